@@ -1,0 +1,140 @@
+"""Where benchctl keeps what it downloads, builds and measures, and as whom nodes run."""
+
+import os
+import pwd
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchctl.errors import BenchctlError
+
+ROOT_HOME = Path("/var/lib/benchctl")
+UNPRIVILEGED_USER = "nobody"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The unprivileged user that nodes run as when benchctl itself is root: engines refuse to be root."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder tree of one benchctl installation; every folder is created on first use.
+
+    Args:
+        root: the top folder.
+        node_owner: whom nodes run as and who owns their files; None when benchctl is not root.
+    """
+
+    root: Path
+    node_owner: Owner | None = None
+
+    def _folder(self, name: str) -> Path:
+        path = self.root / name
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return path
+
+    @property
+    def artifacts(self) -> Path:
+        """Downloaded archives, by engine and version."""
+        return self._folder("artifacts")
+
+    @property
+    def engines(self) -> Path:
+        """Unpacked distributions, by digest of their archive."""
+        return self._folder("engines")
+
+    @property
+    def jdks(self) -> Path:
+        """Java runtimes."""
+        return self._folder("jdks")
+
+    @property
+    def corpora(self) -> Path:
+        """Generated corpora, by digest."""
+        return self._folder("corpora")
+
+    @property
+    def indices(self) -> Path:
+        """Prepared indices, by key."""
+        return self._folder("indices")
+
+    @property
+    def nodes(self) -> Path:
+        """Nodes started by `benchctl node`."""
+        return self._folder("nodes")
+
+    @property
+    def runs(self) -> Path:
+        """Runs: samples, summaries, logs."""
+        return self._folder("runs")
+
+    @property
+    def scratch(self) -> Path:
+        """Private copies of indices and half-finished work; whatever is here after a crash is rubbish."""
+        return self._folder("scratch")
+
+
+def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Home:
+    """Find this installation's home and check that nodes can read it.
+
+    `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who cannot
+    look into `/root`; everybody else `~/.local/share/benchctl`.
+
+    Raises:
+        BenchctlError: the home cannot be created, or the user that nodes run as cannot reach it.
+    """
+    environ = os.environ if environ is None else environ
+    euid = os.geteuid() if euid is None else euid
+    override = environ.get("BENCHCTL_HOME")
+    if override:
+        root = Path(override).expanduser().absolute()
+    elif euid == 0:
+        root = ROOT_HOME
+    else:
+        data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
+        root = Path(data).absolute() / "benchctl"
+    try:
+        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as err:
+        raise BenchctlError(
+            f"cannot create benchctl's home {root}: {err.strerror}",
+            hint="set BENCHCTL_HOME to a folder that you can write to",
+        ) from err
+    owner = _unprivileged_owner() if euid == 0 else None
+    if owner is not None:
+        _check_reachable(root, owner)
+    return Home(root, owner)
+
+
+def _unprivileged_owner() -> Owner:
+    try:
+        entry = pwd.getpwnam(UNPRIVILEGED_USER)
+    except KeyError as err:
+        raise BenchctlError(
+            f"benchctl runs as root, nodes must not, and there is no user '{UNPRIVILEGED_USER}' to run them as",
+            hint="run benchctl as an ordinary user",
+        ) from err
+    return Owner(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def _check_reachable(root: Path, owner: Owner) -> None:
+    """Every folder on the way must let the nodes' user pass; otherwise Java dies with an obscure message."""
+    for folder in (root, *root.parents):
+        info = folder.stat()
+        if info.st_uid == owner.uid:
+            passes = info.st_mode & stat.S_IXUSR
+        elif info.st_gid == owner.gid:
+            passes = info.st_mode & stat.S_IXGRP
+        else:
+            passes = info.st_mode & stat.S_IXOTH
+        if not passes:
+            raise BenchctlError(
+                f"nodes run as user '{owner.name}', who cannot enter {folder} on the way to {root}",
+                hint="set BENCHCTL_HOME to a folder outside private ones, such as /var/lib/benchctl",
+            )
