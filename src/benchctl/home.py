@@ -83,8 +83,8 @@ class Home:
 def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Home:
     """Find this installation's home and check that nodes can read it.
 
-    `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who cannot
-    look into `/root`; everybody else `~/.local/share/benchctl`.
+    `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who
+    cannot look into `/root`; everybody else `~/.local/share/benchctl`.
 
     Raises:
         BenchctlError: the home cannot be created, or the user that nodes run as cannot reach it.
@@ -117,7 +117,7 @@ def _unprivileged_owner() -> Owner:
         entry = pwd.getpwnam(UNPRIVILEGED_USER)
     except KeyError as err:
         raise BenchctlError(
-            f"benchctl runs as root, nodes must not, and there is no user '{UNPRIVILEGED_USER}' to run them as",
+            f"nodes must not run as root, and there is no user '{UNPRIVILEGED_USER}' to run them as",
             hint="run benchctl as an ordinary user",
         ) from err
     return Owner(entry.pw_name, entry.pw_uid, entry.pw_gid)

@@ -59,6 +59,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         corpus: which documents.
         segments: segments of the prepared index after the force-merge.
         params: values given on the command line for template parameters.
+        ingest_clients: senders that fill the prepared index; one keeps the corpus's order.
         paired: blocks are analysed as pairs, as declared before the run.
     """
 
@@ -74,6 +75,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     corpus: CorpusSpec
     segments: int
     params: dict[str, Any]
+    ingest_clients: int = 1
     paired: bool = False
 
 

@@ -1,1 +1,1 @@
-"""TBD."""
+"""Statistics over forks: pure functions of results, without files, clocks or global randomness."""

@@ -1,0 +1,171 @@
+"""Do two engines answer alike? Asked on a node start that is never measured."""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.results.model import AnswerCheck, AnswerFinding
+from benchctl.track.model import Operation
+
+# Sums of doubles depend on the order of the documents, and shards may add in any order.
+RELATIVE_TOLERANCE = 1e-9
+_DETAIL_LENGTH = 160
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one engine says to one operation, without what may legitimately differ.
+
+    Attributes:
+        total: documents matched, counted exactly; None when the engine gave none.
+        returned: number of hits in the answer.
+        sort_values: of the returned hits, in order. Ids are left out: documents with equal sort values may
+            come in any order.
+        aggregations: as answered.
+        unsupported: the node's reason when it cannot do the operation.
+    """
+
+    total: int | None = None
+    returned: int = 0
+    sort_values: list[Any] = []
+    aggregations: Any = None
+    unsupported: str | None = None
+
+
+def operation_digest(operation: Operation) -> str:
+    """SHA-256 over what is asked."""
+    return hashlib.sha256(msgspec.json.encode(operation, order="sorted")).hexdigest()
+
+
+def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
+    """Ask one operation, with exact counting of hits.
+
+    Raises:
+        BenchctlError: the node failed in another way than by not knowing the operation.
+    """
+    body = {**operation.body, "track_total_hits": True}
+    params = {key: str(value) for key, value in operation.request_params.items()}
+    try:
+        found = client.search(operation.index or index_name, body, params)
+    except NodeRequestError as err:
+        if err.status != 400:  # noqa: PLR2004 - HTTP's Bad Request
+            raise
+        return Answer(unsupported=err.reason)
+    hits = found.get("hits", {})
+    rows = hits.get("hits", [])
+    return Answer(
+        total=hits.get("total", {}).get("value"),
+        returned=len(rows),
+        sort_values=[row["sort"] for row in rows if "sort" in row],
+        aggregations=found.get("aggregations"),
+    )
+
+
+class AnswerBook:
+    """The answers of one prepared index, kept beside it: the index is frozen, so they are asked once.
+
+    Args:
+        path: the file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._answers: dict[str, Answer] = {}
+        if path.is_file():
+            try:
+                self._answers = msgspec.json.decode(path.read_bytes(), type=dict[str, Answer])
+            except msgspec.DecodeError:
+                # A half-written book is no loss: everything in it can be asked again.
+                self._answers = {}
+
+    def get(self, operation: Operation) -> Answer | None:
+        """The kept answer, or None."""
+        return self._answers.get(operation_digest(operation))
+
+    def missing(self, operations: Iterable[Operation]) -> list[Operation]:
+        """Those not asked yet."""
+        return [operation for operation in operations if self.get(operation) is None]
+
+    def add(self, operation: Operation, answer: Answer) -> None:
+        """Keep an answer; `save` writes."""
+        self._answers[operation_digest(operation)] = answer
+
+    def save(self) -> None:
+        """Write the book, atomically."""
+        partial = self._path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.encode(self._answers))
+        partial.replace(self._path)
+
+
+def compare_answers(
+    operations: Iterable[Operation], books: Mapping[str, AnswerBook], baseline: str
+) -> AnswerCheck:
+    """Hold every variant's answers against the baseline's.
+
+    Args:
+        operations: what was asked.
+        books: variant name -> its book, complete for the operations.
+        baseline: the variant to hold the others against.
+    """
+    names: list[str] = []
+    exact: dict[str, dict[str, int]] = {}
+    findings: list[AnswerFinding] = []
+    for operation in operations:
+        names.append(operation.name)
+        answers = {variant: book.get(operation) or Answer() for variant, book in books.items()}
+        exact[operation.name] = {
+            variant: answer.total for variant, answer in answers.items() if answer.total is not None
+        }
+        for variant, answer in answers.items():
+            findings += _judge(operation.name, variant, answer, baseline, answers[baseline])
+    return AnswerCheck(tuple(names), exact, tuple(findings))
+
+
+def _judge(
+    operation: str, variant: str, answer: Answer, baseline: str, expected: Answer
+) -> list[AnswerFinding]:
+    if answer.unsupported is not None:
+        return [AnswerFinding(operation, variant, baseline, "unsupported", answer.unsupported)]
+    if variant == baseline or expected.unsupported is not None:
+        return []
+    detail = difference(expected, answer)
+    return [AnswerFinding(operation, variant, baseline, "different", detail)] if detail else []
+
+
+def difference(expected: Answer, found: Answer) -> str:
+    """The first way in which two answers differ, in words; empty when they agree."""
+    if expected.total != found.total:
+        return f"total hits {expected.total} against {found.total}"
+    if expected.returned != found.returned:
+        return f"{expected.returned} hits returned against {found.returned}"
+    return _walk(expected.sort_values, found.sort_values, "sort values") or _walk(
+        expected.aggregations, found.aggregations, "aggregations"
+    )
+
+
+def _walk(expected: Any, found: Any, where: str) -> str:  # noqa: ANN401 - JSON of any shape
+    if isinstance(expected, dict) and isinstance(found, dict):
+        if expected.keys() != found.keys():
+            odd = sorted(expected.keys() ^ found.keys())
+            return f"{where}: only one side has {', '.join(odd)}"[:_DETAIL_LENGTH]
+        pairs = [(f"{where}.{key}", value, found[key]) for key, value in expected.items()]
+    elif isinstance(expected, list) and isinstance(found, list):
+        if len(expected) != len(found):
+            return f"{where}: {len(expected)} entries against {len(found)}"
+        pairs = [(f"{where}[{place}]", one, found[place]) for place, one in enumerate(expected)]
+    else:
+        return "" if _same(expected, found) else f"{where}: {expected!r} against {found!r}"[:_DETAIL_LENGTH]
+    return next((detail for place, one, other in pairs if (detail := _walk(one, other, place))), "")
+
+
+def _same(expected: object, found: object) -> bool:
+    numbers = (int, float)
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, numbers) and isinstance(found, numbers):
+        return math.isclose(expected, found, rel_tol=RELATIVE_TOLERANCE)
+    return expected == found

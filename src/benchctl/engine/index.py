@@ -1,0 +1,266 @@
+"""Prepared indices: built once, kept, and given to every fork as a private copy that costs nothing."""
+
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchctl.engine.client import SearchClient
+from benchctl.engine.install import Installation
+from benchctl.engine.node import Node
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, Owner
+from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport
+from benchctl.track.model import Track
+
+INDEX_FORMAT = 1
+MANIFEST_NAME = "manifest.json"
+
+# Measured on the big5 corpus: about 125 bytes a document at rest; a force-merge needs the index twice more.
+BYTES_PER_DOCUMENT = 400
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a sender did.
+
+    Attributes:
+        documents: acknowledged by the node.
+        body_bytes: of the bulk requests.
+        seconds: first request to last answer.
+    """
+
+    documents: int
+    body_bytes: int
+    seconds: float
+
+
+Sender = Callable[[Node, str], Sent]
+"""Sends the whole corpus to an index of a node."""
+
+
+@dataclass(frozen=True)
+class IndexKey:
+    """What makes two prepared indices interchangeable."""
+
+    installation: Installation
+    corpus: CorpusSpec
+    track: Track
+    segments: int
+    clients: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything that decides the index's content."""
+        parts = (
+            INDEX_FORMAT,
+            self.installation.engine,
+            self.installation.version,
+            self.installation.archive_sha256,
+            self.corpus.digest,
+            self.track.index_name,
+            msgspec.json.encode(self.track.index_body, order="sorted").decode(),
+            self.segments,
+            self.clients,
+        )
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    @property
+    def folder_name(self) -> str:
+        """Readable, and unique by the digest."""
+        engine = f"{self.installation.engine}-{self.installation.version}"
+        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}"
+
+
+@dataclass(frozen=True)
+class PreparedIndex:
+    """A finished prepared index.
+
+    Attributes:
+        root: its folder; `data` inside is a node's data folder, stopped cleanly.
+        facts: what it is and how it came to be.
+    """
+
+    root: Path
+    facts: IndexFacts
+
+    @property
+    def data(self) -> Path:
+        """The data folder that forks copy."""
+        return self.root / "data"
+
+
+def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
+    """The prepared index of this key, or None when it has yet to be built.
+
+    Only a manifest, written last, makes a folder a prepared index.
+    """
+    root = home.indices / key.folder_name
+    try:
+        facts = msgspec.json.decode((root / MANIFEST_NAME).read_bytes(), type=IndexFacts)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as err:
+        raise BenchctlError(
+            f"the prepared index {root} is damaged: {err}",
+            hint=f"delete {root}; the next run builds it again",
+        ) from err
+    return PreparedIndex(root, msgspec.structs.replace(facts, cached=True))
+
+
+@contextmanager
+def building(home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int]) -> Iterator[Path]:
+    """A scratch folder to build in; gone afterwards unless it was kept with `keep`.
+
+    Raises:
+        BenchctlError: the disk is too small.
+    """
+    needed = key.corpus.documents * BYTES_PER_DOCUMENT
+    free = free_bytes(home.scratch)
+    if free < needed:
+        raise BenchctlError(
+            f"preparing an index of {key.corpus.documents:,} documents needs about {needed / 1e9:.1f} GB in "
+            f"{home.root}, {free / 1e9:.1f} GB are free",
+            hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs",
+        )
+    root = home.scratch / f"index-{key.folder_name}-{os.getpid()}"
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "data").mkdir(parents=True)
+    if home.node_owner is not None:
+        os.chown(root / "data", home.node_owner.uid, home.node_owner.gid)
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def fill(node: Node, key: IndexKey, send: Sender) -> IndexFacts:
+    """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
+
+    Raises:
+        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
+    """
+    client = node.client
+    name = key.track.index_name
+    body = key.track.index_body
+    client.create_index(name, {"settings": body.settings, "mappings": body.mappings})
+    sent = send(node, name)
+    refresh_s = _timed(lambda: client.refresh(name))
+    merge_s = _timed(lambda: client.force_merge(name, key.segments))
+    flush_s = _timed(lambda: client.flush(name))
+    return _facts(client, key, sent, refresh_s, merge_s, flush_s)
+
+
+def _timed(step: Callable[[], object]) -> float:
+    start = time.monotonic()
+    step()
+    return time.monotonic() - start
+
+
+def _facts(
+    client: SearchClient, key: IndexKey, sent: Sent, refresh_s: float, merge_s: float, flush_s: float
+) -> IndexFacts:
+    name = key.track.index_name
+    stats = client.index_stats(name)
+    segments = tuple(client.segments(name))
+    expected = key.corpus.documents
+    if stats.documents != expected:
+        raise BenchctlError(
+            f"{key.installation.engine} {key.installation.version} holds {stats.documents:,} of "
+            f"{expected:,} documents after the ingest",
+            hint="the node's log says why; the half-built index was discarded",
+        )
+    if len(segments) > key.segments:
+        raise BenchctlError(f"the force-merge left {len(segments)} segments, {key.segments} were asked for")
+    report = IngestReport(
+        documents=sent.documents,
+        body_bytes=sent.body_bytes,
+        clients=key.clients,
+        ingest_s=sent.seconds,
+        refresh_s=refresh_s,
+        force_merge_s=merge_s,
+        flush_s=flush_s,
+        engine_indexing_s=stats.indexing_ms / 1000,
+        engine_refresh_s=stats.refresh_ms / 1000,
+        engine_merge_s=stats.merge_ms / 1000,
+        engine_flush_s=stats.flush_ms / 1000,
+    )
+    return IndexFacts(key.digest, stats.documents, stats.store_bytes, segments, report)
+
+
+def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedIndex:
+    """Move a finished index, its node stopped, to where forks find it."""
+    (built / "data" / "node.lock").unlink(missing_ok=True)
+    (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    root = home.indices / key.folder_name
+    shutil.rmtree(root, ignore_errors=True)
+    built.replace(root)
+    return PreparedIndex(root, facts)
+
+
+def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> float:
+    """Give a fork its private copy of the index.
+
+    Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can,
+    and written where it cannot. Everything else (cluster state, translog with its checkpoints, which are
+    rewritten in place) is copied.
+
+    Args:
+        prepared: what to copy.
+        target: a data folder that does not exist yet.
+        owner: whose the copy is to be; None leaves it to the current user.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        BenchctlError: no space, or the source cannot be read.
+    """
+    start = time.monotonic()
+    try:
+        _copy_tree(prepared.data, target, owner)
+    except OSError as err:
+        shutil.rmtree(target, ignore_errors=True)
+        raise BenchctlError(
+            f"cannot copy the prepared index {prepared.root} to {target}: {err.strerror}",
+            hint="free some space" if err.errno == errno.ENOSPC else "",
+        ) from err
+    return time.monotonic() - start
+
+
+def _copy_tree(source: Path, target: Path, owner: Owner | None) -> None:
+    target.mkdir(parents=True)
+    _give(target, owner)
+    write_once = source.name == "index" and source.parent.name.isdigit()
+    for entry in os.scandir(source):
+        copied = target / entry.name
+        if entry.is_dir(follow_symlinks=False):
+            _copy_tree(Path(entry.path), copied, owner)
+        elif entry.name in {"write.lock", "node.lock"}:
+            continue
+        elif not (write_once and _link(entry.path, copied)):
+            shutil.copyfile(entry.path, copied)
+            _give(copied, owner)
+
+
+def _link(source: str, target: Path) -> bool:
+    """Hard-link; False where the file system or the kernel's rules do not allow it."""
+    try:
+        os.link(source, target)
+    except OSError as err:
+        if err.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP}:
+            return False
+        raise
+    return True
+
+
+def _give(path: Path, owner: Owner | None) -> None:
+    if owner is not None:
+        os.chown(path, owner.uid, owner.gid)

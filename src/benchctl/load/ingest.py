@@ -1,0 +1,159 @@
+"""Sending a corpus to an index: concurrent bulk bodies over the measured wire client."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from queue import Queue
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+from benchctl.load.operations import Request
+from benchctl.load.transport import WireClient
+
+# Bodies framed ahead of the senders: enough to hide the reader, few enough to bound memory.
+BODIES_AHEAD = 4
+BULK_TIMEOUT_S = 300.0
+
+
+class _Status(msgspec.Struct):
+    status: int
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _BulkAnswer(msgspec.Struct):
+    """The few keys of a bulk answer that matter; `items` is only looked at when something failed."""
+
+    errors: bool = True
+
+
+class _BulkItems(msgspec.Struct):
+    items: list[dict[str, _Status]]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What was sent and acknowledged, and how long it took from the first request to the last answer."""
+
+    documents: int
+    body_bytes: int
+    seconds: float
+
+
+def ingest(
+    bodies: Iterator[tuple[int, bytes]],
+    *,
+    base_url: str,
+    index_name: str,
+    clients: int,
+    on_progress: Callable[[int], None],
+) -> Ingested:
+    """Send bulk bodies, in order, each by the next free client.
+
+    With one client the documents reach the index in the corpus's own order while the next bodies are
+    framed; with more, bodies overtake each other and the index differs a little from build to build.
+
+    Args:
+        bodies: (documents, body) pairs.
+        base_url: the node.
+        index_name: where the documents go.
+        clients: concurrent senders, a connection each.
+        on_progress: told the number of documents acknowledged so far.
+
+    Raises:
+        BenchctlError: the node refused documents or went away; nothing is sent after that.
+    """
+    waiting: Queue[tuple[int, bytes] | None] = Queue(maxsize=clients + BODIES_AHEAD)
+    tally = _Tally(on_progress)
+    senders = [
+        threading.Thread(target=_send_all, args=(waiting, tally, base_url, index_name), daemon=True)
+        for _ in range(clients)
+    ]
+    start = time.monotonic()
+    for sender in senders:
+        sender.start()
+    try:
+        for item in bodies:
+            if tally.failure is not None:
+                break
+            waiting.put(item)
+    except BaseException as err:
+        tally.failure = err
+        raise
+    finally:
+        for _ in senders:
+            waiting.put(None)
+        for sender in senders:
+            sender.join()
+    if tally.failure is not None:
+        raise tally.failure
+    return Ingested(tally.documents, tally.body_bytes, time.monotonic() - start)
+
+
+class _Tally:
+    """What the senders have done together."""
+
+    def __init__(self, on_progress: Callable[[int], None]) -> None:
+        self.documents = 0
+        self.body_bytes = 0
+        self.failure: BaseException | None = None
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+
+    def add(self, documents: int, body_bytes: int) -> None:
+        with self._lock:
+            self.documents += documents
+            self.body_bytes += body_bytes
+            self._on_progress(self.documents)
+
+
+def _send_all(
+    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, base_url: str, index_name: str
+) -> None:
+    """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
+    with WireClient(base_url) as client:
+        while (item := waiting.get()) is not None:
+            if tally.failure is not None:
+                continue
+            documents, body = item
+            try:
+                _send(client, index_name, body)
+                tally.add(documents, len(body))
+            except Exception as err:  # noqa: BLE001 - whatever it is, the caller raises it
+                tally.failure = err
+
+
+def _send(client: WireClient, index_name: str, body: bytes) -> None:
+    request = Request(
+        method="POST",
+        path=f"/{index_name}/_bulk",
+        body=body,
+        headers=("Content-Type: application/x-ndjson",),
+        timeout_s=BULK_TIMEOUT_S,
+    )
+    exchange = client.send(request)
+    if exchange.failure is not None:
+        raise BenchctlError(
+            f"the node went away during the ingest: {exchange.detail}",
+            hint="the node's log says why",
+        )
+    if exchange.status != 200:  # noqa: PLR2004 - HTTP's OK
+        raise BenchctlError(
+            f"the node refused a bulk request: HTTP {exchange.status}: {exchange.body[:300]!r}"
+        )
+    if msgspec.json.decode(exchange.body, type=_BulkAnswer).errors:
+        raise BenchctlError(f"the node refused documents: {first_error(exchange.body)}")
+
+
+def first_error(body: bytes) -> str:
+    """The reason of the first document that was refused, and how many were."""
+    failed = [
+        status
+        for item in msgspec.json.decode(body, type=_BulkItems).items
+        for status in item.values()
+        if status.status >= 300  # noqa: PLR2004 - HTTP's successes end there
+    ]
+    return (
+        f"{len(failed)} in one body, the first with {bytes(failed[0].error)[:300].decode(errors='replace')}"
+    )

@@ -1,0 +1,193 @@
+"""Runs on disk: `run.json` beside one Parquet file of samples a fork; every write is atomic."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.model import RECORD_VERSION, RunRecord
+from benchctl.results.samples import SAMPLE_DTYPES, SCHEMA_VERSION, Columns
+
+RECORD_NAME = "run.json"
+
+
+def new_run_id(label: str, now_text: str) -> str:
+    """A folder name that sorts by time and says what was run.
+
+    Args:
+        label: usually the challenges' names.
+        now_text: wall time such as `20261121-070102`.
+    """
+    safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in label)[:60]
+    return f"{now_text}-{safe}-{secrets.token_hex(2)}"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder; it can be moved and copied as it is."""
+
+    path: Path
+
+    @property
+    def record_path(self) -> Path:
+        """Where the record is."""
+        return self.path / RECORD_NAME
+
+    def save(self, record: RunRecord) -> None:
+        """Replace the record, atomically.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        with _writing(self.record_path) as partial:
+            partial.write_bytes(text)
+
+    def load(self) -> RunRecord:
+        """Read the record.
+
+        Raises:
+            BenchctlError: it is missing, broken, or of another version.
+        """
+        try:
+            raw = self.record_path.read_bytes()
+        except OSError as err:
+            raise BenchctlError(f"cannot read {self.record_path}: {err.strerror}") from err
+        try:
+            version = msgspec.json.decode(raw, type=_Versioned).record_version
+            if version != RECORD_VERSION:
+                raise BenchctlError(
+                    f"{self.record_path} has record version {version}, this benchctl reads {RECORD_VERSION}",
+                    hint="read it with the benchctl that wrote it",
+                )
+            return msgspec.json.decode(raw, type=RunRecord)
+        except msgspec.DecodeError as err:
+            raise BenchctlError(f"{self.record_path} is damaged: {err}") from err
+
+    def sample_file(self, variant: str, block: int) -> Path:
+        """Where the samples of one fork are."""
+        return self.path / "forks" / f"{block:03d}-{variant}.parquet"
+
+    def write_samples(self, columns: Columns, variant: str, block: int) -> str:
+        """Write one fork's samples as Parquet.
+
+        Returns:
+            The file's path relative to the run.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        target = self.sample_file(variant, block)
+        with _writing(target) as partial, duckdb.connect() as connection:
+            connection.register("samples", dict(columns))
+            names = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
+            connection.execute(
+                f"COPY (SELECT {names} FROM samples) TO {_quoted(partial)} "  # noqa: S608 - fixed column names
+                f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}})"
+            )
+        return str(target.relative_to(self.path))
+
+    def read_samples(self, relative: str) -> Columns:
+        """Read one fork's samples back.
+
+        Raises:
+            BenchctlError: the file is missing or no sample file of this benchctl.
+        """
+        path = self.path / relative
+        try:
+            with duckdb.connect() as connection:
+                found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
+        except duckdb.Error as err:
+            raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
+        missing = SAMPLE_DTYPES.keys() - found.keys()
+        if missing:
+            raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+        return {name: found[name].astype(dtype) for name, dtype in SAMPLE_DTYPES.items()}
+
+
+class _Versioned(msgspec.Struct, rename="kebab"):
+    record_version: int
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """A folder of runs."""
+
+    root: Path
+
+    def create(self, run_id: str) -> RunFolder:
+        """Make the folder of a new run.
+
+        Raises:
+            BenchctlError: it cannot be made.
+        """
+        path = self.root / run_id
+        try:
+            (path / "forks").mkdir(parents=True)
+        except OSError as err:
+            raise BenchctlError(
+                f"cannot create {path}: {err.strerror}", hint="name another folder with --runs"
+            ) from err
+        return RunFolder(path)
+
+    def find(self, name: str) -> RunFolder:
+        """A run by path, by id, or by a beginning of its id that only one run has; `latest` for the newest.
+
+        Raises:
+            UsageError: none or several runs fit.
+        """
+        direct = Path(name)
+        if (direct / RECORD_NAME).is_file():
+            return RunFolder(direct)
+        folders = self._folders()
+        if name == "latest" and folders:
+            return folders[-1]
+        fitting = [folder for folder in folders if folder.path.name.startswith(name)]
+        exact = [folder for folder in fitting if folder.path.name == name]
+        if len(exact) == 1 or len(fitting) == 1:
+            return (exact or fitting)[0]
+        if fitting:
+            some = ", ".join(folder.path.name for folder in fitting[:5])
+            raise UsageError(
+                f"'{name}' fits {len(fitting)} runs in {self.root}: {some}", hint="give more of the id"
+            )
+        raise UsageError(f"there is no run '{name}' in {self.root}", hint="see: benchctl list runs")
+
+    def runs(self) -> Iterator[tuple[RunFolder, RunRecord]]:
+        """Every readable run, oldest first; folders without a readable record are passed over."""
+        for folder in self._folders():
+            with contextlib.suppress(BenchctlError):
+                yield folder, folder.load()
+
+    def _folders(self) -> list[RunFolder]:
+        if not self.root.is_dir():
+            return []
+        found = [path for path in self.root.iterdir() if (path / RECORD_NAME).is_file()]
+        return [RunFolder(path) for path in sorted(found, key=lambda path: path.name)]
+
+
+@contextlib.contextmanager
+def _writing(target: Path) -> Iterator[Path]:
+    """A temporary file beside the target that replaces it when the block ends well and is gone otherwise."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        os.replace(partial, target)  # noqa: PTH105 - the name says that it is atomic
+    except (OSError, duckdb.IOException) as err:
+        reason = err.strerror if isinstance(err, OSError) else str(err)
+        raise BenchctlError(
+            f"cannot write {target}: {reason}", hint="free some space or name another folder with --runs"
+        ) from err
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,153 @@
+"""The host that a run is measured on: what it is, and how fast it was just then."""
+
+import hashlib
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+import pycurl
+
+import benchctl
+from benchctl.results.model import Environment, HostProbe
+
+_CPU_KERNEL_ROUNDS = 1_300_000
+_MEMORY_KERNEL_BYTES = 64 * 1024 * 1024
+_MEMORY_KERNEL_ROUNDS = 8
+
+
+def describe_host() -> Environment:
+    """Ask the host for everything that a reader of the results may want to know."""
+    cpu = _cpu_model()
+    cpus = os.cpu_count() or 1
+    memory = psutil.virtual_memory().total
+    virtualization = _virtualization()
+    # What must be alike for two runs to be comparable; memory by the GiB, because kernels reserve a little
+    # more or less of it.
+    same = (socket.gethostname(), cpu, cpus, round(memory / 2**30), platform.machine(), virtualization)
+    return Environment(
+        fingerprint=hashlib.sha256(repr(same).encode()).hexdigest()[:16],
+        hostname=socket.gethostname(),
+        kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
+        distribution=_distribution(),
+        cpu_model=cpu,
+        cpus=cpus,
+        governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        memory_bytes=memory,
+        virtualization=virtualization,
+        python=platform.python_version(),
+        benchctl=benchctl.__version__,
+        benchctl_commit=_commit(),
+        libcurl=pycurl.version_info()[1],
+        load_before=os.getloadavg(),
+        other_java=_other_java(),
+    )
+
+
+def probe_host() -> HostProbe:
+    """Run a CPU-bound and a memory-bound kernel, about 100 ms each, and note what else went on."""
+    buffer = np.ones(_MEMORY_KERNEL_BYTES, np.uint8)
+    before = psutil.cpu_times()
+    cpu_ns = _clocked(_cpu_kernel)
+    memory_ns = _clocked(lambda: _memory_kernel(buffer))
+    after = psutil.cpu_times()
+    total = sum(after) - sum(before)
+    stolen = getattr(after, "steal", None)
+    frequency = psutil.cpu_freq()
+    return HostProbe(
+        cpu_ns=cpu_ns,
+        memory_ns=memory_ns,
+        steal_percent=None if stolen is None or total <= 0 else 100.0 * (stolen - before.steal) / total,
+        load1=os.getloadavg()[0],
+        frequency_mhz=frequency.current if frequency else None,
+    )
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes that this user can still write to the file system of a folder."""
+    return shutil.disk_usage(path).free
+
+
+def _clocked(kernel: Callable[[], object]) -> int:
+    start = time.monotonic_ns()
+    kernel()
+    return time.monotonic_ns() - start
+
+
+def _cpu_kernel() -> int:
+    """A dependent chain of integer operations in the interpreter: no memory, no vector units."""
+    value = 1
+    for _ in range(_CPU_KERNEL_ROUNDS):
+        value = (value * 5 + 1) & 0xFFFF_FFFF
+    return value
+
+
+def _memory_kernel(buffer: npt.NDArray[np.uint8]) -> None:
+    """Stream through a buffer that is larger than the caches; its pages were touched before the clock."""
+    for _ in range(_MEMORY_KERNEL_ROUNDS):
+        buffer += 1
+
+
+def _cpu_model() -> str:
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
+
+
+def _virtualization() -> str | None:
+    product = _read("/sys/class/dmi/id/product_name")
+    flags = next(
+        (line for line in (_read("/proc/cpuinfo") or "").splitlines() if line.startswith("flags")), ""
+    )
+    if "hypervisor" in flags.split():
+        return product or "hypervisor"
+    return None
+
+
+def _commit() -> str | None:
+    """The checkout that benchctl runs from; None when it is installed from a wheel."""
+    here = Path(benchctl.__file__).resolve().parent
+    if not (here.parents[1] / ".git").exists():
+        return None
+    git = shutil.which("git")
+    if git is None:
+        return None
+    try:
+        describe = subprocess.run(
+            [git, "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return describe.stdout.strip() or None
+
+
+def _other_java() -> tuple[str, ...]:
+    """Java processes that are up before ours: they will share caches, memory and cores with the nodes."""
+    running = psutil.process_iter(["pid", "name"])
+    return tuple(f"pid {process.info['pid']}" for process in running if process.info["name"] == "java")
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None

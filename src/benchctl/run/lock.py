@@ -1,0 +1,81 @@
+"""One measuring benchctl a host: two at once would measure each other."""
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from benchctl.errors import BenchctlError
+
+# An abstract Unix socket belongs to the host, not to a user's home, and the kernel frees it when its holder
+# dies in whatever way. Linux only, like the rest of node control.
+LOCK_NAME = "\0benchctl-measuring"
+POLL_S = 1.0
+
+
+@contextmanager
+def host_lock(
+    *,
+    wait: bool,
+    on_wait: Callable[[str], None],
+    name: str = LOCK_NAME,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold the host while measuring.
+
+    Args:
+        wait: wait for another benchctl to finish; False refuses at once.
+        on_wait: told once who holds the host.
+        name: of the lock.
+        pause: how to spend the time between two attempts.
+
+    Raises:
+        BenchctlError: another benchctl is measuring and we do not wait.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
+        told = False
+        while not _bind(lock, name):
+            holder = _holder(name)
+            if not wait:
+                raise BenchctlError(
+                    f"another benchctl is measuring on this host ({holder})",
+                    hint="two at once would measure each other: wait for it, or give --wait",
+                )
+            if not told:
+                on_wait(holder)
+                told = True
+            pause(POLL_S)
+        lock.listen(1)
+        yield
+
+
+def _bind(lock: socket.socket, name: str) -> bool:
+    try:
+        lock.bind(name)
+    except OSError:
+        return False
+    return True
+
+
+def _holder(name: str) -> str:
+    """Who holds the lock, by the credentials that the kernel keeps for a listening socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(name)
+            raw = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return "process unknown"
+    pid = struct.unpack("3i", raw)[0]
+    try:
+        process = psutil.Process(pid)
+        return f"process {pid} of user {process.username()}, since {_clock(process.create_time())}"
+    except psutil.Error:
+        return f"process {pid}"
+
+
+def _clock(epoch_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_s))

@@ -1,0 +1,43 @@
+"""What a run tells whoever watches it; the run itself never prints."""
+
+from typing import Protocol
+
+from benchctl.results.model import ForkRecord
+
+
+class Observer(Protocol):
+    """Told what is happening; must not take long, since forks wait for it."""
+
+    def note(self, text: str) -> None:
+        """Something worth keeping on the screen."""
+
+    def stage(self, text: str) -> None:
+        """What is being done now, until the next stage."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """How far the present step is, in its own units (`documents`, `bytes`, `requests`)."""
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        """Fork `number` of `total`, counted over all variants from 1; remaining_s is None while unknown."""
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """A fork is on disk, or failed."""
+
+
+class SilentObserver:
+    """Watches nothing: for tests and for callers that only want the record."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def stage(self, text: str) -> None:
+        """Ignore it."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Ignore it."""
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        """Ignore it."""
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """Ignore it."""

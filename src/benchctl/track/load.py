@@ -1,0 +1,212 @@
+"""Track and challenge files into typed models; every error names the file and the place in it."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.track.library import find_challenge, find_track
+from benchctl.track.model import Challenge, IndexBody, Operation, Task, Track
+from benchctl.track.template import Renderer
+
+T = TypeVar("T")
+
+_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
+
+# Parameters that every challenge understands even where its file is no template: they set the tasks' key of
+# the same name.
+TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clients")
+
+
+class _IndexEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    body: str
+
+
+class _TrackFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    operations: tuple[Operation, ...]
+    indices: tuple[_IndexEntry, ...]
+    version: int = 2
+    description: str = ""
+
+
+def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
+    """Load a track by shipped name or path.
+
+    Args:
+        name: a shipped track's name, or the path of a folder or file.
+        params: template parameters.
+
+    Returns:
+        The track, and the names of the parameters that its files used.
+
+    Raises:
+        UsageError: something is missing or wrong; the message names file and JSON path.
+    """
+    path = find_track(name)
+    renderer = Renderer(path.parent, params)
+    text = renderer.render(path)
+    parsed = _decode(text, _TrackFile, path)
+    if len(parsed.indices) != 1:
+        raise UsageError(f"{path}: exactly one index is needed at $.indices, found {len(parsed.indices)}")
+    index = parsed.indices[0]
+    body_path = path.parent / index.body
+    body_text = renderer.render(body_path)
+    body = _decode(body_text, IndexBody, body_path)
+    operations = _by_name(parsed.operations, path)
+    # Over the meaning, not the files: white space and comments make no difference to what is measured.
+    digest = hashlib.sha256(
+        msgspec.json.encode((index.name, body, sorted(operations.items())), order="sorted")
+    )
+    return Track(path.parent.name, index.name, body, operations, digest.hexdigest()), renderer.used
+
+
+def _by_name(operations: Iterable[Operation], path: Path) -> dict[str, Operation]:
+    found: dict[str, Operation] = {}
+    for operation in operations:
+        if operation.name in found:
+            raise UsageError(f"{path}: two operations are called '{operation.name}'")
+        found[operation.name] = operation
+    return found
+
+
+def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[Challenge, set[str]]:
+    """Load a challenge by shipped name or path, set its parameters and check it against the track.
+
+    A parameter called like a key of TASK_PARAMETERS sets that key of every task, unless the file uses a
+    template variable of that name itself.
+
+    Returns:
+        The challenge, and the names of the parameters that it used.
+
+    Raises:
+        UsageError: something is missing or wrong; the message names file and JSON path.
+    """
+    path = find_challenge(name)
+    renderer = Renderer(path.parent, params)
+    challenge = _decode(renderer.render(path), Challenge, path)
+    overrides = {
+        key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in renderer.used
+    }
+    tasks = tuple(_override(task, overrides, path, place) for place, task in enumerate(challenge.schedule))
+    challenge = msgspec.structs.replace(challenge, schedule=tasks)
+    _check(challenge, track, path)
+    used = renderer.used | {key for key in params if key in TASK_PARAMETERS}
+    return challenge, used
+
+
+def _override(task: Task, overrides: Mapping[str, Any], path: Path, place: int) -> Task:
+    """The task with these keys replaced; 0 as a rate takes the rate away."""
+    if not overrides:
+        return task
+    fields = {field.name: field for field in msgspec.structs.fields(Task)}
+    converted: dict[str, Any] = {}
+    for key, value in overrides.items():
+        try:
+            converted[key] = msgspec.convert(value, fields[key].type)
+        except msgspec.ValidationError as err:
+            raise UsageError(f"{path}: parameter {key} of task {place}: {err}") from err
+    if converted.get("target_throughput") == 0:
+        converted["target_throughput"] = None
+    if "target_throughput" in converted:
+        converted["target_interval"] = None
+    if converted.get("iterations") is not None:
+        converted["time_period"] = None
+        if task.warmup_time_period is not None:
+            converted["warmup_time_period"] = None
+    return msgspec.structs.replace(task, **converted)
+
+
+def reject_unused(params: Mapping[str, Any], used: set[str]) -> None:
+    """A parameter that nothing uses is a typing mistake, and the run would not be what was asked for.
+
+    Raises:
+        UsageError: names the parameter and the nearest one that would be used.
+    """
+    for name in params:
+        if name not in used:
+            near = difflib.get_close_matches(name, [*used, *TASK_PARAMETERS], n=1)
+            guess = f"did you mean '{near[0]}'? " if near else ""
+            raise UsageError(
+                f"--param {name}: no challenge or track uses it",
+                hint=f"{guess}every challenge understands {', '.join(TASK_PARAMETERS)}",
+            )
+
+
+def _check(challenge: Challenge, track: Track, path: Path) -> None:
+    if not challenge.schedule:
+        raise UsageError(f"{path}: $.schedule is empty")
+    for place, task in enumerate(challenge.schedule):
+        where = f"{path}: $.schedule[{place}]"
+        if task.operation not in track.operations:
+            near = difflib.get_close_matches(task.operation, track.operations, n=1)
+            known = near or sorted(track.operations)
+            raise UsageError(
+                f"{where}.operation: track '{track.name}' has no operation '{task.operation}'",
+                hint=f"{'did you mean' if near else 'known:'} {', '.join(known)}{'?' if near else ''}",
+            )
+        problem = _task_problem(task)
+        if problem:
+            raise UsageError(f"{where}: {problem}")
+
+
+def _task_problem(task: Task) -> str:
+    """What is wrong with a task on its own, in Rally's rules; empty when nothing is."""
+    counts = (task.iterations, task.warmup_iterations)
+    periods = (task.time_period, task.warmup_time_period)
+    rules = (
+        (task.clients < 1, "clients must be at least 1"),
+        (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
+        (task.warmup_iterations is not None and task.warmup_iterations < 0, "warmup-iterations is negative"),
+        (task.time_period is not None and task.time_period <= 0, "time-period must be above 0"),
+        (
+            task.warmup_time_period is not None and task.warmup_time_period < 0,
+            "warmup-time-period is negative",
+        ),
+        (
+            any(count is not None for count in counts) and any(period is not None for period in periods),
+            "iterations and time periods do not mix",
+        ),
+        (
+            task.target_throughput is not None and task.target_interval is not None,
+            "target-throughput and target-interval say the same thing: give one",
+        ),
+        (
+            task.target_throughput is not None and task.target_throughput <= 0,
+            "target-throughput must be above 0",
+        ),
+        (task.target_interval is not None and task.target_interval <= 0, "target-interval must be above 0"),
+        (
+            task.schedule == "poisson" and task.rate_per_s is None,
+            "a poisson schedule needs target-throughput or target-interval",
+        ),
+    )
+    return next((text for broken, text in rules if broken), "")
+
+
+def _decode(text: str, kind: type[T], path: Path) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as err:
+        raise UsageError(f"{path}: {err}", hint=_nearest_key(str(err), text)) from err
+    except msgspec.DecodeError as err:
+        raise UsageError(f"{path} is not JSON once its template is rendered: {err}") from err
+
+
+_KNOWN_KEYS = sorted(
+    {field.encode_name for kind in (Task, Operation, Challenge) for field in msgspec.structs.fields(kind)}
+)
+
+
+def _nearest_key(message: str, text: str) -> str:
+    """For an unknown key, the key that was probably meant."""
+    match = _UNKNOWN_FIELD.search(message)
+    if match is None or match["field"] not in text:
+        return ""
+    near = difflib.get_close_matches(match["field"], _KNOWN_KEYS, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(_KNOWN_KEYS)}"

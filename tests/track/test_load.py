@@ -1,0 +1,177 @@
+"""Tracks and challenges load as Rally would read them, and mistakes are named by file and place."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import ExitCode, UsageError
+from benchctl.track.library import challenge_names, shipped, track_names
+from benchctl.track.load import load_challenge, load_track, reject_unused
+from benchctl.track.model import Challenge, Task, Track
+
+BLOG = {
+    "range-only": [
+        {"operation": "range", "warmup-iterations": 10, "iterations": 100, "target-throughput": 2}
+    ],
+    "range-only-short": [{"operation": "range", "iterations": 10}],
+    "big5rangedebug": [
+        {"operation": "desc_sort_timestamp", "iterations": 10},
+        {"operation": "composite-date_histogram-daily", "iterations": 10},
+        {"operation": "range", "iterations": 10},
+    ],
+    "big5rangedebug-histo-size-1": [
+        {"operation": "desc_sort_timestamp", "iterations": 10},
+        {"operation": "composite-date_histogram-daily-size-1", "iterations": 10},
+        {"operation": "range", "iterations": 10},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def track() -> Track:
+    return load_track("big5", {})[0]
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.json"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", sorted(BLOG))
+def test_shipped_challenges_have_exactly_the_form_of_the_blog(name: str):
+    text = (shipped("challenges") / f"{name}.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"name": name, "default": False, "schedule": BLOG[name]}
+
+
+def test_everything_shipped_loads(track: Track):
+    assert "big5" in track_names()
+    for name in challenge_names():
+        challenge, used = load_challenge(name, track, {})
+        assert challenge.schedule
+        assert not used
+
+
+def test_warmup_drives_the_three_visitors(track: Track):
+    challenge, _ = load_challenge("warmup", track, {})
+    asked = [track.operations[task.operation].body for task in challenge.schedule]
+    assert any("sort" in body for body in asked)
+    assert any(body.get("size") == 1 and "aggs" in body for body in asked)
+    assert any(set(body) == {"query"} and "range" in body["query"] for body in asked)
+
+
+def test_parameters_set_the_key_of_every_task(track: Track):
+    challenge, used = load_challenge("big5rangedebug", track, {"iterations": 300})
+    assert [task.iterations for task in challenge.schedule] == [300, 300, 300]
+    assert used == {"iterations"}
+
+
+def test_a_rate_of_zero_takes_the_rate_away(track: Track):
+    challenge, _ = load_challenge("range-only", track, {"target_throughput": 0})
+    assert challenge.schedule[0].rate_per_s is None
+
+
+def test_a_template_variable_is_not_applied_a_second_time(track: Track, tmp_path: Path):
+    path = write(
+        tmp_path,
+        '{"name": "t", "schedule": [{"operation": "range", "iterations": {{ iterations | default(7) }}},'
+        '{"operation": "range", "name": "again", "iterations": 3}]}',
+    )
+    challenge, used = load_challenge(path, track, {"iterations": 5})
+    assert [task.iterations for task in challenge.schedule] == [5, 3]
+    assert used == {"iterations"}
+    assert [task.iterations for task in load_challenge(path, track, {})[0].schedule] == [7, 3]
+
+
+def test_an_unused_parameter_is_an_error_that_names_the_nearest():
+    with pytest.raises(UsageError) as caught:
+        reject_unused({"iteratons": 5}, set())
+    assert "iteratons" in caught.value.message
+    assert "did you mean 'iterations'" in caught.value.hint
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("{", ["is not JSON"]),
+        ('{"name": "x", "schedule": []}', ["$.schedule is empty"]),
+        ('{"name": "x", "schedule": [{"operation": "rnage"}]}', ["$.schedule[0].operation", "range"]),
+        ('{"name": "x", "schedule": [{"operation": "range", "iteration": 4}]}', ["iteration", "iterations"]),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "iterations": "4"}]}',
+            ["$.schedule[0].iterations"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "iterations": 4, "time-period": 3}]}',
+            ["do not mix", "$.schedule[0]"],
+        ),
+        ('{"name": "x", "schedule": [{"operation": "range", "clients": 0}]}', ["clients"]),
+        ('{"name": "x", "schedule": [{"operation": "range", "schedule": "poisson"}]}', ["poisson"]),
+        ('{"name": "x", "schedule": [{{ what }}]}', ["what", "--param"]),
+        ('{"name": "x", "schedule": [{% if %}]}', ["line 1"]),
+    ],
+)
+def test_a_broken_challenge_is_named_by_file_and_place(
+    track: Track, tmp_path: Path, text: str, parts: list[str]
+):
+    path = write(tmp_path, text)
+    with pytest.raises(UsageError) as caught:
+        load_challenge(path, track, {})
+    for part in ["mine.json", *parts]:
+        assert part in str(caught.value)
+
+
+def test_templates_cannot_reach_into_python(track: Track, tmp_path: Path):
+    path = write(tmp_path, '{{ "".__class__.__mro__[1].__subclasses__() }}')
+    with pytest.raises(UsageError, match="unsafe"):
+        load_challenge(path, track, {})
+
+
+def test_collect_does_not_leave_the_track(tmp_path: Path):
+    (tmp_path / "track.json").write_text(
+        '{% import "rally.helpers" as rally with context %}{{ rally.collect(parts="../*.json") }}',
+        encoding="utf-8",
+    )
+    with pytest.raises(UsageError, match="outside the track"):
+        load_track(str(tmp_path), {})
+
+
+def test_an_unknown_challenge_names_the_nearest(track: Track):
+    with pytest.raises(UsageError) as caught:
+        load_challenge("rangeonly", track, {})
+    assert "did you mean 'range-only'" in caught.value.hint
+
+
+def test_the_digest_follows_the_meaning_not_the_white_space(tmp_path: Path):
+    source = shipped("tracks") / "big5"
+    for name in ("track.json", "index.json"):
+        (tmp_path / name).write_text((source / name).read_text(encoding="utf-8"), encoding="utf-8")
+    operations = tmp_path / "operations"
+    operations.mkdir()
+    text = (source / "operations" / "search.json").read_text(encoding="utf-8")
+    original = load_track("big5", {})[0].digest
+    (operations / "search.json").write_text(text.replace("\n", "\n  "), encoding="utf-8")
+    assert load_track(str(tmp_path), {})[0].digest == original
+    (operations / "search.json").write_text(text.replace("2023-01-03", "2023-01-04"), encoding="utf-8")
+    assert load_track(str(tmp_path), {})[0].digest != original
+
+
+names = st.text(min_size=1, max_size=20)
+tasks = st.builds(
+    Task,
+    operation=names,
+    name=names,
+    clients=st.integers(1, 64),
+    iterations=st.none() | st.integers(1, 10**9),
+    target_throughput=st.none() | st.floats(0.01, 1e6),
+)
+
+
+@given(st.builds(Challenge, name=names, schedule=st.lists(tasks, max_size=5).map(tuple)))
+def test_a_challenge_survives_being_stored(challenge: Challenge):
+    assert msgspec.json.decode(msgspec.json.encode(challenge), type=Challenge) == challenge
