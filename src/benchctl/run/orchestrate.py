@@ -207,7 +207,7 @@ class _Run:
         """A node that answered searches nobody sent has another JIT state than the schedule's."""
         strays = [
             f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted} searches, "
-            + f"{boot.searches_sent} were sent"
+            f"{boot.searches_sent} were sent"
             for boot in fork.boots
             if boot.searches_counted is not None and boot.searches_counted != boot.searches_sent
         ]

@@ -1,0 +1,50 @@
+"""The one error boundary: errors into a message and an exit code, signals into an orderly end."""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from benchctl.errors import BenchctlError, ExitCode
+
+
+def guarded(command: click.Command, args: list[str] | None = None) -> int:
+    """Run a command and say how it ended.
+
+    A user's mistake and a failing node end in one message on standard error. Everything else is a bug and
+    keeps its traceback.
+
+    Returns:
+        The process's exit code.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        command.main(args=args, prog_name="benchctl", standalone_mode=False)
+    except BenchctlError as err:
+        _complain(f"benchctl: {err}")
+        return err.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _complain("benchctl: interrupted")
+        return ExitCode.INTERRUPTED
+    except click.exceptions.Exit as err:
+        return err.exit_code
+    except click.ClickException as err:
+        err.show()
+        return err.exit_code
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILED
+    return ExitCode.OK
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept."""
+    raise KeyboardInterrupt
+
+
+def _complain(text: str) -> None:
+    click.echo(text, err=True)

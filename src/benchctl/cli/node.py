@@ -1,0 +1,116 @@
+"""`benchctl node`: one node to play with."""
+
+from pathlib import Path
+
+import click
+import psutil
+
+from benchctl.cli.options import HeapType
+from benchctl.cli.run import resolve_variants
+from benchctl.cli.watch import watching
+from benchctl.errors import BenchctlError
+from benchctl.home import resolve_home
+from benchctl.run.plan import default_heap_mb
+from benchctl.run.standalone import (
+    node_folder,
+    remove,
+    running_nodes,
+    serve,
+    start_in_background,
+    stop_in_background,
+)
+
+_VARIANT = click.argument("variant", default="es")
+_HEAP = click.option("--heap", "heap_mb", type=HeapType(), default=None, help="Heap, such as 1g.")
+_PORT = click.option(
+    "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
+)
+_JDK = click.option(
+    "--jdk", default=None, metavar="PATH|MAJOR", help="Java home, or a major version to fetch."
+)
+_DISTRIBUTION = click.option(
+    "--distribution", default=None, metavar="PATH|URL", help="Instead of Maven Central."
+)
+
+
+@click.group("node")
+def node_group() -> None:
+    """Start, stop and look at single nodes, apart from any measurement."""
+
+
+@node_group.command("start")
+@_VARIANT
+@_HEAP
+@_PORT
+@_JDK
+@_DISTRIBUTION
+def start_command(
+    variant: str, heap_mb: int | None, port: int | None, jdk: str | None, distribution: str | None
+) -> None:
+    """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background."""
+    spec = _resolve(variant, distribution, jdk)
+    arguments = [variant]
+    for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
+                          ("--distribution", distribution)):  # fmt: skip
+        arguments += [option, str(value)] if value else []
+    state = start_in_background(resolve_home(), spec, arguments)
+    click.echo(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
+
+
+def _resolve(variant: str, distribution: str | None, jdk: str | None) -> str:
+    """The name under which a variant's node is kept; complains about what is no variant."""
+    distributions = (distribution,) if distribution else ()
+    return resolve_variants((variant,), distributions, (jdk,) if jdk else ())[0].name
+
+
+@node_group.command("serve", hidden=True)
+@_VARIANT
+@_HEAP
+@_PORT
+@_JDK
+@_DISTRIBUTION
+def serve_command(
+    variant: str, heap_mb: int | None, port: int | None, jdk: str | None, distribution: str | None
+) -> None:
+    """Run a node in the foreground until told to end."""
+    distributions = (distribution,) if distribution else ()
+    spec = resolve_variants((variant,), distributions, (jdk,) if jdk else ())[0]
+    heap = heap_mb or default_heap_mb(psutil.virtual_memory().total)
+    with watching(quiet=False) as observer:
+        serve(resolve_home(), spec, heap, port, observer)
+
+
+@node_group.command("stop")
+@_VARIANT
+@click.option("--remove", "delete", is_flag=True, help="Delete its data as well.")
+def stop_command(variant: str, *, delete: bool) -> None:
+    """Stop VARIANT; its data stays for the next start unless --remove is given."""
+    home = resolve_home()
+    if not delete or node_folder(home, variant).state() is not None:
+        stop_in_background(home, variant)
+    if delete:
+        remove(home, variant)
+    click.echo(f"{variant} is stopped")
+
+
+@node_group.command("status")
+def status_command() -> None:
+    """Nodes that are up."""
+    states = list(running_nodes(resolve_home()))
+    for state in states:
+        click.echo(f"{state.variant}  {state.version}  {state.url}  pid {state.node_pid}")
+    if not states:
+        click.echo("no node is up")
+
+
+@node_group.command("logs")
+@_VARIANT
+@click.option("--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
+def logs_command(variant: str, lines: int) -> None:
+    """The last lines of VARIANT's log."""
+    folder = node_folder(resolve_home(), variant)
+    found: list[Path] = [path for path in (folder.node_log, folder.log) if path.is_file()]
+    if not found:
+        raise BenchctlError(f"there is no log of node {variant}", hint="see: benchctl node status")
+    for line in found[0].read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
+        click.echo(line)

@@ -1,0 +1,86 @@
+"""Options that several commands share, and their types."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from benchctl.corpus.sizes import parse_documents
+from benchctl.errors import UsageError
+from benchctl.home import Home
+from benchctl.results.store import RunStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("text", "markdown", "csv", "json")
+
+_HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
+
+
+class DocumentsType(click.ParamType[int]):
+    """A number of documents such as `300k` or `1m`."""
+
+    name = "documents"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Read it."""
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_documents(value)
+        except UsageError as err:
+            return self.fail(str(err), param, ctx)
+
+
+class HeapType(click.ParamType[int]):
+    """A heap size such as `512m` or `4g`, in MiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Read it."""
+        if isinstance(value, int):
+            return value
+        match = _HEAP.fullmatch(value)
+        if match is None:
+            return self.fail(f"'{value}' is not a heap size: write 512m or 4g", param, ctx)
+        return int(match["number"]) * (1024 if match["unit"] in "gG" else 1)
+
+
+def format_option(command: F) -> F:
+    """`--format`."""
+    return click.option(
+        "--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True,
+        help="How results are printed.",
+    )(command)  # fmt: skip
+
+
+def runs_option(command: F) -> F:
+    """`--runs`."""
+    return click.option(
+        "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
+        help="Folder of the runs  [default: the one in benchctl's home].",
+    )(command)  # fmt: skip
+
+
+def open_store(home: Home, folder: Path | None) -> RunStore:
+    """The store that `--runs` names."""
+    return RunStore(folder.absolute() if folder is not None else home.runs)
+
+
+def keyed(values: Iterable[str], option: str) -> dict[str, str]:
+    """`[NAME=]VALUE` options by name; a value without a name is for all and has the key ''.
+
+    Raises:
+        UsageError: a name is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        key, value = (name, value) if equals else ("", text)
+        if key in found:
+            raise UsageError(f"{option} is given twice for {key or 'all variants'}")
+        found[key] = value
+    return found

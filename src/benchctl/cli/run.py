@@ -1,0 +1,172 @@
+"""`benchctl run`: measure, then compare."""
+
+import threading
+from pathlib import Path
+
+import click
+import psutil
+
+from benchctl.cli.options import (
+    DocumentsType,
+    HeapType,
+    format_option,
+    keyed,
+    open_store,
+    runs_option,
+)
+from benchctl.cli.output import print_run
+from benchctl.cli.watch import watching
+from benchctl.engine.artifacts import latest_version
+from benchctl.engine.variant import parse_variant, with_version
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.home import resolve_home
+from benchctl.results.model import CorpusSpec, Plan, RestartPolicy, VariantSpec
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.lock import host_lock
+from benchctl.run.observer import Observer
+from benchctl.run.orchestrate import Bench, resume_run, start_run
+from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run
+from benchctl.track.load import load_track
+from benchctl.track.model import Track
+
+
+@click.command("run")
+@click.option("--challenge", "challenges", multiple=True, metavar="NAME|FILE",
+              help="What to run; repeat it to run schedules in order on one fork.")  # fmt: skip
+@click.option("--variant", "variants", multiple=True, metavar="VARIANT",
+              help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the "
+              "baseline  [default: es and os]")  # fmt: skip
+@click.option(
+    "--forks", type=int, default=5, show_default=True, help="Passes of every variant on fresh nodes."
+)
+@click.option(
+    "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
+)
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE",
+              help="Set a parameter, such as iterations=300, or of one challenge: warmup.iterations=50.")  # fmt: skip
+@click.option("--restart", type=click.Choice(["challenge", "task", "never"]), default="challenge",
+              show_default=True, help="When a fresh node comes in between.")  # fmt: skip
+@click.option("--warmup-challenge", "warmups", multiple=True, metavar="NAME|FILE",
+              help="Run unmeasured on every fresh node before the schedule.")  # fmt: skip
+@click.option("--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations.")
+@click.option("--heap", "heap_mb", type=HeapType(), default=None,
+              help="Heap of every node  [default: a quarter of memory, at most 4g]")  # fmt: skip
+@click.option("--jdk", "jdks", multiple=True, metavar="[VARIANT=]PATH|MAJOR",
+              help="Java home, or a major version to fetch  [default: the bundled 21]")  # fmt: skip
+@click.option("--distribution", "distributions", multiple=True, metavar="VARIANT=PATH|URL",
+              help="A .tar.gz, .zip or folder instead of Maven Central.")  # fmt: skip
+@click.option("--segments", type=int, default=1, show_default=True, help="Segments of the prepared index.")
+@click.option("--ingest-clients", type=int, default=1, show_default=True,
+              help="Concurrent bulk senders; one keeps the corpus's order, so that the index repeats.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of variants in blocks.")
+@click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")
+@click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
+@click.option("--quiet", is_flag=True, help="Print the result only.")
+@runs_option
+@format_option
+def run_command(
+    challenges: tuple[str, ...],
+    variants: tuple[str, ...],
+    forks: int,
+    docs: int,
+    params: tuple[str, ...],
+    restart: RestartPolicy,
+    warmups: tuple[str, ...],
+    track: str,
+    heap_mb: int | None,
+    jdks: tuple[str, ...],
+    distributions: tuple[str, ...],
+    segments: int,
+    ingest_clients: int,
+    seed: int,
+    corpus_seed: int,
+    resume: str | None,
+    runs_folder: Path | None,
+    output_format: str,
+    *,
+    paired: bool,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Measure challenges on fresh nodes and compare the variants.
+
+    Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
+    the corpus, one prepared index an engine.
+    """
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    if resume is None:
+        options = PlanOptions(
+            variants=resolve_variants(variants or ("es", "os"), distributions, jdks),
+            challenges=challenges,
+            warmup_challenges=warmups,
+            restart=restart,
+            forks=forks,
+            seed=seed,
+            heap_mb=heap_mb or default_heap_mb(psutil.virtual_memory().total),
+            track=track,
+            corpus=CorpusSpec(seed=corpus_seed, documents=docs, generator_version=0, digest=""),
+            segments=segments,
+            params=parse_params(params),
+            ingest_clients=ingest_clients,
+            paired=paired,
+        )
+        plan, loaded = plan_run(options)
+        folder = None
+    else:
+        _only_resume(challenges, variants, params)
+        folder = store.find(resume)
+        plan = folder.load().plan
+        loaded = load_track(plan.track, {})[0]
+    with (
+        watching(quiet=quiet) as observer,
+        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
+    ):
+        folder = _measure(
+            Bench(home, store, observer, threading.Event()), plan, loaded, folder, store, observer
+        )
+    print_run(folder, output_format)
+    record = folder.load()
+    if record.missing():
+        raise BenchctlError(
+            f"{len(record.missing())} of {plan.forks * len(plan.variants)} forks failed; the tables show the rest",
+            hint=f"see the reasons with: benchctl show {record.id}; "
+            f"go on with: benchctl run --resume {record.id}",
+            exit_code=ExitCode.FAILED,
+        )
+
+
+def _measure(
+    bench: Bench, plan: Plan, track: Track, folder: RunFolder | None, _store: RunStore, _observer: Observer
+) -> RunFolder:
+    if folder is not None:
+        resume_run(bench, folder, track)
+        return folder
+    return start_run(bench, plan, track)[0]
+
+
+def resolve_variants(
+    texts: tuple[str, ...], distributions: tuple[str, ...], jdks: tuple[str, ...]
+) -> tuple[VariantSpec, ...]:
+    """Read variants, and ask for the newest version where one says `latest`.
+
+    Raises:
+        UsageError: a text is no variant, or an option names none of them.
+    """
+    by_distribution = keyed(distributions, "--distribution")
+    by_jdk = keyed(jdks, "--jdk")
+    specs = [parse_variant(text, distributions=by_distribution, jdks=by_jdk) for text in texts]
+    return tuple(
+        with_version(spec, latest_version(spec.engine)) if spec.version == "latest" else spec
+        for spec in specs
+    )
+
+
+def _only_resume(*others: tuple[str, ...]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a run as it was planned",
+            hint="leave out --challenge, --variant and --param",
+        )

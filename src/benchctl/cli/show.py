@@ -1,0 +1,19 @@
+"""`benchctl show`: a stored run, as it was printed when it ended, with everything that belongs to it."""
+
+from pathlib import Path
+
+import click
+
+from benchctl.cli.options import format_option, open_store, runs_option
+from benchctl.cli.output import print_run
+from benchctl.home import resolve_home
+
+
+@click.command("show")
+@click.argument("run")
+@runs_option
+@format_option
+def show_command(run: str, runs_folder: Path | None, output_format: str) -> None:
+    """Print RUN again: an id, the beginning of one, a path, or `latest`."""
+    store = open_store(resolve_home(), runs_folder)
+    print_run(store.find(run), output_format, details=True)

@@ -1,0 +1,166 @@
+"""What a person sees while a run goes on: a live line on a terminal, plain lines elsewhere, or nothing."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from benchctl.results.model import ForkRecord
+from benchctl.run.observer import Observer, SilentObserver
+
+# Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
+PLAIN_PROGRESS_EVERY_S = 10.0
+
+
+@contextmanager
+def watching(*, quiet: bool) -> Iterator[Observer]:
+    """The observer that fits standard error, for the time of one run."""
+    if quiet:
+        yield SilentObserver()
+    elif sys.stderr.isatty():
+        with _live() as progress:
+            yield RichObserver(progress)
+    else:
+        yield PlainObserver()
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: `48 s`, `3 min 20 s`, `1 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 - a minute
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def fork_title(variant: str, number: int, total: int, remaining_s: float | None) -> str:
+    """The line that announces a fork."""
+    left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
+    return f"fork {number}/{total}: {variant}{left}"
+
+
+def fork_result(record: ForkRecord) -> str:
+    """The line that says what a fork measured."""
+    if record.status == "failed":
+        return f"fork {record.block} of {record.variant} FAILED: {record.reason}"
+    parts = []
+    for summary in record.summaries:
+        if summary.unsupported is not None:
+            parts.append(f"{summary.label} unsupported")
+        elif summary.service_time is None:
+            parts.append(f"{summary.label} no answer")
+        else:
+            parts.append(f"{summary.label} {summary.service_time.p90 / 1e6:.2f} ms")
+    starts = sum(boot.start_s for boot in record.boots)
+    return (
+        f"fork {record.block} of {record.variant}: p90 {', '.join(parts)} "
+        f"({record.wall_s:.1f} s, of it {starts:.1f} s node start)"
+    )
+
+
+class PlainObserver:
+    """Lines on standard error, without colours or movement."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._spoken = self._begun
+        self._fork = ""
+
+    def _say(self, text: str) -> None:
+        self._spoken = time.monotonic()
+        print(f"[{self._spoken - self._begun:6.1f} s] {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+    def note(self, text: str) -> None:
+        """Print it."""
+        self._say(text)
+
+    def stage(self, text: str) -> None:
+        """Print it; the tasks of a fork are too short to be lines of their own."""
+        if not self._fork:
+            self._say(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Print it now and then."""
+        if time.monotonic() - self._spoken > PLAIN_PROGRESS_EVERY_S:
+            share = f" ({100 * done / total:.0f} %)" if total else ""
+            self._say(f"  {done:,} {what}{share}")
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        """Print it."""
+        self._fork = fork_title(variant, number, total, remaining_s)
+        self._say(self._fork)
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """Print what it measured."""
+        self._fork = ""
+        self._say(fork_result(record))
+
+
+class RichObserver:
+    """One live line with bar, speed and time left; notes and finished forks scroll above it."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None, what="")
+        self._fork = ""
+
+    def note(self, text: str) -> None:
+        """Print it above the live line."""
+        self._progress.console.print(text, highlight=False, markup=False)
+
+    def stage(self, text: str) -> None:
+        """Begin the live line anew."""
+        title = f"{self._fork} · {text}" if self._fork else text
+        self._progress.reset(self._task, description=title, total=None, what="")
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Move the bar."""
+        self._progress.update(self._task, completed=done, total=total or None, what=what)
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        """Name the fork on the live line."""
+        self._fork = fork_title(variant, number, total, remaining_s)
+        self.stage("starting the node")
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """Print what it measured above the live line."""
+        self._fork = ""
+        self.note(fork_result(record))
+
+
+class _Speed(ProgressColumn):
+    """Units a second, in the units of the present step."""
+
+    def render(self, task: Task) -> Text:
+        if not task.speed or not task.fields["what"]:
+            return Text("")
+        if task.fields["what"] == "bytes":
+            return Text(f"{task.speed / 1e6:,.1f} MB/s")
+        return Text(f"{task.speed:,.0f} {task.fields['what']}/s")
+
+
+def _live() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        _Speed(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=Console(stderr=True),
+        transient=True,
+    )

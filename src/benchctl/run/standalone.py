@@ -1,0 +1,199 @@
+"""One node to play with: started in the background, found again, stopped; no measurement."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from benchctl.engine.install import install
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.node import boot
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import VariantSpec
+from benchctl.run.observer import Observer
+
+STATE_NAME = "node.json"
+START_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 60.0
+_POLL_S = 0.05
+
+
+class NodeState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A background node, as its keeper wrote it down.
+
+    Attributes:
+        variant: the variant's name, which is also the node's.
+        version: as the node says.
+        url: where it listens.
+        serving_pid: the benchctl process that holds it.
+        serving_since: that process's start, epoch seconds: a pid alone may be another process by now.
+        node_pid: the server's own process.
+    """
+
+    variant: str
+    version: str
+    url: str
+    serving_pid: int
+    serving_since: float
+    node_pid: int
+
+
+@dataclass(frozen=True)
+class NodeFolder:
+    """Where one background node lives."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """What the serving benchctl and the node's start say."""
+        return self.path / "serve.log"
+
+    @property
+    def node_log(self) -> Path:
+        """The node's own standard output."""
+        return self.path / "boot" / "stdout.log"
+
+    def state(self) -> NodeState | None:
+        """The node's state when it is up; None when it is not."""
+        try:
+            state = msgspec.json.decode((self.path / STATE_NAME).read_bytes(), type=NodeState)
+            process = psutil.Process(state.serving_pid)
+        except (FileNotFoundError, msgspec.DecodeError, psutil.NoSuchProcess):
+            return None
+        same = abs(process.create_time() - state.serving_since) < 1.0
+        return state if same and process.status() != psutil.STATUS_ZOMBIE else None
+
+
+def node_folder(home: Home, variant: str) -> NodeFolder:
+    """The folder of a variant's background node."""
+    return NodeFolder(home.nodes / variant)
+
+
+def running_nodes(home: Home) -> Iterator[NodeState]:
+    """Every background node that is up."""
+    for path in sorted(home.nodes.iterdir()):
+        state = NodeFolder(path).state()
+        if state is not None:
+            yield state
+
+
+def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observer: Observer) -> None:
+    """Run a node until this process is asked to end.
+
+    Raises:
+        BenchctlError: it does not start, or dies.
+    """
+    folder = node_folder(home, spec.name)
+    observer.stage(f"{spec.name}: engine and Java runtime")
+    installation = install(home, spec, observer.progress)
+    jdk = provide_jdk(home, spec.jdk)
+    observer.stage(f"{spec.name}: starting the node")
+    data = folder.path / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    if home.node_owner is not None:
+        os.chown(data, home.node_owner.uid, home.node_owner.gid)
+    settings = dict(spec.settings) | ({"http.port": port} if port is not None else {})
+    with boot(
+        installation,
+        jdk,
+        data=data,
+        folder=folder.path / "boot",
+        owner=home.node_owner,
+        heap_mb=heap_mb,
+        jvm_flags=spec.jvm_flags,
+        settings=settings,
+    ) as node:
+        me = psutil.Process()
+        state = NodeState(spec.name, node.version, node.base_url, me.pid, me.create_time(), node.pid)
+        partial = folder.path / f"{STATE_NAME}.partial"
+        partial.write_bytes(msgspec.json.encode(state))
+        partial.replace(folder.path / STATE_NAME)
+        observer.note(f"{spec.name} {node.version} listens on {node.base_url}")
+        try:
+            while True:
+                signal.sigtimedwait({signal.SIGUSR1}, 1.0)
+                node.check_alive()
+        finally:
+            (folder.path / STATE_NAME).unlink(missing_ok=True)
+
+
+def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeState:
+    """Start a benchctl process that serves the node, and wait until the node is ready.
+
+    Args:
+        home: of the node.
+        variant: its name.
+        arguments: of `benchctl node serve`.
+
+    Raises:
+        BenchctlError: the node is up already, or does not get ready.
+    """
+    folder = node_folder(home, variant)
+    running = folder.state()
+    if running is not None:
+        raise BenchctlError(
+            f"node {variant} is up already at {running.url}",
+            hint=f"stop it with: benchctl node stop {variant}",
+        )
+    shutil.rmtree(folder.path / "boot", ignore_errors=True)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "benchctl", "node", "serve", *arguments]
+    with folder.log.open("wb") as log:
+        serving = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            if (state := folder.state()) is not None:
+                return state
+            if serving.poll() is not None:
+                said = folder.log.read_text(encoding="utf-8", errors="replace").strip()
+                raise BenchctlError(f"node {variant} did not start:\n{said}")
+            time.sleep(_POLL_S)
+    except BaseException:
+        serving.terminate()
+        serving.wait(STOP_TIMEOUT_S)
+        raise
+    serving.terminate()
+    raise BenchctlError(
+        f"node {variant} was not ready after {START_TIMEOUT_S:.0f} s", hint=f"see {folder.log}"
+    )
+
+
+def stop_in_background(home: Home, variant: str) -> None:
+    """Stop a background node; its data stays.
+
+    Raises:
+        BenchctlError: there is none, or it does not end.
+    """
+    folder = node_folder(home, variant)
+    state = folder.state()
+    if state is None:
+        up = ", ".join(node.variant for node in running_nodes(home)) or "none"
+        raise BenchctlError(f"node {variant} is not up", hint=f"nodes that are up: {up}")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(state.serving_pid)
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except psutil.TimeoutExpired as err:
+            raise BenchctlError(
+                f"node {variant} (process {state.serving_pid}) does not end", hint=f"see {folder.log}"
+            ) from err
+
+
+def remove(home: Home, variant: str) -> None:
+    """Delete a stopped node's data and logs."""
+    shutil.rmtree(node_folder(home, variant).path, ignore_errors=True)
