@@ -1,6 +1,7 @@
 """Runs survive being written and read, and a failed write leaves the old one."""
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -11,72 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.model import (
-    RECORD_VERSION,
-    CorpusSpec,
-    Environment,
-    ForkRecord,
-    Plan,
-    RunRecord,
-    VariantSpec,
-)
+from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord
 from benchctl.results.samples import SAMPLE_DTYPES, concatenate, empty_columns, select
 from benchctl.results.store import RunFolder, RunStore, new_run_id
-from benchctl.track.model import Challenge, Task
 
-
-def make_record(run_id: str = "r", status: str = "running") -> RunRecord:
-    plan = Plan(
-        variants=(VariantSpec("es", "elasticsearch", "8.11.0"), VariantSpec("os", "opensearch", "2.11.0")),
-        schedules=(Challenge("c", (Task("range", iterations=3),)),),
-        warmup_challenges=(),
-        restart="challenge",
-        forks=2,
-        seed=1,
-        heap_mb=512,
-        track="big5",
-        track_digest="d",
-        corpus=CorpusSpec(seed=1, documents=10, generator_version=1, digest="c"),
-        segments=1,
-        params={"iterations": 3},
-    )
-    environment = Environment(
-        fingerprint="f",
-        hostname="h",
-        kernel="k",
-        distribution="d",
-        cpu_model="c",
-        cpus=2,
-        governor=None,
-        memory_bytes=1,
-        virtualization=None,
-        python="3",
-        benchctl="0",
-        benchctl_commit=None,
-        libcurl="8",
-        load_before=(0.0, 0.0, 0.0),
-    )
-    return RunRecord(RECORD_VERSION, run_id, "2026-01-01T00:00:00Z", status, plan, environment)
-
-
-def fork(variant: str, block: int, status: str = "done") -> ForkRecord:
-    return ForkRecord(
-        variant=variant,
-        block=block,
-        position=0,
-        status=status,
-        reason="",
-        started="",
-        wall_s=1.0,
-        requests_s=1.0,
-        overhead_s=0.0,
-        copy_s=0.0,
-        probe_s=0.0,
-        boots=(),
-        summaries=(),
-        probes=(),
-        samples=None,
-    )
+RecordMaker = Callable[..., RunRecord]
 
 
 @pytest.fixture
@@ -84,12 +24,12 @@ def store(tmp_path: Path) -> RunStore:
     return RunStore(tmp_path / "runs")
 
 
-def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: RunStore):
+def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: RunStore, record: RecordMaker):
     folders = {}
     for name in ("20260101-000000-a-0001", "20260102-000000-b-0002"):
         folders[name] = store.create(name)
-        folders[name].save(make_record(name))
-    assert store.find("20260101").load() == make_record("20260101-000000-a-0001")
+        folders[name].save(record(name))
+    assert store.find("20260101").load() == record("20260101-000000-a-0001")
     assert store.find("latest").path.name == "20260102-000000-b-0002"
     assert store.find(str(folders["20260101-000000-a-0001"].path)).load().id == "20260101-000000-a-0001"
     with pytest.raises(UsageError, match="fits 2 runs"):
@@ -98,12 +38,12 @@ def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: R
         store.find("1999")
 
 
-def test_a_damaged_or_foreign_record_is_named(store: RunStore):
+def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMaker):
     folder = store.create("x")
     folder.record_path.write_text("{", encoding="utf-8")
     with pytest.raises(BenchctlError, match="damaged"):
         folder.load()
-    newer = msgspec.structs.replace(make_record(), record_version=RECORD_VERSION + 1)
+    newer = msgspec.structs.replace(record(), record_version=RECORD_VERSION + 1)
     folder.save(newer)
     with pytest.raises(BenchctlError, match="record version"):
         folder.load()
@@ -111,28 +51,28 @@ def test_a_damaged_or_foreign_record_is_named(store: RunStore):
 
 
 def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, record: RecordMaker
 ):
     folder = store.create("x")
-    folder.save(make_record())
+    folder.save(record())
 
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(BenchctlError, match="No space left"):
-        folder.save(make_record(status="complete"))
+        folder.save(record(status="complete"))
     monkeypatch.undo()
     assert folder.load().status == "running"
     assert sorted(path.name for path in folder.path.iterdir()) == ["forks", "run.json"]
 
 
-def test_missing_forks_are_the_planned_ones_that_are_not_done():
-    record = msgspec.structs.replace(
-        make_record(), forks=(fork("es", 0), fork("os", 0, "failed"), fork("os", 1))
-    )
-    assert record.missing() == ((0, "os"), (1, "es"))
-    assert [done.block for done in record.done("os")] == [1]
+def test_missing_forks_are_the_planned_ones_that_are_not_done(
+    record: RecordMaker, fork: Callable[..., ForkRecord]
+):
+    run = msgspec.structs.replace(record(), forks=(fork("es", 0), fork("os", 0, "failed"), fork("os", 1)))
+    assert run.missing() == ((0, "os"), (1, "es"))
+    assert [done.block for done in run.done("os")] == [1]
 
 
 @settings(max_examples=20, deadline=None)

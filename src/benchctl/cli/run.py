@@ -20,44 +20,86 @@ from benchctl.engine.artifacts import latest_version
 from benchctl.engine.variant import parse_variant, with_version
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
-from benchctl.results.model import CorpusSpec, Plan, RestartPolicy, VariantSpec
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.model import CorpusSpec, RestartPolicy, VariantSpec
 from benchctl.run.lock import host_lock
-from benchctl.run.observer import Observer
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run
 from benchctl.track.load import load_track
-from benchctl.track.model import Track
 
 
 @click.command("run")
-@click.option("--challenge", "challenges", multiple=True, metavar="NAME|FILE",
-              help="What to run; repeat it to run schedules in order on one fork.")  # fmt: skip
-@click.option("--variant", "variants", multiple=True, metavar="VARIANT",
-              help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the "
-              "baseline  [default: es and os]")  # fmt: skip
+@click.option(
+    "--challenge",
+    "challenges",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="What to run; repeat it to run schedules in order on one fork.",
+)
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="VARIANT",
+    help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the baseline"
+    "  [default: es and os]",
+)
 @click.option(
     "--forks", type=int, default=5, show_default=True, help="Passes of every variant on fresh nodes."
 )
 @click.option(
     "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
 )
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE",
-              help="Set a parameter, such as iterations=300, or of one challenge: warmup.iterations=50.")  # fmt: skip
-@click.option("--restart", type=click.Choice(["challenge", "task", "never"]), default="challenge",
-              show_default=True, help="When a fresh node comes in between.")  # fmt: skip
-@click.option("--warmup-challenge", "warmups", multiple=True, metavar="NAME|FILE",
-              help="Run unmeasured on every fresh node before the schedule.")  # fmt: skip
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
+)
+@click.option(
+    "--restart",
+    type=click.Choice(["challenge", "task", "never"]),
+    default="challenge",
+    show_default=True,
+    help="When a fresh node comes in between.",
+)
+@click.option(
+    "--warmup-challenge",
+    "warmups",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Run unmeasured on every fresh node before the schedule.",
+)
 @click.option("--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations.")
-@click.option("--heap", "heap_mb", type=HeapType(), default=None,
-              help="Heap of every node  [default: a quarter of memory, at most 4g]")  # fmt: skip
-@click.option("--jdk", "jdks", multiple=True, metavar="[VARIANT=]PATH|MAJOR",
-              help="Java home, or a major version to fetch  [default: the bundled 21]")  # fmt: skip
-@click.option("--distribution", "distributions", multiple=True, metavar="VARIANT=PATH|URL",
-              help="A .tar.gz, .zip or folder instead of Maven Central.")  # fmt: skip
+@click.option(
+    "--heap",
+    "heap_mb",
+    type=HeapType(),
+    default=None,
+    help="Heap of every node  [default: a quarter of memory, at most 4g]",
+)
+@click.option(
+    "--jdk",
+    "jdks",
+    multiple=True,
+    metavar="[VARIANT=]PATH|MAJOR",
+    help="Java home, or a major version to fetch  [default: the bundled 21]",
+)
+@click.option(
+    "--distribution",
+    "distributions",
+    multiple=True,
+    metavar="VARIANT=PATH|URL",
+    help="A .tar.gz, .zip or folder instead of Maven Central.",
+)
 @click.option("--segments", type=int, default=1, show_default=True, help="Segments of the prepared index.")
-@click.option("--ingest-clients", type=int, default=1, show_default=True,
-              help="Concurrent bulk senders; one keeps the corpus's order, so that the index repeats.")  # fmt: skip
+@click.option(
+    "--ingest-clients",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Concurrent bulk senders; one keeps the corpus's order, so that the index repeats.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of variants in blocks.")
 @click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")
 @click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs.")
@@ -124,27 +166,20 @@ def run_command(
         watching(quiet=quiet) as observer,
         host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
     ):
-        folder = _measure(
-            Bench(home, store, observer, threading.Event()), plan, loaded, folder, store, observer
-        )
+        bench = Bench(home, store, observer, threading.Event())
+        if folder is None:
+            folder, record = start_run(bench, plan, loaded)
+        else:
+            record = resume_run(bench, folder, loaded)
     print_run(folder, output_format)
-    record = folder.load()
     if record.missing():
+        total = plan.forks * len(plan.variants)
         raise BenchctlError(
-            f"{len(record.missing())} of {plan.forks * len(plan.variants)} forks failed; the tables show the rest",
+            f"{len(record.missing())} of {total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {record.id}; "
             f"go on with: benchctl run --resume {record.id}",
             exit_code=ExitCode.FAILED,
         )
-
-
-def _measure(
-    bench: Bench, plan: Plan, track: Track, folder: RunFolder | None, _store: RunStore, _observer: Observer
-) -> RunFolder:
-    if folder is not None:
-        resume_run(bench, folder, track)
-        return folder
-    return start_run(bench, plan, track)[0]
 
 
 def resolve_variants(

@@ -239,18 +239,18 @@ def _copy_tree(source: Path, target: Path, owner: Owner | None) -> None:
     target.mkdir(parents=True)
     _give(target, owner)
     write_once = source.name == "index" and source.parent.name.isdigit()
-    for entry in os.scandir(source):
+    for entry in source.iterdir():
         copied = target / entry.name
-        if entry.is_dir(follow_symlinks=False):
-            _copy_tree(Path(entry.path), copied, owner)
+        if entry.is_dir():
+            _copy_tree(entry, copied, owner)
         elif entry.name in {"write.lock", "node.lock"}:
             continue
-        elif not (write_once and _link(entry.path, copied)):
-            shutil.copyfile(entry.path, copied)
+        elif not (write_once and _link(entry, copied)):
+            shutil.copyfile(entry, copied)
             _give(copied, owner)
 
 
-def _link(source: str, target: Path) -> bool:
+def _link(source: Path, target: Path) -> bool:
     """Hard-link; False where the file system or the kernel's rules do not allow it."""
     try:
         os.link(source, target)

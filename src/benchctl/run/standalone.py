@@ -153,20 +153,23 @@ def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeS
         serving = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
-    deadline = time.monotonic() + START_TIMEOUT_S
     try:
-        while time.monotonic() < deadline:
-            if (state := folder.state()) is not None:
-                return state
-            if serving.poll() is not None:
-                said = folder.log.read_text(encoding="utf-8", errors="replace").strip()
-                raise BenchctlError(f"node {variant} did not start:\n{said}")
-            time.sleep(_POLL_S)
+        return _wait_for_state(folder, serving, variant)
     except BaseException:
         serving.terminate()
         serving.wait(STOP_TIMEOUT_S)
         raise
-    serving.terminate()
+
+
+def _wait_for_state(folder: NodeFolder, serving: "subprocess.Popen[bytes]", variant: str) -> NodeState:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if (state := folder.state()) is not None:
+            return state
+        if serving.poll() is not None:
+            said = folder.log.read_text(encoding="utf-8", errors="replace").strip()
+            raise BenchctlError(f"node {variant} did not start:\n{said}")
+        time.sleep(_POLL_S)
     raise BenchctlError(
         f"node {variant} was not ready after {START_TIMEOUT_S:.0f} s", hint=f"see {folder.log}"
     )

@@ -1,0 +1,94 @@
+"""Answers of two engines: what counts as a difference, and what does not."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.answers import Answer, AnswerBook, compare_answers, difference
+from benchctl.track.model import Operation
+
+RANGE = Operation("range", body={"query": {}})
+SORT = Operation("sort", body={"sort": []})
+
+
+def book(tmp_path: Path, name: str, **answers: Answer) -> AnswerBook:
+    kept = AnswerBook(tmp_path / f"{name}.json")
+    for operation in (RANGE, SORT):
+        kept.add(operation, answers[operation.name])
+    return kept
+
+
+def test_equal_answers_have_no_findings(tmp_path: Path):
+    same = {"range": Answer(total=5, returned=5), "sort": Answer(total=5, returned=1, sort_values=[[1]])}
+    books = {"es": book(tmp_path, "es", **same), "os": book(tmp_path, "os", **same)}
+    check = compare_answers([RANGE, SORT], books, "es")
+    assert check.findings == ()
+    assert check.exact_hits["range"] == {"es": 5, "os": 5}
+
+
+def test_differences_and_missing_features_are_findings(tmp_path: Path):
+    books = {
+        "es": book(tmp_path, "es", range=Answer(total=5), sort=Answer(unsupported="no handler")),
+        "os": book(tmp_path, "os", range=Answer(total=6), sort=Answer(total=5)),
+    }
+    findings = compare_answers([RANGE, SORT], books, "es").findings
+    assert [(found.operation, found.variant, found.kind) for found in findings] == [
+        ("range", "os", "different"),
+        ("sort", "es", "unsupported"),
+    ]
+    assert "5 against 6" in findings[0].detail
+    assert findings[1].detail == "no handler"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "where"),
+    [
+        (Answer(total=1), Answer(total=2), "total hits"),
+        (Answer(returned=1), Answer(returned=2), "returned"),
+        (Answer(sort_values=[[1], [2]]), Answer(sort_values=[[2], [1]]), "sort values[0][0]"),
+        (Answer(sort_values=[[1]]), Answer(sort_values=[]), "entries"),
+        (
+            Answer(aggregations={"a": {"buckets": [{"key": 1, "doc_count": 3}]}}),
+            Answer(aggregations={"a": {"buckets": [{"key": 1, "doc_count": 4}]}}),
+            "aggregations.a.buckets[0].doc_count",
+        ),
+        (Answer(aggregations={"a": 1}), Answer(aggregations={"b": 1}), "only one side has a, b"),
+        (Answer(aggregations={"a": 1.0}), Answer(aggregations={"a": 1.000001}), "aggregations.a"),
+        (Answer(aggregations={"a": True}), Answer(aggregations={"a": 1}), "aggregations.a"),
+    ],
+)
+def test_a_difference_is_named_by_place(one: Answer, other: Answer, where: str):
+    assert where in difference(one, other)
+
+
+def test_the_last_bits_of_a_sum_do_not_matter():
+    assert not difference(Answer(aggregations={"a": 0.1 + 0.2}), Answer(aggregations={"a": 0.3}))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.integers(0, 10))
+def test_an_answer_equals_itself(aggregations: object, total: int):
+    answer = Answer(total=total, aggregations=aggregations)
+    assert not difference(answer, answer)
+
+
+def test_a_book_is_kept_and_knows_what_is_missing(tmp_path: Path):
+    path = tmp_path / "answers.json"
+    first = AnswerBook(path)
+    first.add(RANGE, Answer(total=3))
+    first.save()
+    again = AnswerBook(path)
+    assert again.get(RANGE) == Answer(total=3)
+    assert again.missing([RANGE, SORT]) == [SORT]
+    # Another body under the same name is another question.
+    assert again.missing([Operation("range", body={"query": {"x": 1}})]) != []
+    path.write_text("{broken", encoding="utf-8")
+    assert AnswerBook(path).missing([RANGE]) == [RANGE]

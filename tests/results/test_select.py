@@ -1,0 +1,65 @@
+"""Which stored results may stand side by side."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.model import RunRecord
+from benchctl.results.select import select_sides, unlike
+
+RecordMaker = Callable[..., RunRecord]
+
+
+def with_plan(record: RunRecord, **changes: Any) -> RunRecord:
+    return msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, **changes))
+
+
+def test_the_newest_run_with_both_wins(record: RecordMaker):
+    records = [record("1", "es", "os"), record("2", "es", "os"), record("3", "es")]
+    chosen = select_sides(records, ["es", "os"])
+    assert [side.run.id for side in chosen.sides] == ["2", "2"]
+    assert chosen.differences == ()
+
+
+def test_else_the_newest_comparable_runs(record: RecordMaker):
+    odd = with_plan(record("3", "os"), heap_mb=1024)
+    chosen = select_sides([record("1", "es"), record("2", "os"), odd], ["es", "os"])
+    assert [side.run.id for side in chosen.sides] == ["1", "2"]
+
+
+def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(record: RecordMaker):
+    records = [record("1", "es"), with_plan(record("2", "os"), heap_mb=1024)]
+    with pytest.raises(BenchctlError, match="heap mb differs") as caught:
+        select_sides(records, ["es", "os"])
+    assert "--force" in caught.value.hint
+    forced = select_sides(records, ["es", "os"], force=True)
+    assert [side.run.id for side in forced.sides] == ["1", "2"]
+    assert any("heap mb differs (512, 1024)" in text for text in forced.differences)
+
+
+def test_another_host_is_another_world(record: RecordMaker):
+    here = record("1", "es")
+    there = msgspec.structs.replace(
+        here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="h2")
+    )
+    assert unlike(here, there) == ("the hosts differ (h, h2)",)
+    assert unlike(here, here) == ()
+
+
+def test_a_missing_variant_or_challenge_is_a_usage_error(record: RecordMaker):
+    with pytest.raises(UsageError, match="no results of variant 'os'") as caught:
+        select_sides([record("1", "es")], ["es", "os"])
+    assert "stored variants: es" in caught.value.hint
+    with pytest.raises(UsageError, match="challenge d"):
+        select_sides([record("1", "es", "os")], ["es", "os"], challenge="d")
+    assert select_sides([record("1", "es", "os")], ["es", "os"], challenge="c").sides
+
+
+def test_failed_forks_are_no_results(record: RecordMaker):
+    good = record("1", "es", "os")
+    failed = tuple(msgspec.structs.replace(fork, status="failed") for fork in good.forks)
+    with pytest.raises(UsageError):
+        select_sides([msgspec.structs.replace(good, forks=failed)], ["es", "os"])

@@ -1,0 +1,51 @@
+"""One measuring benchctl a host."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.run.lock import host_lock
+
+NAME = f"\0benchctl-test-{os.getpid()}"
+
+
+def try_to_hold() -> None:
+    with host_lock(wait=False, on_wait=print, name=NAME):
+        pass
+
+
+def test_a_second_one_is_refused_and_told_who_holds_the_host():
+    with host_lock(wait=False, on_wait=print, name=NAME), pytest.raises(BenchctlError) as caught:
+        try_to_hold()
+    assert f"process {os.getpid()}" in caught.value.message
+    assert "--wait" in caught.value.hint
+    try_to_hold()
+
+
+HOLDER = """
+import sys
+from benchctl.run.lock import host_lock
+with host_lock(wait=False, on_wait=print, name=sys.argv[1].replace("@", chr(0))):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_waiting_ends_when_the_holder_is_killed():
+    told: list[str] = []
+    command = [sys.executable, "-c", HOLDER, NAME.replace("\0", "@")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+
+        def end_the_holder(_seconds: float) -> None:
+            holder.kill()
+            holder.wait()
+
+        with host_lock(wait=True, on_wait=told.append, name=NAME, pause=end_the_holder):
+            pass
+    assert len(told) == 1
+    assert f"process {holder.pid}" in told[0]

@@ -1,0 +1,135 @@
+"""Plans: what runs in which order, on which node start, and what is refused before anything starts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.results.model import CorpusSpec, VariantSpec
+from benchctl.run.plan import (
+    PlanOptions,
+    block_order,
+    boots,
+    default_heap_mb,
+    operations_used,
+    parse_params,
+    plan_run,
+)
+
+ES = VariantSpec("es", "elasticsearch", "8.11.0")
+OS = VariantSpec("os", "opensearch", "2.11.0")
+
+
+def options(**changes: Any) -> PlanOptions:
+    base: dict[str, Any] = {
+        "variants": (ES, OS),
+        "challenges": ("big5rangedebug", "range-only-short"),
+        "warmup_challenges": (),
+        "restart": "challenge",
+        "forks": 3,
+        "seed": 1,
+        "heap_mb": 512,
+        "track": "big5",
+        "corpus": CorpusSpec(1, 1000, 1, "x"),
+        "segments": 1,
+        "params": {},
+    }
+    return PlanOptions(**{**base, **changes})
+
+
+def test_parameters_reach_measured_challenges_and_scoped_ones_only_theirs():
+    plan, _ = plan_run(
+        options(
+            warmup_challenges=("warmup",),
+            params={"iterations": 300, "range-only-short.iterations": 7, "warmup.iterations": 50},
+        )
+    )
+    assert {task.iterations for task in plan.schedules[0].schedule} == {300}
+    assert {task.iterations for task in plan.schedules[1].schedule} == {7}
+    assert {task.iterations for task in plan.warmup_challenges[0].schedule} == {50}
+
+
+def test_warm_up_counts_do_not_follow_the_measured_ones():
+    plan, _ = plan_run(options(warmup_challenges=("warmup",), params={"iterations": 300}))
+    assert {task.iterations for task in plan.warmup_challenges[0].schedule} == {30}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"challenges": ()}, "no challenge"),
+        ({"variants": ()}, "no variant"),
+        ({"variants": (ES, ES)}, "named twice"),
+        ({"forks": 0}, "--forks"),
+        ({"segments": 0}, "--segments"),
+        ({"heap_mb": 10}, "--heap"),
+        ({"ingest_clients": 0}, "--ingest-clients"),
+        ({"params": {"iteration": 3}}, "iteration"),
+        ({"params": {"nowhere.iterations": 3}}, "nowhere.iterations"),
+        ({"params": {"iterations": "many"}}, "iterations"),
+        ({"params": {"iterations": 0}}, "at least 1"),
+        ({"challenges": ("nonsense",)}, "nonsense"),
+        ({"track": "nonsense"}, "nonsense"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
+    with pytest.raises(UsageError, match=text):
+        plan_run(options(**changes))
+
+
+def test_restart_says_which_tasks_share_a_node():
+    plan, _ = plan_run(options())
+    assert boots(plan) == (((0, 0), (0, 1), (0, 2)), ((1, 0),))
+    assert boots(msgspec.structs.replace(plan, restart="never")) == (((0, 0), (0, 1), (0, 2), (1, 0)),)
+    by_task = boots(msgspec.structs.replace(plan, restart="task"))
+    assert by_task == (((0, 0),), ((0, 1),), ((0, 2),), ((1, 0),))
+
+
+@given(seed=st.integers(), block=st.integers(0, 1000))
+def test_every_block_has_every_variant_once_in_an_order_that_repeats(seed: int, block: int):
+    plan, _ = plan_run(options(seed=seed))
+    order = block_order(plan, block)
+    assert sorted(variant.name for variant in order) == ["es", "os"]
+    assert block_order(plan, block) == order
+
+
+def test_the_order_is_not_always_the_same():
+    plan, _ = plan_run(options())
+    first = [block_order(plan, block)[0].name for block in range(40)]
+    assert 8 < first.count("es") < 32
+    other = msgspec.structs.replace(plan, seed=2)
+    assert first != [block_order(other, block)[0].name for block in range(40)]
+
+
+def test_operations_are_asked_once_in_order_of_first_use():
+    plan, track = plan_run(options(warmup_challenges=("warmup",)))
+    assert [operation.name for operation in operations_used(plan, track)] == [
+        "desc_sort_timestamp",
+        "composite-date_histogram-daily-size-1",
+        "range",
+        "composite-date_histogram-daily",
+    ]
+
+
+def test_params_are_json_where_they_can_be():
+    assert parse_params(["a=1", "b=1.5", "c=true", "d=x=y", "e="]) == {
+        "a": 1,
+        "b": 1.5,
+        "c": True,
+        "d": "x=y",
+        "e": "",
+    }
+    for bad in (["a"], ["=1"], ["a=1", "a=2"]):
+        with pytest.raises(UsageError):
+            parse_params(bad)
+
+
+@given(st.integers(0, 2**45))
+def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
+    heap = default_heap_mb(memory)
+    assert 256 <= heap <= 4096
+    if 2**30 <= memory <= 2**34:
+        assert heap == memory // 4 // 2**20
