@@ -1,1 +1,1 @@
-"""TBD."""
+"""The load generator: arrivals, the one measured wire client, and what became of every request."""

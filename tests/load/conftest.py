@@ -1,0 +1,76 @@
+"""Fixtures of the load tests: stub servers, and a task run with everything but what matters defaulted."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from benchctl.load.executor import TaskResult, run_task
+from benchctl.track.model import Operation, Task
+from load.stub_server import Reply, Serve, StubServer
+
+SEARCH = Operation(name="range", body={"query": {"match_all": {}}})
+
+Run = Callable[..., TaskResult]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start stub servers that end with the test."""
+    with ExitStack() as stack:
+
+        def start(*script: Reply, default: Reply | None = None) -> StubServer:
+            return stack.enter_context(StubServer(script, default))
+
+        yield start
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a task against a stub server."""
+
+    def run_it(
+        server: StubServer,
+        *,
+        ask: Operation = SEARCH,
+        place: tuple[int, int, int, int] = (0, 0, 0, 0),
+        seed: int = 7,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        measured: bool = True,
+        **task: Any,
+    ) -> TaskResult:
+        origin_ns, schedule, task_index, boot = place
+        return run_task(
+            Task(operation=ask.name, **task),
+            ask,
+            base_url=server.url,
+            index_name="big5",
+            seed=seed,
+            origin_ns=origin_ns,
+            schedule=schedule,
+            task_index=task_index,
+            boot=boot,
+            stop=stop or threading.Event(),
+            on_progress=on_progress,
+            measured=measured,
+        )
+
+    return run_it
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Poll until something holds, at most 10 seconds."""
+
+    def poll(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        pause = threading.Event()
+        while not holds():
+            assert time.monotonic() < deadline, "did not happen within 10 seconds"
+            pause.wait(0.005)
+
+    return poll
