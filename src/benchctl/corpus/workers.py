@@ -1,0 +1,72 @@
+"""Part files written by several processes, which end with the one that started them."""
+
+import os
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from benchctl.corpus.layout import Span
+from benchctl.corpus.parts import CorpusPart, write_part
+from benchctl.errors import BenchctlError
+
+# Under this many documents a worker takes longer to start than to do its share.
+_WORTH_A_WORKER = 50_000
+
+
+def write_parts(
+    folder: Path, seed: int, documents: int, spans: Sequence[Span], *, workers: int | None = None
+) -> Generator[CorpusPart, None, None]:
+    """Write part files, in parallel when there is enough to do.
+
+    Closing the iterator early ends the workers after the files that they are at.
+
+    Args:
+        folder: where the files go.
+        seed: of the corpus.
+        documents: size of the whole corpus.
+        spans: which files.
+        workers: how many processes at most; as many as this one may use CPUs when None.
+
+    Yields:
+        The parts, in the order of `spans`.
+
+    Raises:
+        OSError: a file could not be written.
+        BenchctlError: a worker died.
+    """
+    most = len(os.sched_getaffinity(0)) if workers is None else workers
+    workers = min(most, len(spans), documents // _WORTH_A_WORKER)
+    write = partial(write_part, folder, seed, documents)
+    if workers <= 1:
+        yield from map(write, spans)
+        return
+    # Spawned, not forked: the caller may have threads. They live as long as this iterator.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent)
+    try:
+        yield from pool.map(write, spans)
+    except BrokenProcessPool as err:
+        raise BenchctlError(
+            f"a process that wrote the corpus to {folder} died",
+            hint="the system may be short of memory: look at the kernel log, or use fewer workers",
+        ) from err
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """In a worker: leave interrupts to the parent, which then shuts the pool down, and never outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

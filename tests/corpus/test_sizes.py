@@ -1,0 +1,68 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.corpus.sizes import parse_documents
+from benchctl.errors import ExitCode, UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("1m", 1_000_000),
+        ("300k", 300_000),
+        ("20m", 20_000_000),
+        ("1.74b", 1_740_000_000),
+        ("1_000_000", 1_000_000),
+        ("1740763348", 1_740_763_348),
+        (" 2M ", 2_000_000),
+        ("0.5K", 500),
+        ("1.740763348b", 1_740_763_348),
+        ("7.0", 7),
+    ],
+)
+def test_sizes(text: str, documents: int):
+    assert parse_documents(text) == documents
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "m",
+        "1mm",
+        "1g",
+        "-1",
+        "0",
+        "0k",
+        "1.5",
+        "1.0001k",
+        "1e6",
+        "1,000",
+        "_1",
+        "1_",
+        "1__0",
+        ".5m",
+        "1.m",
+        "\u0661",
+    ],
+)
+def test_other_texts_are_usage_errors(text: str):
+    with pytest.raises(UsageError, match="documents") as caught:
+        parse_documents(text)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.hint
+
+
+@given(st.integers(1, 10**12))
+def test_plain_and_grouped_numbers_are_themselves(documents: int):
+    assert parse_documents(str(documents)) == documents
+    assert parse_documents(f"{documents:_}") == documents
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_size_or_a_usage_error(text: str):
+    with suppress(UsageError):
+        assert parse_documents(text) >= 1
