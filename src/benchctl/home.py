@@ -36,7 +36,10 @@ class Home:
 
     def _folder(self, name: str) -> Path:
         path = self.root / name
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            # mkdir's mode is narrowed by the umask, and the user that nodes run as must be able to enter.
+            path.chmod(0o755)
         return path
 
     @property
@@ -100,7 +103,9 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
         data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
         root = Path(data).absolute() / "benchctl"
     try:
-        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not root.is_dir():
+            root.mkdir(parents=True, exist_ok=True)
+            root.chmod(0o755)
     except OSError as err:
         raise BenchctlError(
             f"cannot create benchctl's home {root}: {err.strerror}",

@@ -8,6 +8,7 @@ from benchctl.cli.options import format_option, open_store, runs_option
 from benchctl.cli.output import print_comparison
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.report.formats import Format
 from benchctl.results.select import select_sides
 
 MIN_VARIANTS = 2
@@ -25,7 +26,7 @@ def compare_command(
     challenge: str | None,
     runs: tuple[str, ...],
     runs_folder: Path | None,
-    output_format: str,
+    output_format: Format,
     *,
     force: bool,
 ) -> None:

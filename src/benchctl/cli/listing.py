@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchctl.cli.options import open_store, runs_option
-from benchctl.engine.variant import BUILT_IN
+from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.home import resolve_home
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
@@ -84,6 +84,7 @@ def operations_command(track_name: str) -> None:
 def variants_command() -> None:
     """Built-in variants; any other version is NAME@VERSION."""
     table = _table("variant", "engine", "version")
-    for name, spec in BUILT_IN.items():
-        table.add_row(name, spec.engine, spec.version)
+    for engine in BUILT_IN_VERSIONS:
+        spec = parse_variant(engine, distributions={}, jdks={})
+        table.add_row(spec.name, spec.engine, spec.version)
     _print(table)

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import click
+import msgspec
 import psutil
 
 from benchctl.cli.options import (
@@ -17,9 +18,10 @@ from benchctl.cli.options import (
 from benchctl.cli.output import print_run
 from benchctl.cli.watch import watching
 from benchctl.engine.artifacts import latest_version
-from benchctl.engine.variant import parse_variant, with_version
+from benchctl.engine.variant import LATEST, check_overrides, parse_variant
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
+from benchctl.report.formats import Format
 from benchctl.results.model import CorpusSpec, RestartPolicy, VariantSpec
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run
@@ -126,7 +128,7 @@ def run_command(
     corpus_seed: int,
     resume: str | None,
     runs_folder: Path | None,
-    output_format: str,
+    output_format: Format,
     *,
     paired: bool,
     wait: bool,
@@ -193,8 +195,10 @@ def resolve_variants(
     by_distribution = keyed(distributions, "--distribution")
     by_jdk = keyed(jdks, "--jdk")
     specs = [parse_variant(text, distributions=by_distribution, jdks=by_jdk) for text in texts]
+    check_overrides("--distribution", by_distribution, specs)
+    check_overrides("--jdk", by_jdk, specs)
     return tuple(
-        with_version(spec, latest_version(spec.engine)) if spec.version == "latest" else spec
+        msgspec.structs.replace(spec, version=latest_version(spec.engine)) if spec.version == LATEST else spec
         for spec in specs
     )
 

@@ -7,13 +7,14 @@ import click
 from benchctl.cli.options import format_option, open_store, runs_option
 from benchctl.cli.output import print_run
 from benchctl.home import resolve_home
+from benchctl.report.formats import Format
 
 
 @click.command("show")
 @click.argument("run")
 @runs_option
 @format_option
-def show_command(run: str, runs_folder: Path | None, output_format: str) -> None:
+def show_command(run: str, runs_folder: Path | None, output_format: Format) -> None:
     """Print RUN again: an id, the beginning of one, a path, or `latest`."""
     store = open_store(resolve_home(), runs_folder)
     print_run(store.find(run), output_format, details=True)

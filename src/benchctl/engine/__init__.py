@@ -1,1 +1,1 @@
-"""TBD."""
+"""Engines: variants, archives, Java runtimes, nodes, and the indices they are given."""

@@ -18,7 +18,7 @@ from benchctl.results.store import RunFolder
 from benchctl.run.host import probe_host
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Place, boots
-from benchctl.run.prepare import Subject, scratch_copy
+from benchctl.run.prepare import Subject, base_url, scratch_copy
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task, Track
 
@@ -220,7 +220,7 @@ class ForkRunner:
             result = run_task(
                 task,
                 self._track.operations[task.operation],
-                base_url=node.base_url,
+                base_url=base_url(node),
                 index_name=self._track.index_name,
                 seed=self._plan.seed,
                 origin_ns=origin_ns,
@@ -270,7 +270,7 @@ def engine_facts(subject: Subject, node: Node) -> EngineFacts:
         variant=subject.spec.name,
         version=node.version,
         build=node.build,
-        lucene=node.lucene or subject.installation.lucene,
+        lucene=node.lucene,
         archive_sha256=subject.installation.archive_sha256,
         jdk=f"{subject.jdk.vendor} {subject.jdk.version}",
         jvm_flags=tuple(word for word in node.command[1:] if word.startswith("-")),

@@ -108,15 +108,20 @@ def _build(
     return prepared
 
 
+def base_url(node: Node) -> str:
+    """Where the measured client finds a node."""
+    return f"http://127.0.0.1:{node.http_port}"
+
+
 def _send(node: Node, name: str, corpus: Corpus, clients: int, observer: Observer) -> Sent:
     done = ingest(
         frame_bodies(open_documents(corpus), DOCUMENTS_PER_BODY),
-        base_url=node.base_url,
+        base_url=base_url(node),
         index_name=name,
         clients=clients,
         on_progress=lambda documents: observer.progress("documents", documents, corpus.documents),
     )
-    observer.stage(f"{node.name}: refresh, force-merge, flush")
+    observer.stage("refresh, force-merge, flush")
     return Sent(done.documents, done.body_bytes, done.seconds)
 
 

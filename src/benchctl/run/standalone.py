@@ -115,11 +115,13 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
         settings=settings,
     ) as node:
         me = psutil.Process()
-        state = NodeState(spec.name, node.version, node.base_url, me.pid, me.create_time(), node.pid)
+        state = NodeState(
+            spec.name, node.version, f"http://127.0.0.1:{node.http_port}", me.pid, me.create_time(), node.pid
+        )
         partial = folder.path / f"{STATE_NAME}.partial"
         partial.write_bytes(msgspec.json.encode(state))
         partial.replace(folder.path / STATE_NAME)
-        observer.note(f"{spec.name} {node.version} listens on {node.base_url}")
+        observer.note(f"{spec.name} {node.version} listens on {state.url}")
         try:
             while True:
                 signal.sigtimedwait({signal.SIGUSR1}, 1.0)

@@ -1,0 +1,81 @@
+"""Results on standard output: for people with colours where there is a terminal, for programs without."""
+
+import contextlib
+import shutil
+import sys
+
+import click
+import msgspec
+from rich.console import Console
+
+from benchctl.report.facts import fact_lines
+from benchctl.report.formats import Format, render
+from benchctl.report.tables import terminal_report
+from benchctl.results.model import Plan, RunRecord
+from benchctl.results.select import Selection
+from benchctl.results.store import RunFolder
+from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import Caveat
+
+FOR_READERS = frozenset({"text", "markdown"})
+WITHOUT_TERMINAL_WIDTH = 120
+
+
+def print_run(folder: RunFolder, output_format: Format, *, details: bool = False) -> None:
+    """Print what a run found.
+
+    Args:
+        folder: of the run.
+        output_format: as `--format`.
+        details: host, engines, indices and times as well, for readers.
+    """
+    record = folder.load()
+    if output_format in FOR_READERS and details:
+        click.echo("\n".join(fact_lines(record, width=_width())) + "\n")
+    _print(analyse_run(record), output_format, record.plan)
+    if output_format in FOR_READERS:
+        click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {_name(folder, record)}")
+
+
+def print_comparison(selection: Selection, output_format: Format) -> None:
+    """Print stored results side by side, and say where they come from."""
+    first = selection.sides[0].run
+    runs = tuple(dict.fromkeys(side.run.id for side in selection.sides))
+    analysis = analyse(
+        {side.label: side.forks for side in selection.sides},
+        first.plan,
+        runs=runs,
+        answers=first.answers if len(runs) == 1 else None,
+    )
+    marks = tuple(
+        Caveat("unlike", f"unlike results, compared by force: {text}") for text in selection.differences
+    )
+    own = tuple(Caveat("run", text) for side in selection.sides for text in side.run.caveats)
+    caveats = tuple(dict.fromkeys((*marks, *own, *analysis.caveats)))
+    analysis = msgspec.structs.replace(analysis, caveats=caveats)
+    if output_format in FOR_READERS:
+        for side in selection.sides:
+            forks = f"{len(side.forks)} fork{'s' if len(side.forks) != 1 else ''}"
+            click.echo(f"{side.label}: {forks} of run {side.run.id} ({side.run.created})")
+        click.echo()
+    _print(analysis, output_format, first.plan if len(runs) == 1 else None)
+
+
+def _print(analysis: Analysis, output_format: Format, plan: Plan | None) -> None:
+    if output_format == "text" and sys.stdout.isatty():
+        Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width()))
+    else:
+        click.echo(render(analysis, output_format, plan=plan, width=_width()), nl=False)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
+
+
+def _name(folder: RunFolder, record: RunRecord) -> str:
+    """What finds the run again: its id where it lies in the usual place, else its path."""
+    with contextlib.suppress(OSError):
+        if folder.path.parent.name == "runs":
+            return record.id
+    return str(folder.path)

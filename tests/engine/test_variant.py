@@ -1,0 +1,150 @@
+"""Variants as the command line writes them."""
+
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.variant import LATEST, canonical_engine, check_overrides, parse_variant
+from benchctl.errors import ExitCode, UsageError
+from benchctl.results.model import EngineName, VariantSpec
+
+LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
+FLAGS = st.text(string.ascii_letters + string.digits + "+-=_/.*", min_size=1).map(lambda tail: f"-XX:{tail}")
+KEYS = st.from_regex(r"[a-z]{1,8}(\.[a-z_]{1,8}){0,3}", fullmatch=True)
+VALUES = st.text(string.ascii_letters + string.digits + "%.-=", max_size=12)
+
+
+def parse(
+    text: str, distributions: dict[str, str] | None = None, jdks: dict[str, str] | None = None
+) -> VariantSpec:
+    return parse_variant(text, distributions=distributions or {}, jdks=jdks or {})
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "engine", "version"),
+    [
+        ("es", "es", "elasticsearch", "8.11.0"),
+        ("os", "os", "opensearch", "2.11.0"),
+        ("elasticsearch", "es", "elasticsearch", "8.11.0"),
+        ("es@8.19.0", "es@8.19.0", "elasticsearch", "8.19.0"),
+        ("opensearch@3.0.0-beta1", "os@3.0.0-beta1", "opensearch", "3.0.0-beta1"),
+        ("os@latest", "os@latest", "opensearch", LATEST),
+        ("next=os@3.3.0", "next", "opensearch", "3.3.0"),
+    ],
+)
+def test_a_name_gives_engine_and_version(text: str, name: str, engine: EngineName, version: str):
+    assert parse(text) == VariantSpec(name=name, engine=engine, version=version)
+
+
+def test_options_follow_the_label():
+    spec = parse("es-noinline=es,jvm:-XX:-Inline,setting:indices.queries.cache.size=5%,jdk:17,jvm:-Xint")
+    assert spec == VariantSpec(
+        name="es-noinline",
+        engine="elasticsearch",
+        version="8.11.0",
+        jdk="17",
+        jvm_flags=("-XX:-Inline", "-Xint"),
+        settings={"indices.queries.cache.size": "5%"},
+    )
+
+
+def test_a_comma_belongs_to_the_flag_before_it():
+    spec = parse(
+        "log=es,jvm:-Xlog:gc*,safepoint:file=gc.log,jvm:-XX:CompileCommand=inline,java/lang/String.*"
+    )
+    assert spec.jvm_flags == (
+        "-Xlog:gc*,safepoint:file=gc.log",
+        "-XX:CompileCommand=inline,java/lang/String.*",
+    )
+
+
+@given(LABELS, st.lists(FLAGS, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
+def test_what_is_written_is_what_is_read(label: str, flags: list[str], settings: dict[str, str]):
+    options = [f"jvm:{flag}" for flag in flags]
+    options += [f"setting:{key}={value}" for key, value in settings.items()]
+    spec = parse(",".join([f"{label}=os", *options]))
+    assert (spec.name, spec.jvm_flags, spec.settings) == (label, tuple(flags), settings)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_variant_or_a_usage_error(text: str):
+    try:
+        spec = parse(text)
+    except UsageError:
+        return
+    assert re.fullmatch(r"[a-z0-9][a-z0-9._@-]*", spec.name)
+    assert re.fullmatch(r"latest|\d+\.\d+\.\d+(-\S+)?", spec.version)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("elasticsaerch", "did you mean 'elasticsearch'?"),
+        ("solr", "known are es, os, elasticsearch, opensearch"),
+        ("", "there is no variant ''"),
+        ("es@8.11", "no version behind the @"),
+        ("es@", "no version behind the @"),
+        ("es@\N{ARABIC-INDIC DIGIT EIGHT}.0.0", "no version behind the @"),
+        ("Big=es", "cannot be a variant's label"),
+        ("../x=es", "cannot be a variant's label"),
+        ("=es", "cannot be a variant's label"),
+        ("os=es", "the label 'os' says opensearch, but stands for elasticsearch"),
+        ("es,jvm:-Xint", "has options but no label"),
+        ("x=es,jmv:-Xint", "'jmv:-Xint' is no option"),
+        ("x=es,jvm:-Xint,settings:a=b", "'settings:a=b' is no option"),
+        ("x=es,-Xint", "'-Xint' is no option"),
+        ("x=es,jvm:Xint", "'Xint' is no JVM flag"),
+        ("x=es,jvm:-Xmx1g -Xint", "is no JVM flag"),
+        ("x=es,setting:a", "setting 'a' is not KEY=VALUE"),
+        ("x=es,setting:a=1,setting:a=2", "given twice"),
+        ("x=es,jdk:", "needs one JDK"),
+        ("x=es,jdk:17,jdk:21", "needs one JDK"),
+    ],
+)
+def test_a_mistake_is_told(text: str, said: str):
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        parse(text)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "applies"),
+    [
+        ("", "es", True),
+        ("es", "es@8.19.0", True),
+        ("elasticsearch", "es", True),
+        ("es@8.19.0", "es@8.19.0", True),
+        ("es@8.19.0", "elasticsearch@8.19.0", True),
+        ("mine", "mine=es", True),
+        ("es@8.19.0", "es", False),
+        ("os", "es", False),
+    ],
+)
+def test_distributions_and_jdks_go_by_variant_or_engine(key: str, text: str, *, applies: bool):
+    spec = parse(text, {key: "dist.zip"}, {key: "17"})
+    assert (spec.distribution, spec.jdk) == (("dist.zip", "17") if applies else (None, None))
+
+
+def test_the_most_particular_override_wins():
+    jdks = {"": "11", "elasticsearch": "17", "es": "21", "es@8.19.0": "25", "mine": "26"}
+    read = [parse(text, jdks=jdks).jdk for text in ("os", "es", "es@8.19.0", "mine=es@8.19.0", "x=es,jdk:8")]
+    assert read == ["11", "21", "25", "26", "8"]
+
+
+def test_an_override_of_nothing_measured_is_refused():
+    variants = [parse("mine=es@8.19.0"), parse("os")]
+    check_overrides("--jdk", {"": "17", "mine": "17", "os": "17", "es@8.19.0": "17"}, variants)
+    with pytest.raises(UsageError, match="--jdk is given for 'mien', which is not measured") as caught:
+        check_overrides("--jdk", {"mien": "17"}, variants)
+    assert caught.value.hint == "did you mean 'mine'?"
+
+
+def test_engines_have_two_names_each():
+    assert canonical_engine("es") == canonical_engine("elasticsearch") == "elasticsearch"
+    assert canonical_engine("os") == canonical_engine("opensearch") == "opensearch"
+    with pytest.raises(UsageError, match="there is no engine 'opensaerch'"):
+        canonical_engine("opensaerch")
