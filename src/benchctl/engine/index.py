@@ -20,8 +20,9 @@ from benchctl.home import Home, Owner
 from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport
 from benchctl.track.model import Track
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 MANIFEST_NAME = "manifest.json"
+REFRESH_INTERVAL = "index.refresh_interval"
 
 # Measured on the big5 corpus: about 125 bytes a document at rest; a force-merge needs the index twice more.
 BYTES_PER_DOCUMENT = 400
@@ -144,17 +145,24 @@ def building(home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int]) ->
 def fill(node: Node, key: IndexKey, send: Sender) -> IndexFacts:
     """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
 
+    Periodic refreshes are off during the ingest: they cut segments by the clock, and the same corpus would
+    become another index each time.
+
     Raises:
         BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
     """
     client = node.client
     name = key.track.index_name
     body = key.track.index_body
-    client.create_index(name, {"settings": body.settings, "mappings": body.mappings})
+    quiet = {**body.settings, REFRESH_INTERVAL: "-1"}
+    client.create_index(name, {"settings": quiet, "mappings": body.mappings})
     sent = send(node, name)
     refresh_s = _timed(lambda: client.refresh(name))
     merge_s = _timed(lambda: client.force_merge(name, key.segments))
+    client.put_settings(name, {REFRESH_INTERVAL: body.settings.get(REFRESH_INTERVAL)})
     flush_s = _timed(lambda: client.flush(name))
+    # Segments that were merged away stay visible until the next refresh.
+    client.refresh(name)
     return _facts(client, key, sent, refresh_s, merge_s, flush_s)
 
 

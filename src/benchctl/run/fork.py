@@ -24,6 +24,8 @@ from benchctl.track.model import Task, Track
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1
+# A dying JVM closes its sockets a moment before its process is gone.
+NODE_DEATH_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ class ForkRunner:
             )
         except NodeGone as err:
             # The process knows better than the connection why it is gone.
-            node.check_alive()
+            node.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {task.label}: {err.message}") from err
         progress.samples.append(result.columns)
         progress.searches += result.searches_sent

@@ -45,7 +45,7 @@ def describe_host() -> Environment:
         python=platform.python_version(),
         benchctl=benchctl.__version__,
         benchctl_commit=_commit(),
-        libcurl=pycurl.version_info()[1],
+        libcurl=f"libcurl/{pycurl.version_info()[1]}",
         load_before=os.getloadavg(),
         other_java=_other_java(),
     )

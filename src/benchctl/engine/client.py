@@ -1,0 +1,368 @@
+"""Everything asked of a node that is not measured, through the engines' official Python clients."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import quote, urlencode
+
+import elasticsearch
+import opensearchpy
+
+from benchctl.errors import BenchctlError
+from benchctl.results.model import EngineName, SegmentFacts
+
+REQUEST_TIMEOUT_S = 30.0
+FORCE_MERGE_TIMEOUT_S = 4 * 3600.0
+_REASON_LENGTH = 400
+
+_log = logging.getLogger(__name__)
+
+
+class NodeRequestError(BenchctlError):
+    """A node refused a request, or gave no answer.
+
+    Attributes:
+        status: HTTP status; 0 when there was no answer.
+        reason: the node's own words, the innermost cause first.
+    """
+
+    def __init__(self, request: str, status: int, reason: str) -> None:
+        answer = f"was answered with status {status}" if status else "got no answer"
+        super().__init__(f"{request} {answer}: {reason}")
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """What a node says about itself.
+
+    Attributes:
+        version: of the engine.
+        build: hash of the commit it was built from.
+        pid: process id of the server.
+    """
+
+    version: str
+    build: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class IndexStats:
+    """An index's own counters, over primary shards."""
+
+    documents: int
+    store_bytes: int
+    indexing_ms: int
+    refresh_ms: int
+    merge_ms: int
+    flush_ms: int
+
+
+@dataclass(frozen=True)
+class CollectorStats:
+    """What one garbage collector did since the node started."""
+
+    collections: int
+    time_ms: int
+
+
+class Wire(Protocol):
+    """One request to a node, whichever client carries it; nothing is retried."""
+
+    def send(
+        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, Any]:
+        """Give status and decoded body of any answer; NodeRequestError when there is none."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class ElasticsearchWire:
+    """Requests through elasticsearch-py.
+
+    Its transport is used beneath the typed methods: it takes the same paths as the other engine's client,
+    asks for plain JSON whatever the server's major version, and leaves a node's warnings to the caller.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._client = elasticsearch.Elasticsearch(url)
+
+    def send(
+        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, Any]:
+        """Give status and decoded body of any answer; NodeRequestError when there is none."""
+        headers = {"accept": "application/json"}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        try:
+            answer = self._client.transport.perform_request(
+                method,
+                _target(path, params),
+                body=body,
+                headers=headers,
+                request_timeout=timeout_s,
+                # Said here, because what the client's constructor is told holds for its typed methods only.
+                max_retries=0,
+                retry_on_timeout=False,
+            )
+        except elasticsearch.TransportError as err:
+            raise NodeRequestError(f"{method} {path}", 0, str(err.__cause__ or err)) from err
+        _log_warning(f"{method} {path}", answer.meta.headers.get("warning"))
+        return answer.meta.status, answer.body
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class _QuietConnection(opensearchpy.Urllib3HttpConnection):
+    """A connection that logs the node's deprecation warnings instead of making Python warnings of them."""
+
+    def _raise_warnings(self, warning_headers: Any) -> None:  # noqa: ANN401 - the overridden method's type
+        for header in warning_headers or ():
+            _log_warning(self.host, header)
+
+
+class OpenSearchWire:
+    """Requests through opensearch-py."""
+
+    def __init__(self, url: str) -> None:
+        self._client = opensearchpy.OpenSearch(
+            url, max_retries=0, retry_on_timeout=False, connection_class=_QuietConnection
+        )
+
+    def send(
+        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, Any]:
+        """Give status and decoded body of any answer; NodeRequestError when there is none."""
+        try:
+            answer = self._client.transport.perform_request(
+                method, _target(path, params), body=body, timeout=timeout_s
+            )
+        except opensearchpy.TransportError as err:
+            if isinstance(err.status_code, int):
+                return err.status_code, err.info
+            raise NodeRequestError(f"{method} {path}", 0, str(err.info)) from err
+        except opensearchpy.SerializationError as err:
+            raise NodeRequestError(f"{method} {path}", 0, str(err)) from err
+        return 200, answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _target(path: str, params: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(params)}" if params else path
+
+
+def _log_warning(request: str, header: str | None) -> None:
+    if header:
+        _log.info("%s: the node warns: %s", request, header)
+
+
+class SearchClient:
+    """What benchctl asks of a node beside the measured requests; a context manager.
+
+    Every method raises NodeRequestError when the node refuses or does not answer in time.
+
+    Args:
+        wire: how requests travel.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wire.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        """Send any request and give the decoded body of its answer."""
+        status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
+        if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
+            raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
+        return answer
+
+    def info(self) -> NodeInfo:
+        """Version, build and process id; from the nodes API, since core builds refuse `GET /`."""
+        node = self._local("/_nodes/_local/process")
+        return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
+
+    def health(self, index: str | None, timeout_s: float) -> str:
+        """Wait, on the node's side, until its primary shards are started.
+
+        Args:
+            index: whose shards to wait for; None for every index there is.
+            timeout_s: how long the node waits.
+
+        Returns:
+            `yellow` or `green`.
+        """
+        path = f"/_cluster/health/{_part(index)}" if index else "/_cluster/health"
+        params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
+        # A node answers 408 together with the state it is in; versions differ in whether that is an error.
+        status, answer = self._wire.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
+        found = str(answer.get("status", "")) if isinstance(answer, dict) else ""
+        if found not in {"yellow", "green"}:
+            reason = (
+                f"health is still {found} after {timeout_s:g} s" if found == "red" else node_reason(answer)
+            )
+            raise NodeRequestError(f"GET {path}", status, reason)
+        return found
+
+    def create_index(self, name: str, body: Mapping[str, Any]) -> None:
+        """Create an index with settings and mappings, its primary shards started."""
+        self.request("PUT", f"/{_part(name)}", body=body)
+
+    def delete_index(self, name: str) -> None:
+        """Delete an index."""
+        self.request("DELETE", f"/{_part(name)}")
+
+    def put_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Change settings of an index; None as a value takes a setting back to its default."""
+        self.request("PUT", f"/{_part(name)}/_settings", body=settings)
+
+    def refresh(self, name: str) -> None:
+        """Make everything indexed visible to searches."""
+        self.request("POST", f"/{_part(name)}/_refresh", timeout_s=FORCE_MERGE_TIMEOUT_S)
+
+    def flush(self, name: str) -> None:
+        """Commit the index, so that a later start replays no translog."""
+        self.request(
+            "POST",
+            f"/{_part(name)}/_flush",
+            params={"force": "true", "wait_if_ongoing": "true"},
+            timeout_s=FORCE_MERGE_TIMEOUT_S,
+        )
+
+    def force_merge(self, name: str, segments: int, timeout_s: float = FORCE_MERGE_TIMEOUT_S) -> None:
+        """Merge every shard down to a number of segments; returns when that is done."""
+        self.request(
+            "POST",
+            f"/{_part(name)}/_forcemerge",
+            params={"max_num_segments": str(segments)},
+            timeout_s=timeout_s,
+        )
+
+    def index_stats(self, name: str) -> IndexStats:
+        """The index's own counters."""
+        metrics = "indexing,refresh,merge,flush,docs,store"
+        found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["indices"][name]["primaries"]
+        return IndexStats(
+            documents=found["docs"]["count"],
+            store_bytes=found["store"]["size_in_bytes"],
+            indexing_ms=found["indexing"]["index_time_in_millis"],
+            refresh_ms=found["refresh"]["total_time_in_millis"],
+            merge_ms=found["merges"]["total_time_in_millis"],
+            flush_ms=found["flush"]["total_time_in_millis"],
+        )
+
+    def segments(self, name: str) -> list[SegmentFacts]:
+        """The segments of the primary shards, by shard, then by segment name."""
+        shards = self.request("GET", f"/{_part(name)}/_segments")["indices"][name]["shards"]
+        primaries = [
+            copy
+            for number in sorted(shards, key=int)
+            for copy in shards[number]
+            if copy["routing"]["primary"]
+        ]
+        return [
+            SegmentFacts(segment["num_docs"], segment["size_in_bytes"], segment["version"])
+            for copy in primaries
+            for _, segment in sorted(copy["segments"].items(), key=_generation)
+        ]
+
+    def search(
+        self,
+        index: str,
+        body: Mapping[str, Any],
+        params: Mapping[str, str] | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> dict[str, Any]:
+        """Search; the answer as the node gives it."""
+        found: dict[str, Any] = self.request(
+            "POST", f"/{_part(index)}/_search", params=params, body=body, timeout_s=timeout_s
+        )
+        return found
+
+    def node_search_count(self) -> int:
+        """Query phases the node ran since it started: one for every search and shard."""
+        return int(self._local("/_nodes/_local/stats/indices/search")["indices"]["search"]["query_total"])
+
+    def garbage_collection(self) -> dict[str, CollectorStats]:
+        """Collections since the node started, by collector, such as `young` and `old`."""
+        collectors = self._local("/_nodes/_local/stats/jvm")["jvm"]["gc"]["collectors"]
+        return {
+            name: CollectorStats(found["collection_count"], found["collection_time_in_millis"])
+            for name, found in collectors.items()
+        }
+
+    def _local(self, path: str) -> dict[str, Any]:
+        node: dict[str, Any] = next(iter(self.request("GET", path)["nodes"].values()))
+        return node
+
+
+_WIRES: Mapping[EngineName, Callable[[str], Wire]] = {
+    "elasticsearch": ElasticsearchWire,
+    "opensearch": OpenSearchWire,
+}
+
+
+def connect(engine: EngineName, port: int) -> SearchClient:
+    """A client of the node on a loopback port; nothing is sent before the first call."""
+    return SearchClient(_WIRES[engine](f"http://127.0.0.1:{port}"))
+
+
+def _part(name: str) -> str:
+    return quote(name, safe=",*")
+
+
+def _generation(segment: tuple[str, Any]) -> int:
+    """Lucene numbers segments in base 36 behind an underscore."""
+    return int(segment[0].removeprefix("_"), 36)
+
+
+def node_reason(answer: object) -> str:
+    """The innermost cause that an error answer gives, in the node's words; whatever the answer is like.
+
+    The outer reason of a failed search is just `all shards failed`.
+    """
+    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    cause = error
+    while isinstance(cause, dict):
+        deeper = _deeper_cause(cause)
+        if deeper is None:
+            break
+        cause = deeper
+    if isinstance(cause, dict) and "reason" in cause:
+        text = f"{cause['type']}: {cause['reason']}" if "type" in cause else str(cause["reason"])
+    else:
+        text = str(cause)
+    return text.strip()[:_REASON_LENGTH] or "no reason given"
+
+
+def _deeper_cause(cause: dict[str, Any]) -> object:
+    failed = cause.get("failed_shards")
+    if isinstance(failed, list) and failed and isinstance(failed[0], dict):
+        return failed[0].get("reason")
+    return cause.get("caused_by")

@@ -1,0 +1,311 @@
+"""A running node: started, ready, watched, and explained when it fails."""
+
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchctl.engine.client import NodeInfo, NodeRequestError, SearchClient, connect
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit
+from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
+from benchctl.errors import BenchctlError
+from benchctl.home import Owner
+from benchctl.results.model import EngineName
+
+START_TIMEOUT_S = 120.0
+POLL_S = 0.02
+IDLE_WINDOW_S = 0.1
+IDLE_CORES = 0.25
+EXIT_STATUS_WAIT_S = 2.0
+_TAIL_LINES = 400
+_SHOWN_LINES = 3
+_LINE_LENGTH = 300
+# Stack frames say where, and milder lines what was normal: the JVM arguments alone name all sorts of trouble.
+_NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
+_TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
+_UNKNOWN_HINT = "the logs say more"
+_KILLED_HINT = (
+    "benchctl did not kill it; the kernel does when memory runs out: see `dmesg`, and use a smaller heap"
+)
+
+_MAIN_CLASSES: Mapping[EngineName, str] = {
+    "elasticsearch": "org.elasticsearch.bootstrap.Elasticsearch",
+    "opensearch": "org.opensearch.bootstrap.OpenSearch",
+}
+
+
+@dataclass(frozen=True)
+class _Cause:
+    pattern: re.Pattern[str]
+    hint: str
+
+
+def _cause(pattern: str, hint: str) -> _Cause:
+    return _Cause(re.compile(pattern, re.IGNORECASE), hint)
+
+
+# The first that matches a line of the log explains the failure; the most specific come first.
+_CAUSES = (
+    _cause(
+        r"Unrecognized (VM )?option|Improperly specified VM option|Missing \+/- setting for VM option"
+        r"|VM option '.*' is (diagnostic|experimental)|Conflicting collector combinations|Invalid JVM",
+        "this JVM does not take that flag: correct it, or leave it out; "
+        "diagnostic flags need -XX:+UnlockDiagnosticVMOptions in front of them",
+    ),
+    _cause(
+        r"UnsupportedClassVersionError|the minimum required Java version|requires (at least )?Java"
+        r"|Unsupported Java",
+        "this version needs another Java, usually a newer one: choose it with --jdk",
+    ),
+    _cause(
+        r"Enabling a Security Manager is not supported|Security Manager is deprecated|setSecurityManager",
+        "this version uses the security manager, which Java 24 removed: choose an older Java with --jdk",
+    ),
+    _cause(r"Module \S+ not found", "the Java runtime lacks that module: choose another one with --jdk"),
+    _cause(
+        r"Cannot allocate memory|insufficient memory|Could not reserve enough space|OutOfMemoryError"
+        r"|(Initial|Invalid maximum) heap size",
+        "this machine has too little free memory for the heap, or the heap is too small: choose another size",
+    ),
+    _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
+    _cause(
+        r"Address already in use|BindHttpException|BindTransportException|Failed to bind",
+        "another process has that port: without a port in its settings, the node takes a free one",
+    ),
+    _cause(
+        r"failed to obtain node lock",
+        "another node uses this data folder, or the node's user cannot write to it",
+    ),
+    _cause(r"No space left on device", "free some disk space"),
+    _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
+)
+
+
+class Node:
+    """A node that is up; `boot` makes one and stops it.
+
+    Attributes:
+        client: for everything that is not measured.
+        http_port: where it listens, on loopback.
+        pid: of the server JVM.
+        start_s: seconds from starting the process to ready.
+        command: the server JVM's real command line.
+        version: as the node says.
+        build: hash of the commit it was built from.
+        lucene: Lucene's version.
+    """
+
+    def __init__(
+        self, launch: "_Launch", *, client: SearchClient, http_port: int, info: NodeInfo, start_s: float
+    ) -> None:
+        self._launch = launch
+        self._server = psutil.Process(launch.process.pid)
+        self._stop_s: float | None = None
+        self.client = client
+        self.http_port = http_port
+        self.pid = self._server.pid
+        self.start_s = start_s
+        self.command = tuple(self._server.cmdline())
+        self.version = info.version
+        self.build = info.build
+        self.lucene = launch.installation.lucene
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the server JVM has used, over all its threads.
+
+        Raises:
+            BenchctlError: the node died.
+        """
+        try:
+            times = self._server.cpu_times()
+        except psutil.NoSuchProcess:
+            self.check_alive()
+            raise
+        return float(times.user + times.system)
+
+    def wait_idle(self, max_s: float = 2.0) -> float:
+        """Wait until the JVM is calm: under a quarter of a core over a tenth of a second.
+
+        Returns:
+            Seconds waited; at least one window, at most about max_s.
+
+        Raises:
+            BenchctlError: the node died.
+        """
+        start = time.monotonic()
+        used, since = self.cpu_seconds(), start
+        while True:
+            self._launch.process.wait(IDLE_WINDOW_S)
+            self.check_alive()
+            now, now_used = time.monotonic(), self.cpu_seconds()
+            if now_used - used < IDLE_CORES * (now - since) or now - start >= max_s:
+                return now - start
+            used, since = now_used, now
+
+    def check_alive(self, within_s: float = 0.0) -> None:
+        """Do nothing while the node runs.
+
+        Args:
+            within_s: how long to watch. A dying process closes its connections a moment before it is gone:
+                after a broken request, look a second long.
+
+        Raises:
+            BenchctlError: it died, and how.
+        """
+        if self._stop_s is None:
+            self._launch.check_alive("while it was in use", within_s)
+
+    def stop(self) -> float:
+        """Stop the node and everything it started.
+
+        Returns:
+            Seconds until its last process was gone; the same again when called again.
+        """
+        if self._stop_s is None:
+            self._stop_s = self._launch.process.stop(STOP_GRACE_S)
+        return self._stop_s
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A node that was started and may or may not become ready."""
+
+    installation: Installation
+    folders: BootFolders
+    process: NodeProcess
+    started: float  # monotonic seconds
+    timeout_s: float
+
+    def wait_port(self) -> int:
+        """Wait for the node to write down where it listens."""
+        while not self.folders.http_ports.exists():
+            self.check_alive("before it was ready")
+            self._check_time("it listens nowhere")
+            self.process.wait(POLL_S)
+        return parse_port(self.folders.http_ports.read_text())
+
+    def wait_healthy(self, client: SearchClient, index: str | None) -> NodeInfo:
+        """Wait for the index's shards, or for whatever shards there are."""
+        remaining_s = max(self.started + self.timeout_s - time.monotonic(), 1.0)
+        try:
+            client.health(index, remaining_s)
+            return client.info()
+        except NodeRequestError as err:
+            self.check_alive("before it was ready", EXIT_STATUS_WAIT_S)
+            what = f"the shards of index '{index}'" if index else "its shards"
+            raise self._failure(f"never got {what} ready: {err.reason}") from err
+
+    def check_alive(self, when: str, within_s: float = 0.0) -> None:
+        """Raise BenchctlError when the process is gone, or goes within that many seconds."""
+        self.process.wait(within_s)
+        if self.process.alive():
+            return
+        # A launcher outlives its server by a moment and brings the exit status.
+        status = self.process.wait(EXIT_STATUS_WAIT_S)
+        raise self._failure(f"{'died' if status is None else describe_exit(status)} {when}")
+
+    def _check_time(self, state: str) -> None:
+        if time.monotonic() - self.started > self.timeout_s:
+            raise self._failure(f"was not ready after {self.timeout_s:g} s: {state}")
+
+    def _failure(self, what: str) -> BenchctlError:
+        reason, hint = diagnose(self.process.tail(_TAIL_LINES))
+        if hint == _UNKNOWN_HINT and signal.SIGKILL.name in what:
+            # Nobody gets to log this end; the last lines are about something else.
+            reason, hint = "", _KILLED_HINT
+        name = f"{self.installation.engine} {self.installation.version}"
+        text = f"{name} {what}: {reason}" if reason else f"{name} {what}"
+        return BenchctlError(f"{text} (logs in {self.folders.root})", hint=hint)
+
+
+@contextmanager
+def boot(
+    installation: Installation,
+    jdk: Jdk,
+    *,
+    data: Path,
+    folder: Path,
+    owner: Owner | None,
+    heap_mb: int,
+    jvm_flags: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    timeout_s: float = START_TIMEOUT_S,
+    expect_index: str | None = None,
+) -> Iterator[Node]:
+    """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
+
+    Args:
+        installation: what to start; it is only read.
+        jdk: what to run it on.
+        data: its data folder, made when it is not there.
+        folder: a new folder for its configuration and logs, which stay.
+        owner: whom to run it as; None means the current user.
+        heap_mb: heap, MiB.
+        jvm_flags: behind all other flags.
+        settings: node settings over benchctl's own.
+        timeout_s: how long it may take to get ready.
+        expect_index: an index whose primary shards must be started before it counts as ready.
+
+    Raises:
+        BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
+            far as its log tells.
+    """
+    folders = BootFolders.create(folder)
+    write_config(
+        folders, installation, jdk, heap_mb=heap_mb, jvm_flags=jvm_flags, settings=settings or {}, data=data
+    )
+    data.mkdir(parents=True, exist_ok=True)
+    for root in (folders.root, data):
+        hand_over(root, owner)
+    started = time.monotonic()
+    with NodeProcess(
+        _command(folders, installation, jdk, owner), server=_MAIN_CLASSES[installation.engine]
+    ) as process:
+        launch = _Launch(installation, folders, process, started, timeout_s)
+        port = launch.wait_port()
+        with connect(installation.engine, port) as client:
+            info = launch.wait_healthy(client, expect_index)
+            start_s = time.monotonic() - started
+            yield Node(launch, client=client, http_port=port, info=info, start_s=start_s)
+
+
+def _command(folders: BootFolders, installation: Installation, jdk: Jdk, owner: Owner | None) -> Command:
+    return Command(
+        argv=(str(installation.root.absolute() / "bin" / installation.engine),),
+        env=environment(folders, installation, jdk),
+        cwd=folders.root,
+        stdout=folders.stdout,
+        stderr=folders.stderr,
+        owner=owner,
+    )
+
+
+def parse_port(ports: str) -> int:
+    """The port in a node's ports file: one `address:port` a line, IPv6 addresses in brackets."""
+    return int(ports.split(maxsplit=1)[0].rpartition(":")[2])
+
+
+def diagnose(log: Sequence[str]) -> tuple[str, str]:
+    """What a failed node's log says.
+
+    Args:
+        log: its last lines.
+
+    Returns:
+        The line or lines that matter, empty when there are none, and what to do about them.
+    """
+    lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
+    for cause in _CAUSES:
+        for line in lines:
+            if cause.pattern.search(line):
+                return line[:_LINE_LENGTH], cause.hint
+    telling = [line for line in lines if _TELLING.search(line)] or lines
+    return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), _UNKNOWN_HINT

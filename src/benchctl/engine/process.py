@@ -1,0 +1,319 @@
+"""A node's processes: started through the keeper, watched, stopped, and all gone when the block ends."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from benchctl.errors import BenchctlError
+from benchctl.home import Owner
+
+KEEPER = Path(__file__).with_name("keeper.py")
+STOP_GRACE_S = 30.0
+KILL_WAIT_S = 10.0
+SHELL_SIGNAL_BASE = 128  # shells and JVM launchers report a child killed by signal N as status 128 + N
+_TAIL_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run.
+
+    Attributes:
+        argv: program, as an absolute path, and arguments.
+        env: the whole environment; nothing is inherited.
+        cwd: working folder.
+        stdout: file that standard output is appended to.
+        stderr: file that standard error is appended to.
+        owner: whom to run as; None means the current user.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    stdout: Path
+    stderr: Path
+    owner: Owner | None = None
+
+
+def describe_exit(status: int) -> str:
+    """An exit status in words.
+
+    Args:
+        status: negative for a signal's number; above 128 for one that a launcher reports.
+    """
+    number = -status if status < 0 else status - SHELL_SIGNAL_BASE
+    if number in set(signal.Signals):
+        return f"was killed by signal {number} ({signal.Signals(number).name})"
+    return f"exited with status {status}"
+
+
+class NodeProcess:
+    """A running node and everything it started; a context manager that leaves no process behind.
+
+    The processes live in a session of their own, so that Ctrl-C at the terminal does not reach them, and
+    below a keeper that ends them should benchctl die in any way.
+
+    Args:
+        command: what to run.
+        server: how an argument ends that only the server process has, such as a main class: start scripts
+            and launchers precede or accompany the process that serves. Empty when the command itself serves.
+        grace_s: seconds that processes get between being asked to end and being killed when the block ends
+            or benchctl dies.
+    """
+
+    def __init__(self, command: Command, *, server: str = "", grace_s: float = STOP_GRACE_S) -> None:
+        self._command = command
+        self._server = server
+        self._grace_s = grace_s
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+        self._group = 0
+        self._server_process: psutil.Process | None = None
+        self._status: int | None = None
+        self._gone = False
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.stop(self._grace_s)
+        finally:
+            self._close()
+
+    @property
+    def group(self) -> int:
+        """The process group, which is also the id of the process that the command became."""
+        return self._group
+
+    @property
+    def status(self) -> int | None:
+        """Exit status of the command, negative for a signal; None while it runs."""
+        self._listen(0.0)
+        return self._status
+
+    @property
+    def pid(self) -> int:
+        """The server process; the command's own process as long as no server process is there."""
+        found = self._find_server()
+        return self._group if found is None else found.pid
+
+    def alive(self) -> bool:
+        """Whether the command runs and, once it was seen, the server process too."""
+        if self.status is not None or self._gone:
+            return False
+        return self._server_process is None or _runs(self._server_process)
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait for the command to end.
+
+        Returns:
+            Its exit status, negative for a signal; None when it still runs after timeout_s.
+        """
+        deadline = time.monotonic() + timeout_s
+        while self._status is None and self._listen(deadline - time.monotonic()):
+            pass
+        return self._status
+
+    def stop(self, grace_s: float) -> float:
+        """Ask the server process to end, and kill whatever is left after grace_s.
+
+        Returns:
+            Seconds until no process was left; about 0 when there was none.
+
+        Raises:
+            BenchctlError: processes survive even being killed.
+        """
+        start = time.monotonic()
+        self._listen(0.0)
+        if not self._gone:
+            self._terminate()
+            if not self._wait_gone(grace_s):
+                self._kill()
+        if self._status is None:
+            self._kill_orphans()
+        return time.monotonic() - start
+
+    def tail(self, lines: int) -> list[str]:
+        """The last lines of standard output, then of standard error."""
+        return [
+            line for log in (self._command.stdout, self._command.stderr) for line in last_lines(log, lines)
+        ]
+
+    def _start(self) -> None:
+        # Appended to, never truncated: the keeper and the node write to the same file.
+        with self._command.stderr.open("ab") as stderr:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(KEEPER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+                start_new_session=True,
+            )
+        try:
+            self._tell(json.dumps(self._specification()))
+            while not self._group and self._status is None and self._listen(KILL_WAIT_S):
+                pass
+            if not self._group:
+                self._raise_unstarted("the process that keeps it said nothing")
+        except BaseException:
+            self._close()
+            raise
+
+    def _specification(self) -> dict[str, object]:
+        command = self._command
+        return {
+            "argv": command.argv,
+            "env": dict(command.env),
+            "cwd": str(command.cwd),
+            "stdout": str(command.stdout),
+            "stderr": str(command.stderr),
+            "uid": None if command.owner is None else command.owner.uid,
+            "gid": None if command.owner is None else command.owner.gid,
+            "parent": os.getpid(),
+            "grace_s": self._grace_s,
+        }
+
+    def _raise_unstarted(self, reason: str) -> None:
+        owner = self._command.owner
+        user = "" if owner is None else f" as user '{owner.name}'"
+        raise BenchctlError(
+            f"cannot start {self._command.argv[0]} in {self._command.cwd}{user}: {reason}",
+            hint="it must exist, be executable, and lie where that user can enter every folder",
+        )
+
+    def _tell(self, line: str) -> None:
+        if self._keeper is None or self._keeper.stdin is None:
+            return
+        try:
+            self._keeper.stdin.write(f"{line}\n".encode())
+        except BrokenPipeError:
+            # The keeper ended just now; what it said last is still to be read.
+            return
+
+    def _listen(self, timeout_s: float) -> bool:
+        """Take in what the keeper says; returns whether there may be more to come.
+
+        Returns False when timeout_s passed without a word, or when nothing will come any more.
+        """
+        if self._gone or self._keeper is None or self._keeper.stdout is None:
+            return False
+        poll = select.poll()
+        poll.register(self._keeper.stdout, select.POLLIN)
+        if not poll.poll(max(timeout_s, 0.0) * 1000):
+            return False
+        data = os.read(self._keeper.stdout.fileno(), 4096)
+        if not data:
+            self._gone = True
+            return False
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            self._take(line.decode())
+        return True
+
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "started":
+            self._group = int(rest)
+        elif word == "exited":
+            self._status = int(rest)
+        else:
+            self._raise_unstarted(rest)
+
+    def _wait_gone(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self._listen(deadline - time.monotonic()):
+            pass
+        return self._gone
+
+    def _find_server(self) -> psutil.Process | None:
+        if self._server and self._server_process is None:
+            self._server_process = next(
+                (process for process in _family(self._group) if _has_argument(process, self._server)), None
+            )
+        return self._server_process
+
+    def _terminate(self) -> None:
+        """Ask the server to end; without one, what the command became."""
+        server = self._find_server()
+        # It may end on its own at any moment; the keeper sees to what is left.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = server if server is not None and _runs(server) else psutil.Process(self._group)
+            process.terminate()
+
+    def _kill(self) -> None:
+        self._tell("kill")
+        if not self._wait_gone(KILL_WAIT_S):
+            raise BenchctlError(
+                f"processes of group {self._group} survive being killed",
+                hint="they hang in the kernel, most likely on a file system that does not answer",
+            )
+
+    def _kill_orphans(self) -> None:
+        """The keeper itself was killed, and the kernel took the command with it but not its children."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._group, signal.SIGKILL)
+
+    def _close(self) -> None:
+        """Let go of the keeper, which kills whatever still runs."""
+        if not self._gone:
+            self._tell("kill")
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        for pipe in (keeper.stdin, keeper.stdout):
+            if pipe is not None:
+                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            keeper.wait(KILL_WAIT_S)
+
+
+def last_lines(log: Path, lines: int) -> list[str]:
+    """The last lines of a text file that may be huge, binary in places, or not there."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    return list(deque(text.splitlines(), maxlen=lines))
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """A process and its descendants; empty when it is gone."""
+    try:
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _has_argument(process: psutil.Process, ending: str) -> bool:
+    try:
+        return any(argument.endswith(ending) for argument in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,290 @@
+"""What a node start is configured with: settings file, JVM options, environment, and folders of its own."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Owner
+from benchctl.results.model import EngineName
+
+JVM_OPTIONS_NAME = "benchctl.options"
+
+# A node start is lost, unfindable or open to the world when these are someone else's.
+OWN_SETTINGS = frozenset({"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"})
+
+_ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
+_GC_LOG = re.compile(r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)")
+
+
+@dataclass(frozen=True)
+class BootFolders:
+    """The folders of one node start.
+
+    Attributes:
+        root: everything below belongs to this start alone.
+    """
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """Settings file, JVM options, keystore."""
+        return self.root / "config"
+
+    @property
+    def logs(self) -> Path:
+        """The engine's own logs, GC log, crash files, heap dumps, and the ports file."""
+        return self.root / "logs"
+
+    @property
+    def temporary(self) -> Path:
+        """The node's temporary files."""
+        return self.root / "tmp"
+
+    @property
+    def stdout(self) -> Path:
+        """Standard output of the node."""
+        return self.root / "stdout.log"
+
+    @property
+    def stderr(self) -> Path:
+        """Standard error of the node."""
+        return self.root / "stderr.log"
+
+    @property
+    def http_ports(self) -> Path:
+        """Where the node writes which addresses it listens on, once it does."""
+        return self.logs / "http.ports"
+
+    @classmethod
+    def create(cls, root: Path) -> Self:
+        """Make the folders.
+
+        Raises:
+            BenchctlError: something is there already, the path cannot be used in JVM options, or the file
+                system refuses.
+        """
+        folders = cls(root.absolute())
+        _check_usable(folders.root)
+        try:
+            for folder in (folders.logs, folders.temporary):
+                folder.mkdir(parents=True)
+        except FileExistsError as err:
+            raise BenchctlError(
+                f"{folders.root} holds an earlier node start", hint="give every start a folder of its own"
+            ) from err
+        except OSError as err:
+            raise BenchctlError(f"cannot create {folders.root} for a node: {err.strerror}") from err
+        return folders
+
+
+def _check_usable(root: Path) -> None:
+    # Start scripts split JVM options at white space, and the JVM splits the value of -Xlog at colons.
+    bad = next((char for char in str(root) if char.isspace() or char == ":"), None)
+    if bad is not None:
+        raise BenchctlError(
+            f"a node cannot keep its files in {str(root)!r}: its JVM options would break at {bad!r}",
+            hint="set BENCHCTL_HOME to a path without white space and colons",
+        )
+
+
+def write_config(
+    boot: BootFolders,
+    installation: Installation,
+    jdk: Jdk,
+    *,
+    heap_mb: int,
+    jvm_flags: Sequence[str],
+    settings: Mapping[str, Any],
+    data: Path,
+) -> None:
+    """Write a start's own configuration folder, beginning with a copy of the one that was shipped.
+
+    Args:
+        boot: where to.
+        installation: whose configuration to copy.
+        jdk: what it is going to run on.
+        heap_mb: smallest and largest heap, MiB.
+        jvm_flags: behind all others, so that they win.
+        settings: node settings over benchctl's own.
+        data: the data folder.
+
+    Raises:
+        UsageError: a flag or setting that benchctl cannot pass on.
+        BenchctlError: the file system refuses.
+    """
+    options = own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
+    merged = {**own_settings(boot, installation, data), **check_settings(settings)}
+    try:
+        # Contents only: the modes of a read-only installation would carry over and lock the node out.
+        shutil.copytree(installation.root / "config", boot.config, copy_function=shutil.copyfile)
+        boot.config.chmod(0o755)
+        shipped = boot.config / "jvm.options"
+        shipped.write_text(adapt_jvm_options(shipped.read_text(), jdk.modules, boot.logs))
+        extra = boot.config / "jvm.options.d"
+        extra.mkdir(exist_ok=True)
+        extra.chmod(0o755)
+        (extra / JVM_OPTIONS_NAME).write_text("".join(f"{line}\n" for line in options))
+        file = boot.config / f"{installation.engine}.yml"
+        file.write_text(yaml.safe_dump(merged, sort_keys=True))
+    except OSError as err:
+        raise BenchctlError(
+            f"cannot write the node's configuration to {boot.config}: {err.strerror} ({err.filename})"
+        ) from err
+
+
+def adapt_jvm_options(text: str, modules: frozenset[str], logs: Path) -> str:
+    """Make the shipped JVM options work here; what need not change stays as shipped.
+
+    Lines that add a module which the runtime lacks are dropped, since they stop the JVM, and the GC log,
+    relative to a folder that is not writable, goes to the start's own logs.
+
+    Args:
+        text: content of the shipped jvm.options.
+        modules: what the Java runtime has.
+        logs: the start's log folder.
+    """
+    kept = [line for line in text.splitlines() if _addable(line, modules)]
+    return "".join(f"{_GC_LOG.sub(lambda found: _redirect(found, logs), line)}\n" for line in kept)
+
+
+def _addable(line: str, modules: frozenset[str]) -> bool:
+    added = _ADDED_MODULES.match(line.strip())
+    return added is None or all(name in modules for name in added["modules"].split(","))
+
+
+def _redirect(found: re.Match[str], logs: Path) -> str:
+    return f"{found['option']}{logs / Path(found['path']).name}"
+
+
+def own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> list[str]:
+    """The lines behind the shipped JVM options: heap, where crash files go, and the user's flags last."""
+    return [
+        f"-Xms{heap_mb}m",
+        f"-Xmx{heap_mb}m",
+        f"-XX:HeapDumpPath={boot.logs}",
+        f"-XX:ErrorFile={boot.logs}/hs_err_pid%p.log",
+        *flags,
+    ]
+
+
+def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
+    """Give the flags back when a JVM options file can carry them.
+
+    Raises:
+        UsageError: a flag that is none, spans lines, or that OpenSearch's start script would tear apart.
+    """
+    for flag in flags:
+        if not flag.startswith("-") or "\n" in flag:
+            raise UsageError(
+                f"{flag!r} is not a JVM flag", hint="flags start with '-', such as -XX:-Inline; one flag each"
+            )
+        if engine == "opensearch" and len(flag.split()) > 1:
+            raise UsageError(
+                f"OpenSearch's start script would split the JVM flag {flag!r} at its spaces",
+                hint="use a flag without white space",
+            )
+    return flags
+
+
+def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the settings back when none of them is benchctl's own business.
+
+    Raises:
+        UsageError: one of OWN_SETTINGS.
+    """
+    for name in sorted(OWN_SETTINGS & settings.keys()):
+        raise UsageError(
+            f"the node setting {name} is benchctl's own and cannot be set",
+            hint="every node start gets its data, logs and ports from benchctl",
+        )
+    return settings
+
+
+def own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
+    """The settings that every node gets: one node, loopback, free ports, own folders, no extras."""
+    settings: dict[str, Any] = {
+        "cluster.name": "benchctl",
+        "node.name": "benchctl",
+        "path.data": str(data.absolute()),
+        "path.logs": str(boot.logs),
+        "network.host": "127.0.0.1",
+        # The kernel picks free ports, so nobody races for them, and the node writes them down once it is up.
+        "http.port": 0,
+        "transport.port": 0,
+        "node.portsfile": True,
+        "discovery.type": "single-node",
+        # The default refuses shards on a disk that is 85 % full; benchctl checks the space it needs itself.
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+    return settings | _optional_settings(installation)
+
+
+def _optional_settings(installation: Installation) -> dict[str, Any]:
+    """Settings that exist only where a module or plugin brings them; elsewhere they stop the boot."""
+    if installation.engine == "opensearch":
+        secured = (installation.root / "plugins" / "opensearch-security").is_dir()
+        return {"plugins.security.disabled": True} if secured else {}
+    by_module: dict[str, tuple[str, bool]] = {
+        "x-pack-security": ("xpack.security.enabled", False),
+        "x-pack-ml": ("xpack.ml.enabled", False),
+        # It would download databases in the middle of a measurement.
+        "ingest-geoip": ("ingest.geoip.downloader.enabled", False),
+    }
+    return dict(setting for module, setting in by_module.items() if module in installation.modules)
+
+
+def environment(
+    boot: BootFolders, installation: Installation, jdk: Jdk, path: str = os.defpath
+) -> dict[str, str]:
+    """The node's whole environment: nothing of benchctl's own leaks in, JAVA_TOOL_OPTIONS least of all.
+
+    Args:
+        boot: its folders.
+        installation: which engine.
+        jdk: what it runs on.
+        path: where the start script finds its tools.
+    """
+    prefix = "ES" if installation.engine == "elasticsearch" else "OPENSEARCH"
+    return {
+        "PATH": path,
+        "LANG": "C.UTF-8",
+        "HOME": str(boot.root),
+        "TMPDIR": str(boot.temporary),
+        f"{prefix}_PATH_CONF": str(boot.config),
+        f"{prefix}_JAVA_HOME": str(jdk.home.absolute()),
+        f"{prefix}_TMPDIR": str(boot.temporary),
+    }
+
+
+def hand_over(root: Path, owner: Owner | None) -> None:
+    """Make a folder tree the node's own; nothing happens without an owner or where it is its own already.
+
+    Raises:
+        BenchctlError: the file system refuses.
+    """
+    if owner is None:
+        return
+    try:
+        _own(root, owner)
+        for folder, folders, files in os.walk(root):
+            for name in (*folders, *files):
+                _own(Path(folder, name), owner)
+    except OSError as err:
+        raise BenchctlError(
+            f"cannot give {err.filename} to user '{owner.name}', whom nodes run as: {err.strerror}"
+        ) from err
+
+
+def _own(path: Path, owner: Owner) -> None:
+    if path.lstat().st_uid != owner.uid:
+        os.chown(path, owner.uid, owner.gid, follow_symlinks=False)

@@ -1,0 +1,241 @@
+"""Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from benchctl.report.numbers import figure, mebibytes
+from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, RunRecord, VariantSpec
+from benchctl.stats.disturbed import disturbances
+
+_BYTES_PER_MB = 1e6
+
+
+class FactSection(msgspec.Struct, frozen=True):
+    """A heading and the lines below it."""
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+def fact_sections(record: RunRecord) -> list[FactSection]:
+    """All facts of a run; sections without lines are left out."""
+    sections = [
+        FactSection("Run", tuple(_run_lines(record))),
+        FactSection("Host", tuple(_host_lines(record.environment))),
+        FactSection("Engines", tuple(_engine_lines(record))),
+        FactSection("Differences between variants", tuple(_difference_lines(record))),
+        FactSection("Indices", tuple(_index_lines(record))),
+        FactSection("Answers", tuple(_answer_lines(record))),
+        FactSection("Forks", tuple(_fork_lines(record))),
+        FactSection("Time", tuple(_time_lines(record))),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
+    """The same as plain lines, indented below their headings and wrapped to a width if there is one."""
+    lines: list[str] = []
+    for section in fact_sections(record):
+        lines.append(section.heading)
+        for line in section.lines:
+            lines += _wrapped(f"  {line}", width)
+    return lines
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    if width is None:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def _run_lines(record: RunRecord) -> Iterator[str]:
+    plan = record.plan
+    yield f"{record.id}, {record.created}, {record.status}"
+    names = ", ".join(one.name for one in plan.schedules)
+    yield f"challenges: {names}; fresh node: {_restart(plan.restart)}"
+    if plan.warmup_challenges:
+        yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
+    analysed = "analysed as pairs" if plan.paired else "not paired"
+    forks = _counted(plan.forks, "fork")
+    yield f"{forks} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
+    yield (
+        f"corpus: {plan.corpus.documents:,} documents, seed {plan.corpus.seed}, "
+        f"generator {plan.corpus.generator_version}, digest {plan.corpus.digest[:12]}"
+    )
+
+
+def _restart(policy: str) -> str:
+    return "once a fork" if policy == "never" else f"for every {policy}"
+
+
+def _host_lines(host: Environment) -> Iterator[str]:
+    yield f"{host.hostname}: {host.distribution}, Linux {host.kernel}{_in_brackets(host.virtualization)}"
+    governor = f", governor {host.governor}" if host.governor else ""
+    yield f"{host.cpu_model}, {host.cpus} CPUs{governor}, {mebibytes(host.memory_bytes)} memory"
+    commit = _in_brackets(host.benchctl_commit)
+    yield f"benchctl {host.benchctl}{commit}, Python {host.python}, {host.libcurl}"
+    yield f"load before: {', '.join(f'{load:.2f}' for load in host.load_before)}"
+    if host.other_java:
+        yield f"other Java processes were running: {', '.join(host.other_java)}"
+
+
+def _in_brackets(text: str | None) -> str:
+    return f" ({text})" if text else ""
+
+
+def _engine_lines(record: RunRecord) -> Iterator[str]:
+    for facts in record.engines:
+        yield (
+            f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
+            f"Java {facts.jdk}"
+        )
+
+
+def _difference_lines(record: RunRecord) -> Iterator[str]:
+    """What sets each variant apart from the baseline besides what is to be compared."""
+    engines = {facts.variant: facts for facts in record.engines}
+    baseline, *others = record.plan.variants
+    for other in others:
+        if baseline.name in engines and other.name in engines:
+            yield from _engine_differences(baseline, other, engines)
+        else:
+            yield from _set_difference("JVM flags", baseline, other, baseline.jvm_flags, other.jvm_flags)
+        settings = [_assignments(spec.settings) for spec in (baseline, other)]
+        yield from _set_difference("settings", baseline, other, *settings)
+
+
+def _engine_differences(
+    baseline: VariantSpec, other: VariantSpec, engines: dict[str, EngineFacts]
+) -> Iterator[str]:
+    """As the nodes reported themselves."""
+    first, second = engines[baseline.name], engines[other.name]
+    for name in ("version", "lucene", "jdk"):
+        pair = (getattr(first, name), getattr(second, name))
+        if pair[0] != pair[1]:
+            yield f"{name}: {baseline.name} {pair[0]}, {other.name} {pair[1]}"
+    yield from _set_difference("JVM flags", baseline, other, first.jvm_flags, second.jvm_flags)
+
+
+def _set_difference(
+    what: str, baseline: VariantSpec, other: VariantSpec, first: Sequence[str], second: Sequence[str]
+) -> Iterator[str]:
+    for spec, own, foreign in ((baseline, first, second), (other, second, first)):
+        only = [item for item in own if item not in foreign]
+        if only:
+            yield f"{what} of {spec.name} only: {' '.join(only)}"
+
+
+def _assignments(settings: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(settings.items())]
+
+
+def _index_lines(record: RunRecord) -> Iterator[str]:
+    for name, facts in record.indices.items():
+        yield (
+            f"{name}: {facts.documents:,} documents, {mebibytes(facts.store_bytes)}, "
+            f"{_counted(len(facts.segments), 'segment')} ({_segments(facts)})"
+            f"{', from the cache' if facts.cached else ''}"
+        )
+        yield from (f"  {line}" for line in _ingest_lines(facts))
+
+
+def _segments(facts: IndexFacts) -> str:
+    lucene = sorted({segment.lucene for segment in facts.segments})
+    sizes = " ".join(f"{segment.documents:,}" for segment in facts.segments)
+    return f"documents {sizes}; Lucene {', '.join(lucene)}"
+
+
+def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
+    ingest = facts.ingest
+    if ingest.ingest_s > 0:
+        yield (
+            f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "
+            f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
+            f"with {_counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
+        )
+    if ingest.engine_indexing_s > 0:
+        yield (
+            f"the engine's own indexing clock: {ingest.engine_indexing_s:.1f} s over its threads, "
+            f"{ingest.documents / ingest.engine_indexing_s:,.0f} docs/s of it"
+        )
+    yield (
+        f"client / engine seconds: refresh {ingest.refresh_s:.1f} / {ingest.engine_refresh_s:.1f}, "
+        f"merge {ingest.force_merge_s:.1f} / {ingest.engine_merge_s:.1f}, "
+        f"flush {ingest.flush_s:.1f} / {ingest.engine_flush_s:.1f}"
+    )
+
+
+def _answer_lines(record: RunRecord) -> Iterator[str]:
+    check = record.answers
+    if check is None:
+        yield "not compared: nothing says that the variants do the same work"
+        return
+    if not check.findings:
+        yield f"alike on all {len(check.operations)} operations"
+    for finding in check.findings:
+        if finding.kind == "unsupported":
+            yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"
+        else:
+            yield f"{finding.operation}: {finding.variant} differs from {finding.baseline}: {finding.detail}"
+
+
+def _fork_lines(record: RunRecord) -> Iterator[str]:
+    """Order, and the forks that are not like the others."""
+    blocks = sorted({fork.block for fork in record.forks})
+    for block in blocks:
+        members = sorted((fork for fork in record.forks if fork.block == block), key=lambda one: one.position)
+        yield f"block {block}: {', '.join(fork.variant for fork in members)}"
+    for fork in record.forks:
+        if fork.status == "failed":
+            yield f"fork {fork.block} of {fork.variant} failed: {fork.reason}"
+        yield from _stray_searches(fork)
+    variants = [spec.name for spec in record.plan.variants]
+    for one in disturbances({name: record.done(name) for name in variants}):
+        yield f"fork {one.block} of {one.variant} was disturbed: {one.text}"
+
+
+def _stray_searches(fork: ForkRecord) -> Iterator[str]:
+    """One search that benchctl did not send can change what the JIT learns."""
+    for boot in fork.boots:
+        if boot.searches_counted is not None and boot.searches_counted != boot.searches_sent:
+            yield (
+                f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted:,} searches "
+                f"where {boot.searches_sent:,} were sent"
+            )
+
+
+def _time_lines(record: RunRecord) -> Iterator[str]:
+    for spec in record.plan.variants:
+        forks = record.done(spec.name)
+        boots = [boot for fork in forks for boot in fork.boots]
+        if not boots:
+            continue
+        yield (
+            f"{spec.name}: node start {_mean(boot.start_s for boot in boots)} s, "
+            f"calming down {_mean(boot.idle_s for boot in boots)} s, "
+            f"stop {_mean(boot.stop_s for boot in boots)} s; a fork: "
+            f"requests {_mean(fork.requests_s for fork in forks)} s, "
+            f"copy {_mean(fork.copy_s for fork in forks)} s, "
+            f"host probes {_mean(fork.probe_s for fork in forks)} s, "
+            f"rest {_mean(fork.overhead_s for fork in forks)} s, "
+            f"all {_mean(fork.wall_s for fork in forks)} s"
+        )
+    if record.timings:
+        yield ", ".join(
+            f"{name.removesuffix('-s')} {figure(seconds)} s" for name, seconds in record.timings.items()
+        )
+
+
+def _mean(seconds: Iterator[float]) -> str:
+    return f"{fmean(seconds):.2f}"

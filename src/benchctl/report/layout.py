@@ -1,0 +1,155 @@
+"""Analysis -> titled grids of words, which the terminal and Markdown only have to draw."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from benchctl.report.notes import Notes
+from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
+from benchctl.stats.analysis import Analysis, Figures, Row, Section
+from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import METRICS, Metric
+
+_TWO = 2
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """One table.
+
+    Attributes:
+        title: above it.
+        headers: of the columns; the first column holds names, the others figures or words.
+        lines: cells, one tuple a line, as long as the headers.
+        words: positions of the columns that are read, not compared: they are set flush left.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    words: frozenset[int]
+
+
+def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
+    """One grid a challenge and metric, in the order of the challenges."""
+    return [
+        _result_grid(analysis, section, metric, rows, notes)
+        for section in analysis.sections
+        for metric in METRICS
+        if (rows := [row for row in analysis.rows if _belongs(row, section, metric)])
+    ]
+
+
+def precision_grid(analysis: Analysis) -> Grid | None:
+    """What the run could see: spread of forks, detectable difference, cross-check; None for one variant."""
+    lines = tuple(
+        (
+            row.label,
+            _title(row),
+            comparison.contender,
+            f"{percent(comparison.cv_baseline_percent)}, {percent(comparison.cv_contender_percent)}",
+            percent(comparison.mde_percent),
+            _cross_check(comparison),
+        )
+        for row in analysis.rows
+        for comparison in row.comparisons
+    )
+    if not lines:
+        return None
+    headers = ("Operation", "Metric", "Variant", "CV of forks", "Sees from", "Permutation p (least)")
+    title = f"Precision: CV of {analysis.variants[0]} and of the variant; what 80 % of such runs would find"
+    return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
+
+
+def _belongs(row: Row, section: Section, metric: Metric) -> bool:
+    return row.schedule == section.schedule and row.metric == metric.key
+
+
+def _result_grid(
+    analysis: Analysis, section: Section, metric: Metric, rows: Sequence[Row], notes: Notes
+) -> Grid:
+    better = "higher" if metric.higher_is_better else "lower"
+    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
+    title = f"{section.challenge}{before}: {metric.title}, {metric.unit} ({better} is better)"
+    variants = analysis.variants
+    if len(variants) == 1:
+        headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
+        lines = tuple(_alone(row, notes) for row in rows)
+    elif len(variants) == _TWO:
+        headers = ("Operation", *variants, "Diff %", "95 % interval", "p", "Verdict", "Notes")
+        lines = tuple(_side_by_side(row, notes) for row in rows)
+    else:
+        headers = ("Operation", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict", "Notes")
+        lines = tuple(line for row in rows for line in _one_below_the_other(row, notes))
+    words = {0, headers.index("Notes")}
+    words |= {headers.index(name) for name in ("Variant", "Verdict") if name in headers}
+    return Grid(title, headers, lines, frozenset(words))
+
+
+def _alone(row: Row, notes: Notes) -> tuple[str, ...]:
+    only = row.figures[0]
+    return (row.label, _value(only), percent(only.cv_percent), notes.numbers(row))
+
+
+def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
+    comparison = row.comparisons[0]
+    return (
+        row.label,
+        *(_value(figures) for figures in row.figures),
+        *_tested(comparison),
+        _verdict(comparison),
+        notes.numbers(row),
+    )
+
+
+def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
+    """The baseline's line, then one a contender."""
+    baseline, *others = row.figures
+    yield (row.label, baseline.variant, _value(baseline), "", "", "", "baseline", notes.numbers(row))
+    for figures, comparison in zip(others, row.comparisons, strict=True):
+        yield ("", figures.variant, _value(figures), *_tested(comparison), _verdict(comparison), "")
+
+
+def _value(figures: Figures) -> str:
+    return NOT_AVAILABLE if figures.unsupported else figure(figures.value)
+
+
+def _tested(comparison: Comparison) -> tuple[str, str, str]:
+    return (
+        signed_percent(comparison.effect_percent),
+        interval(comparison.low_percent, comparison.high_percent),
+        p_value(comparison.p_adjusted),
+    )
+
+
+def _verdict(comparison: Comparison) -> str:
+    """`faster` and `slower` name who is; `different` says in which direction."""
+    if comparison.verdict in ("faster", "slower"):
+        return f"{comparison.contender} {comparison.verdict}"
+    if comparison.verdict == "different":
+        return f"different ({comparison.contender} {comparison.direction})"
+    return comparison.verdict
+
+
+def _cross_check(comparison: Comparison) -> str:
+    if comparison.p_permutation is None:
+        return NOT_AVAILABLE
+    drawn = "" if comparison.p_permutation_exact else ", drawn"
+    return f"{_short(comparison.p_permutation)} ({_short(comparison.p_permutation_least)}{drawn})"
+
+
+def _short(p: float | None) -> str:
+    return NOT_AVAILABLE if p is None else f"{p:.2g}"
+
+
+def _title(row: Row) -> str:
+    return next(metric.title for metric in METRICS if metric.key == row.metric)
+
+
+def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
+    """Two variants need no column that says which."""
+    if len(analysis.variants) > _TWO:
+        return grid
+    drop = grid.headers.index("Variant")
+    lines = tuple(line[:drop] + line[drop + 1 :] for line in grid.lines)
+    headers = grid.headers[:drop] + grid.headers[drop + 1 :]
+    return Grid(grid.title, headers, lines, frozenset({0, 1}))

@@ -1,0 +1,70 @@
+"""Numbers as readers want them: digits that mean something, units that fit."""
+
+import math
+
+NOT_AVAILABLE = "n/a"
+
+_DIGITS = 4
+_MOST_DECIMALS = 10
+_LEAST_P = 0.001
+_LARGE = 10_000
+_HUGE_PERCENT = 1000
+_MIB_IN_GIB = 1024
+
+
+def figure(value: float | None) -> str:
+    """Four significant digits, at least one decimal under 10,000: `0.4213`, `12.35`, `1,964.8`."""
+    if value is None or not math.isfinite(value):
+        return NOT_AVAILABLE
+    if abs(value) >= _LARGE:
+        return f"{value:,.0f}"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(float(f"{value:.{_DIGITS - 1}e}"))))
+    decimals = min(max(1, _DIGITS - 1 - magnitude), _MOST_DECIMALS)
+    return f"{value:,.{decimals}f}"
+
+
+def signed_percent(value: float | None) -> str:
+    """One decimal and always a sign, none beyond 1,000: `+80.0`, `-44.1`; a rounded zero is `0.0`."""
+    if value is None or not math.isfinite(value):
+        return NOT_AVAILABLE
+    if abs(value) >= _HUGE_PERCENT:
+        return f"{value:+,.0f}"
+    text = f"{value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
+
+
+def percent(value: float | None) -> str:
+    """A size without a sign: `3.4 %`."""
+    if value is None or not math.isfinite(value):
+        return NOT_AVAILABLE
+    return f"{value:,.0f} %" if value >= _HUGE_PERCENT else f"{value:.1f} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`-1.2 to +3.4`, in percent."""
+    if low is None or high is None:
+        return NOT_AVAILABLE
+    return f"{signed_percent(low)} to {signed_percent(high)}"
+
+
+def p_value(p: float | None) -> str:
+    """Three decimals; `<0.001` below them."""
+    if p is None:
+        return NOT_AVAILABLE
+    return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
+
+
+def documents(count: int) -> str:
+    """As the command line takes it: `4m`, `300k`, `12345`."""
+    for size, unit in ((1_000_000, "m"), (1_000, "k")):
+        if count and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
+
+
+def mebibytes(size_bytes: float) -> str:
+    """A size in MiB or GiB."""
+    size = size_bytes / 2**20
+    return f"{size / _MIB_IN_GIB:,.1f} GiB" if size >= _MIB_IN_GIB else f"{size:,.1f} MiB"

@@ -1,0 +1,163 @@
+"""Grids on a terminal, or as plain text of a given width: nothing is cut, long words break at joints."""
+
+import io
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from benchctl.report.layout import Grid, precision_grid, result_grids
+from benchctl.report.notes import Notes, collect_notes
+from benchctl.report.planning import planning_lines
+from benchctl.results.model import Plan
+from benchctl.stats.analysis import Analysis
+
+WIDE = 100
+_NAME_WIDTH = 20
+_NAME_HEADERS = ("Operation", "Variant")
+_VERDICT_STYLES = (
+    ("equivalent", "green"),
+    ("faster", "bold green"),
+    ("slower", "bold red"),
+    ("different", "yellow"),
+)
+_JOINT = re.compile(r"(?<=[-_.@])")
+
+
+def render_text(analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE) -> str:
+    """The whole report as plain text without control sequences.
+
+    Args:
+        analysis: what to print.
+        plan: what was run; without it no command is proposed.
+        width: columns; tables are built for 80 and more.
+    """
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
+    console.print(terminal_report(analysis, plan=plan, width=width), markup=False, highlight=False)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip().splitlines())
+
+
+def terminal_report(analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE) -> RenderableType:
+    """The whole report, coloured where the console can.
+
+    Args:
+        analysis: what to print.
+        plan: what was run; without it no command is proposed.
+        width: columns of the console.
+    """
+    notes = collect_notes(analysis)
+    parts: list[RenderableType] = []
+    for grid in result_grids(analysis, notes):
+        parts += [_paragraph(grid.title, width, style="bold"), _table(grid, width), Text()]
+    for line in legend(analysis):
+        parts.append(_paragraph(line, width))
+    parts += _note_paragraphs(notes, width)
+    precision = precision_grid(analysis)
+    if precision is not None:
+        parts += [Text(), _paragraph(precision.title, width, style="bold"), _table(precision, width)]
+    parts.append(Text())
+    parts += [_planning_paragraph(line, width) for line in planning_lines(analysis, plan)]
+    return Group(*parts)
+
+
+def legend(analysis: Analysis) -> list[str]:
+    """How to read the tables."""
+    counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
+    lines = [f"Values: geometric means over forks ({counts})."]
+    if len(analysis.variants) > 1:
+        test = "paired t over blocks" if analysis.paired else "Welch's t over forks"
+        lines.append(
+            f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
+            "are unadjusted, p is adjusted over all tasks of its metric (Benjamini-Hochberg)."
+        )
+    return lines
+
+
+def break_name(name: str, width: int) -> str:
+    """Fold a long name at its joints: `composite-date_histogram-daily` -> two lines under 30 columns."""
+    parts = [piece for part in _JOINT.split(name) for piece in textwrap.wrap(part, width) or [part]]
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _table(grid: Grid, width: int) -> Table:
+    """Narrow tables have thinner gaps, and names and intervals on two lines; no column is left out."""
+    narrow = width < WIDE
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
+    )
+    for place, header in enumerate(grid.headers):
+        table.add_column(
+            header if " " in header else break_name(header, _NAME_WIDTH),
+            justify="left" if place in grid.words else "right",
+            no_wrap=header in _NAME_HEADERS,
+            overflow="fold",
+        )
+    for line in grid.lines:
+        cells = zip(line, grid.headers, strict=True)
+        table.add_row(*(_cell(text, header, narrow=narrow) for text, header in cells))
+    return table
+
+
+def _cell(text: str, header: str, *, narrow: bool) -> Text:
+    if header in _NAME_HEADERS and narrow:
+        return Text(break_name(text, _NAME_WIDTH))
+    if header == "95 % interval" and narrow:
+        return Text(text.replace(" to ", " to\n"))
+    if header == "Verdict":
+        return Text(text, style=_verdict_style(text))
+    return Text(text)
+
+
+def _verdict_style(text: str) -> str:
+    return next(
+        (style for word, style in _VERDICT_STYLES if text.startswith(word) or text.endswith(word)), ""
+    )
+
+
+def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
+    for number, doubt in enumerate(notes.numbered, 1):
+        yield _paragraph(doubt.text, width, lead=f"{number:>3}  ")
+    for doubt in notes.general:
+        yield _paragraph(doubt.text, width, lead="all  ")
+
+
+def _planning_paragraph(line: str, width: int) -> Text:
+    words, colon, rest = line.partition(": ")
+    if rest.startswith("benchctl "):
+        return Text("\n".join([words + colon.rstrip(), *_continued(shlex.split(rest), width)]))
+    return _paragraph(line, width)
+
+
+def _continued(words: list[str], width: int) -> list[str]:
+    """A command line over several lines that a shell takes as one."""
+    lines = ["  "]
+    for quoted in (shlex.quote(word) for word in words):
+        if lines[-1].strip() and len(lines[-1]) + len(quoted) + len(" \\") > width:
+            lines[-1] += "\\"
+            lines.append("    ")
+        lines[-1] += f"{quoted} "
+    lines[-1] = lines[-1].rstrip()
+    return lines
+
+
+def _paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
+    wrapped = textwrap.fill(
+        text,
+        width,
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return Text(wrapped, style=style)

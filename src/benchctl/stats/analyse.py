@@ -1,0 +1,203 @@
+"""Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from benchctl.results.model import AnswerCheck, ForkRecord, Plan, RunRecord
+from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison, adjust, compare
+from benchctl.stats.doubts import WITHHOLDING, general_doubts, row_doubts, unsupported_reason
+from benchctl.stats.metrics import LATENCY, METRICS, Metric, MetricKey
+from benchctl.stats.scale import ScaleNote, operation_scale
+from benchctl.stats.series import Series
+from benchctl.stats.steady import steadiness
+from benchctl.stats.values import ForkSummaries, Place, block_values, collect, fork_values, places, task_at
+
+
+def analyse_run(record: RunRecord, *, margins: Mapping[MetricKey, float] | None = None) -> Analysis:
+    """Analyse one run as its plan declared it; the first variant is the baseline.
+
+    Args:
+        record: the run; unfinished ones are analysed as far as they got.
+        margins: relative differences that do not matter, by metric, where they differ from the defaults.
+    """
+    forks = {
+        spec.name: [fork for fork in record.forks if fork.variant == spec.name]
+        for spec in record.plan.variants
+    }
+    found = analyse(forks, record.plan, runs=(record.id,), answers=record.answers, margins=margins)
+    own = tuple(Caveat("run", text) for text in record.caveats)
+    return msgspec.structs.replace(found, caveats=(*own, *found.caveats))
+
+
+def analyse(
+    forks: Mapping[str, Sequence[ForkRecord]],
+    plan: Plan,
+    *,
+    runs: Sequence[str] = (),
+    answers: AnswerCheck | None = None,
+    margins: Mapping[MetricKey, float] | None = None,
+    unlike: Sequence[str] = (),
+) -> Analysis:
+    """Compare variants, each against the first.
+
+    The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders.
+
+    Args:
+        forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
+            is the baseline.
+        plan: the plan that the forks ran, or one of those that they have in common.
+        runs: ids of the runs; several rule out pairing, since blocks of different runs are no pairs.
+        answers: what the engines answered, where it was checked.
+        margins: relative differences that do not matter, by metric, where they differ from the defaults.
+        unlike: how the runs differ, when the user insisted on comparing them all the same.
+
+    Raises:
+        BenchctlError: a fork's tasks are not those of the plan.
+    """
+    done = {label: _finished(group) for label, group in forks.items()}
+    paired = plan.paired and len(runs) <= 1
+    rows: list[Row] = []
+    for default in METRICS:
+        metric = msgspec.structs.replace(default, margin=(margins or {}).get(default.key, default.margin))
+        rows += _adjusted(
+            [
+                _row(metric, done, plan, place, answers, paired=paired)
+                for place in places(plan)
+                if metric.key != LATENCY.key or task_at(plan, place).rate_per_s is not None
+            ]
+        )
+    return Analysis(
+        schema_version=SCHEMA_VERSION,
+        runs=tuple(runs),
+        variants=tuple(forks),
+        forks={label: len(group) for label, group in done.items()},
+        paired=paired,
+        restart=plan.restart,
+        documents=plan.corpus.documents,
+        sections=_sections(plan),
+        rows=tuple(rows),
+        caveats=(*(Caveat("unlike", text) for text in unlike), *general_doubts(forks, done, rows)),
+    )
+
+
+def _finished(forks: Sequence[ForkRecord]) -> list[ForkRecord]:
+    """In block order; forks of several runs stay in the order of the runs within a block."""
+    return sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block)
+
+
+def _sections(plan: Plan) -> tuple[Section, ...]:
+    """The challenges, each with what its node had run before."""
+    warmups = tuple(challenge.name for challenge in plan.warmup_challenges)
+    names = tuple(challenge.name for challenge in plan.schedules)
+    return tuple(
+        Section(place, name, warmups + (names[:place] if plan.restart == "never" else ()))
+        for place, name in enumerate(names)
+    )
+
+
+def _row(
+    metric: Metric,
+    done: Mapping[str, Sequence[ForkRecord]],
+    plan: Plan,
+    place: Place,
+    answers: AnswerCheck | None,
+    *,
+    paired: bool,
+) -> Row:
+    """One task and metric, p-values not yet adjusted."""
+    task, challenge = task_at(plan, place), plan.schedules[place[0]]
+    found = collect(done, place, task)
+    baseline, *contenders = found
+    caveats = tuple(row_doubts(metric, task, found, answers))
+    judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
+    return Row(
+        schedule=place[0],
+        challenge=challenge.name,
+        task=place[1],
+        label=task.label,
+        operation=task.operation,
+        metric=metric.key,
+        unit=metric.unit,
+        higher_is_better=metric.higher_is_better,
+        figures=tuple(_figures(metric, label, forks) for label, forks in found.items()),
+        comparisons=tuple(
+            _compare(metric, found, baseline, contender, paired=paired, judged=judged)
+            for contender in contenders
+        ),
+        scale=_scale(task.operation, challenge.name, found, plan, answers),
+        caveats=caveats,
+    )
+
+
+def _figures(metric: Metric, label: str, forks: ForkSummaries) -> Figures:
+    alone = Series.of(fork_values(metric, forks))
+    return Figures(
+        variant=label,
+        blocks=tuple(block for block, _ in forks),
+        values=tuple(metric.value(summary) for _, summary in forks),
+        value=alone.value,
+        cv_percent=alone.cv_percent,
+        samples=min((summary.samples for _, summary in forks), default=0),
+        steady=steadiness([summary.drift for _, summary in forks]),
+        unsupported=unsupported_reason(forks),
+    )
+
+
+def _compare(
+    metric: Metric,
+    found: Mapping[str, ForkSummaries],
+    baseline: str,
+    contender: str,
+    *,
+    paired: bool,
+    judged: bool,
+) -> Comparison:
+    if paired:
+        left, right = block_values(metric, found[baseline], found[contender])
+    else:
+        left, right = fork_values(metric, found[baseline]), fork_values(metric, found[contender])
+    return compare(
+        left,
+        right,
+        higher_is_better=metric.higher_is_better,
+        margin=metric.margin,
+        paired=paired,
+        judged=judged,
+        metric=metric.key,
+        baseline=baseline,
+        contender=contender,
+    )
+
+
+def _adjusted(rows: Sequence[Row]) -> list[Row]:
+    """The rows of one metric with their p-values adjusted as one family."""
+    adjusted = iter(adjust([comparison for row in rows for comparison in row.comparisons]))
+    finished = []
+    for row in rows:
+        comparisons = tuple(next(adjusted) for _ in row.comparisons)
+        own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
+        finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=(*row.caveats, *own)))
+    return finished
+
+
+def _scale(
+    operation: str,
+    challenge: str,
+    found: Mapping[str, ForkSummaries],
+    plan: Plan,
+    answers: AnswerCheck | None,
+) -> ScaleNote | None:
+    """From exact counts where there are any; requests of the fork that got most."""
+    summaries = [summary for forks in found.values() for _, summary in forks if summary.samples > 0]
+    exact = answers.exact_hits.get(operation, {}) if answers else {}
+    known = [*exact.values(), *(one.hits for one in summaries if one.hits_exact and one.hits is not None)]
+    return operation_scale(
+        operation,
+        challenge,
+        hits=known[0] if known else None,
+        requests=max((one.samples + one.warmup_samples for one in summaries), default=0),
+        documents=plan.corpus.documents,
+    )

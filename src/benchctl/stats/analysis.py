@@ -1,0 +1,112 @@
+"""The comparison of a whole run, or of forks from several: what every report is made from."""
+
+from typing import Final
+
+import msgspec
+
+from benchctl.results.model import RestartPolicy
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import MetricKey
+from benchctl.stats.scale import ScaleNote
+from benchctl.stats.steady import Steadiness
+
+SCHEMA_VERSION: Final = 1
+
+
+class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One variant's figures for one task and metric.
+
+    Attributes:
+        variant: its name.
+        blocks: the block of every value; a number may repeat when forks come from several runs.
+        values: one a fork, in the metric's unit; None where the fork has none.
+        value: geometric mean over forks; None without values.
+        cv_percent: SD over mean of the forks; None under two.
+        samples: successful measured requests of the fork that has fewest.
+        steady: whether it had settled.
+        unsupported: the node's reason when it cannot do the operation.
+    """
+
+    variant: str
+    blocks: tuple[int, ...]
+    values: tuple[float | None, ...]
+    value: float | None
+    cv_percent: float | None
+    samples: int
+    steady: Steadiness
+    unsupported: str | None = None
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One task and metric over all variants.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        challenge: its name.
+        task: position of the task in the challenge.
+        label: the task's name.
+        operation: the operation's name.
+        metric: machine name.
+        unit: of the values.
+        higher_is_better: which way is faster.
+        figures: per variant, the baseline first.
+        comparisons: every other variant against the baseline.
+        scale: distance from the blog; None when the blog has no such task.
+        caveats: doubts about this row, those of its comparisons included.
+    """
+
+    schedule: int
+    challenge: str
+    task: int
+    label: str
+    operation: str
+    metric: MetricKey
+    unit: str
+    higher_is_better: bool
+    figures: tuple[Figures, ...]
+    comparisons: tuple[Comparison, ...]
+    scale: ScaleNote | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One challenge of a fork: what came before it is part of what is measured.
+
+    Attributes:
+        schedule: position in the fork.
+        challenge: its name.
+        preceded_by: challenges that the same node had run before, warm-up challenges included.
+    """
+
+    schedule: int
+    challenge: str
+    preceded_by: tuple[str, ...]
+
+
+class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a report says about speed.
+
+    Attributes:
+        schema_version: of this structure.
+        runs: where the forks come from.
+        variants: in table order; the first is the baseline.
+        forks: variant -> number of finished forks.
+        paired: analysed as differences within blocks.
+        restart: when a fresh node came in between.
+        documents: in the corpus.
+        sections: the challenges, in order.
+        rows: by metric, then challenge and task.
+        caveats: doubts about all of it.
+    """
+
+    schema_version: int
+    runs: tuple[str, ...]
+    variants: tuple[str, ...]
+    forks: dict[str, int]
+    paired: bool
+    restart: RestartPolicy
+    documents: int
+    sections: tuple[Section, ...]
+    rows: tuple[Row, ...]
+    caveats: tuple[Caveat, ...]

@@ -1,0 +1,158 @@
+"""Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+CaveatCode = Literal[
+    "answers-differ",
+    "bimodal",
+    "disturbed",
+    "failed-forks",
+    "failures",
+    "few-forks",
+    "few-samples",
+    "missing-values",
+    "no-spread",
+    "not-steady",
+    "offered-rate",
+    "one-index-build",
+    "permutation-disagrees",
+    "run",
+    "saturated",
+    "single-fork",
+    "small-scale",
+    "unlike",
+    "unsupported",
+]
+
+SAMPLES_FOR_P90 = 100
+
+
+class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One doubt.
+
+    Attributes:
+        code: for machines.
+        text: for readers; one sentence without a final full stop.
+    """
+
+    code: CaveatCode
+    text: str
+
+
+def single_fork(sides: str) -> Caveat:
+    """A side rests on one node start."""
+    return Caveat(
+        "single-fork",
+        f"1 node start a side ({sides}): start-to-start variance unobserved, no interval, no p",
+    )
+
+
+def few_forks(fewest: int, needed: int) -> Caveat:
+    """There is a spread, but not enough of it for a verdict."""
+    return Caveat("few-forks", f"{fewest} forks a side: a verdict needs {needed}")
+
+
+def few_samples(variant: str, fewest: int) -> Caveat:
+    """A p90 that rests on few requests."""
+    return Caveat(
+        "few-samples",
+        f"p90 of {variant} rests on {fewest} requests a fork; it needs {SAMPLES_FOR_P90} to be precise",
+    )
+
+
+def failures(variant: str, counts: dict[str, int]) -> Caveat:
+    """Requests that failed."""
+    listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()))
+    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}")
+
+
+def unsupported(variant: str, reason: str) -> Caveat:
+    """An operation that a node cannot do."""
+    return Caveat("unsupported", f"{variant} cannot do this operation: {reason}")
+
+
+def missing_values(variant: str, missing: int, forks: int) -> Caveat:
+    """Forks without a figure for this task; leaving them out would flatter the variant."""
+    return Caveat(
+        "missing-values",
+        f"{missing} of {forks} forks of {variant} have no figure, which may not be chance: no verdict",
+    )
+
+
+def no_spread() -> Caveat:
+    """Identical values cannot be independent measurements."""
+    return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
+
+
+def offered_rate(target_per_s: float) -> Caveat:
+    """The throughput of a throttled task is what was asked for."""
+    return Caveat(
+        "offered-rate",
+        f"throttled to {target_per_s:g}/s: this is the offered rate, judge its latency instead",
+    )
+
+
+def saturated(variant: str, achieved_per_s: float, target_per_s: float) -> Caveat:
+    """The offered load could not be served."""
+    return Caveat(
+        "saturated",
+        f"saturated: {variant} completed {achieved_per_s:.3g}/s of the offered {target_per_s:g}/s, "
+        "so requests queued: no verdict",
+    )
+
+
+def not_steady(variant: str, text: str) -> Caveat:
+    """The figures still moved while they were measured."""
+    return Caveat("not-steady", f"{variant} was {text}")
+
+
+def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
+    """Forks that land in separate states."""
+    listed = " ".join(f"{value:.4g}" for value in values)
+    return Caveat(
+        "bimodal",
+        f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}. "
+        "With few forks the 95 % interval of such a mixture can cover as little as 64 %",
+    )
+
+
+def permutation_disagrees(p: float, p_permutation: float) -> Caveat:
+    """Welch and the permutation test do not say the same."""
+    return Caveat(
+        "permutation-disagrees",
+        f"the t-test (p {p:.2g}) and the permutation test (p {p_permutation:.2g}) disagree at 0.05",
+    )
+
+
+def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
+    """A timing beside which the answers are not the same."""
+    return Caveat("answers-differ", f"{variant} and {baseline} do not answer alike: {detail}")
+
+
+def one_index_build() -> Caveat:
+    """Document order decides the point tree, and it was drawn once."""
+    return Caveat(
+        "one-index-build", "one index build per engine: differences between builds are not in the intervals"
+    )
+
+
+def failed_forks(variant: str, failed: int) -> Caveat:
+    """Forks that did not finish."""
+    return Caveat("failed-forks", f"{failed} forks of {variant} failed and are not in the figures")
+
+
+def disturbed(variant: str, block: int, text: str) -> Caveat:
+    """A fork during which the host was another one; it stays in."""
+    return Caveat("disturbed", f"fork {block} of {variant} was disturbed ({text}); it is kept in the figures")
+
+
+def small_scale(times_fewer: str) -> Caveat:
+    """A corpus so small that the JIT sees far less work."""
+    return Caveat(
+        "small-scale",
+        f"up to {times_fewer} times fewer document visits than in the blog: "
+        "the JIT may not have settled, small corpora need more iterations",
+    )

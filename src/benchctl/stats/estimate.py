@@ -1,0 +1,76 @@
+"""The difference of two variants on the log scale: its t-test, its intervals, and what it could see."""
+
+import warnings
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import ttest_ind, ttest_rel
+
+from benchctl.stats.power import mde, mde_paired
+
+Values = npt.NDArray[np.float64]
+
+_LEAST_FOR_SPREAD = 2
+
+# Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
+_NO_SPREAD = 1e-12
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """What more than one fork a side adds to an effect; everything in natural logarithms.
+
+    Attributes:
+        p: two-sided.
+        interval95: low and high.
+        interval90: low and high; inside the margin means equivalence at 5 % (two one-sided tests).
+        mde: the effect that this many forks with this spread find with 80 % power.
+    """
+
+    p: float
+    interval95: tuple[float, float]
+    interval90: tuple[float, float]
+    mde: float
+
+
+def spread(baseline: Values, contender: Values, *, paired: bool) -> Spread | None:
+    """Test contender - baseline.
+
+    Args:
+        baseline: ln of one value a fork, shape (n,).
+        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
+        paired: use the differences within pairs.
+
+    Returns:
+        None when a side has under two forks, or nothing varies.
+    """
+    if min(baseline.size, contender.size) < _LEAST_FOR_SPREAD:
+        return None
+    error = _standard_error(baseline, contender, paired=paired)
+    if error < _NO_SPREAD:
+        return None
+    with warnings.catch_warnings():
+        # Equal values on one side alone are no loss of precision: the spread of the other side still counts.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        found = ttest_rel(contender, baseline) if paired else ttest_ind(contender, baseline, equal_var=False)
+    wide, narrow = found.confidence_interval(0.95), found.confidence_interval(0.90)
+    return Spread(
+        p=float(found.pvalue),
+        interval95=(float(wide.low), float(wide.high)),
+        interval90=(float(narrow.low), float(narrow.high)),
+        mde=_detectable(error, baseline.size, contender.size, paired=paired),
+    )
+
+
+def _standard_error(baseline: Values, contender: Values, *, paired: bool) -> float:
+    if paired:
+        return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
+    squares = contender.var(ddof=1) / contender.size + baseline.var(ddof=1) / baseline.size
+    return float(np.sqrt(squares))
+
+
+def _detectable(error: float, n: int, m: int, *, paired: bool) -> float:
+    """The SD that gives this standard error, put into the planning formula."""
+    if paired:
+        return mde_paired(n, error * np.sqrt(n))
+    return mde(n, m, error / np.sqrt(1 / n + 1 / m))

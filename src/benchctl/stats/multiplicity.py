@@ -1,0 +1,37 @@
+"""Adjusting p-values when several tasks are looked at."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from scipy.stats import false_discovery_control
+
+Method = Literal["benjamini-hochberg", "holm"]
+
+
+def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:
+    """Adjust the p-values of one family.
+
+    Args:
+        p_values: raw, in any order.
+        method: `benjamini-hochberg` bounds the share of false findings, `holm` the chance of any.
+
+    Returns:
+        In the same order; to be compared with the level itself.
+    """
+    if not p_values:
+        return []
+    if method == "holm":
+        return holm(p_values)
+    return [float(p) for p in false_discovery_control(np.asarray(p_values, dtype=np.float64))]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979)."""
+    raw = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(raw, kind="stable")
+    factors = np.arange(raw.size, 0, -1)
+    stepped = np.minimum(1.0, np.maximum.accumulate(raw[order] * factors))
+    adjusted = np.empty_like(raw)
+    adjusted[order] = stepped
+    return [float(p) for p in adjusted]

@@ -1,0 +1,112 @@
+"""How far a measurement is from the scale of the blog's, in documents that the engine had to visit."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+BLOG_DOCUMENTS = 1_740_763_348
+BLOG_RANGE_HITS = 486_989_570
+
+# The composite histogram covers the documents up to 2023-01-07T12:00, 6.5 of the corpus's 7.25 days.
+BLOG_HISTOGRAM_HITS = round(BLOG_DOCUMENTS * 6.5 / 7.25)
+
+BLOG_HITS: Mapping[str, int] = MappingProxyType(
+    {
+        "range": BLOG_RANGE_HITS,
+        "composite-date_histogram-daily": BLOG_HISTOGRAM_HITS,
+        "composite-date_histogram-daily-size-1": BLOG_HISTOGRAM_HITS,
+        "default": BLOG_DOCUMENTS,
+        "scroll": BLOG_DOCUMENTS,
+        "desc_sort_timestamp": BLOG_DOCUMENTS,
+        "desc_sort_with_after_timestamp": BLOG_DOCUMENTS,
+        "asc_sort_timestamp": BLOG_DOCUMENTS,
+        "asc_sort_with_after_timestamp": BLOG_DOCUMENTS,
+        "sort_numeric_desc": BLOG_DOCUMENTS,
+        "sort_numeric_asc": BLOG_DOCUMENTS,
+    }
+)
+
+# Requests a task got there, warm-up included; 300 stands for the full schedule.
+BLOG_REQUESTS: Mapping[str, int] = MappingProxyType(
+    {
+        "range-only": 110,
+        "range-only-short": 10,
+        "big5rangedebug": 10,
+        "big5rangedebug-histo-size-1": 10,
+        "big5": 300,
+    }
+)
+
+_WHOLE_NUMBERS_FROM = 10
+
+
+class ScaleNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The distance from the blog's scale.
+
+    Attributes:
+        hits_per_request: documents matched here.
+        requests: sent to one fork's node by this task, warm-up included.
+        blog_hits: documents matched in the blog.
+        blog_requests: sent there.
+        ratio: the blog's document visits over these.
+        text: the same in words.
+    """
+
+    hits_per_request: int
+    requests: int
+    blog_hits: int
+    blog_requests: int
+    ratio: float
+    text: str
+
+
+def scale_note(hits_per_request: int, requests: int, blog_hits: int, blog_requests: int) -> ScaleNote | None:
+    """Compare document visits, which are what trains and what costs the JIT's code.
+
+    Args:
+        hits_per_request: documents that one request matches here.
+        requests: requests a fork gets here.
+        blog_hits: documents that one request matched in the blog.
+        blog_requests: requests that the task got there.
+
+    Returns:
+        None when nothing was visited here, so that there is no ratio.
+    """
+    visits = hits_per_request * requests
+    if visits <= 0:
+        return None
+    ratio = blog_hits * blog_requests / visits
+    if ratio >= 1:
+        distance = f"{rounded_ratio(ratio)} times fewer document visits than in the blog"
+    else:
+        distance = f"{rounded_ratio(1 / ratio)} times more document visits than in the blog"
+    text = f"{distance} ({hits_per_request:,} x {requests:,} here, {blog_hits:,} x {blog_requests:,} there)"
+    return ScaleNote(hits_per_request, requests, blog_hits, blog_requests, ratio, text)
+
+
+def operation_scale(
+    operation: str, challenge: str, *, hits: int | None, requests: int, documents: int
+) -> ScaleNote | None:
+    """The distance of one task whose operation and challenge the blog has.
+
+    Args:
+        operation: the operation's name.
+        challenge: the challenge's name.
+        hits: documents matched here; None falls back to the blog's share of this corpus.
+        requests: requests a fork gets here, warm-up included.
+        documents: in the corpus here.
+
+    Returns:
+        None when the blog gives nothing to compare with.
+    """
+    blog_hits, blog_requests = BLOG_HITS.get(operation), BLOG_REQUESTS.get(challenge)
+    if blog_hits is None or blog_requests is None:
+        return None
+    estimated = round(documents * blog_hits / BLOG_DOCUMENTS)
+    return scale_note(estimated if hits is None else hits, requests, blog_hits, blog_requests)
+
+
+def rounded_ratio(ratio: float) -> str:
+    """Two significant digits: `1.6`, `59`, `1,800`."""
+    return f"{ratio:.1f}" if ratio < _WHOLE_NUMBERS_FROM else f"{float(f'{ratio:.2g}'):,.0f}"

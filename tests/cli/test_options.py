@@ -1,0 +1,36 @@
+"""Option values that are more than words."""
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.cli.options import DocumentsType, HeapType, keyed
+from benchctl.errors import UsageError
+
+
+@given(st.integers(1, 10**6))
+def test_heaps_are_mebibytes(number: int):
+    assert HeapType().convert(f"{number}m", None, None) == number
+    assert HeapType().convert(f"{number}G", None, None) == 1024 * number
+
+
+@pytest.mark.parametrize("text", ["4", "4k", "g", "-1g", "1.5g", ""])
+def test_other_heaps_are_refused(text: str):
+    with pytest.raises(click.BadParameter, match="512m or 4g"):
+        HeapType().convert(text, None, None)
+
+
+def test_documents_are_read_and_refused():
+    assert DocumentsType().convert("300k", None, None) == 300_000
+    with pytest.raises(click.BadParameter, match="lots"):
+        DocumentsType().convert("lots", None, None)
+
+
+def test_values_are_for_one_variant_or_for_all():
+    assert keyed(["es=/a", "/b"], "--jdk") == {"es": "/a", "": "/b"}
+    assert keyed(["es=https://host/x?a=b"], "--distribution") == {"es": "https://host/x?a=b"}
+    with pytest.raises(UsageError, match="twice for es"):
+        keyed(["es=1", "es=2"], "--jdk")
+    with pytest.raises(UsageError, match="twice for all"):
+        keyed(["1", "2"], "--jdk")

@@ -1,0 +1,83 @@
+"""What a person is told while a run goes on."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, watching
+from benchctl.results.model import ForkRecord, Quantiles, TaskSummary
+
+FORK = ForkRecord(
+    variant="es",
+    block=2,
+    position=0,
+    status="done",
+    reason="",
+    started="",
+    wall_s=8.04,
+    requests_s=1.0,
+    overhead_s=0.0,
+    copy_s=0.0,
+    probe_s=0.0,
+    boots=(),
+    summaries=(
+        TaskSummary(0, 0, "range", "range", 10, service_time=Quantiles(1e6, 2.5e6, 3e6, 1e6, 2e6, 3e6)),
+        TaskSummary(0, 1, "terms", "terms", unsupported="no such thing"),
+        TaskSummary(0, 2, "dead", "dead"),
+    ),
+    probes=(),
+    samples=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (3599.6, "1 h 00 min"),
+        (7500, "2 h 05 min"),
+    ],
+)
+def test_durations_are_for_people(seconds: float, text: str):
+    assert duration(seconds) == text
+
+
+@given(st.floats(0, 200_000))
+def test_a_duration_never_has_sixty_of_anything(seconds: float):
+    assert "60" not in duration(seconds).split()
+
+
+def test_a_fork_is_announced_and_told():
+    assert fork_title("es", 3, 10, None) == "fork 3/10: es"
+    assert fork_title("es", 3, 10, 61) == "fork 3/10: es, about 1 min 01 s left"
+    assert fork_result(FORK) == (
+        "fork 2 of es: p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, of it 0.0 s node start)"
+    )
+    failed = msgspec.structs.replace(FORK, status="failed", reason="the node died")
+    assert fork_result(failed) == "fork 2 of es FAILED: the node died"
+
+
+def test_plain_output_goes_to_standard_error_only(capsys: pytest.CaptureFixture[str]):
+    with watching(quiet=False) as observer:
+        assert isinstance(observer, PlainObserver)
+        observer.stage("preparing")
+        observer.fork_started("es", 1, 2, None)
+        observer.stage("range")
+        observer.fork_done(FORK)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    said = [line.partition("] ")[2] for line in shown.err.splitlines()]
+    assert said == ["preparing", "fork 1/2: es", fork_result(FORK)]
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
+    with watching(quiet=True) as observer:
+        observer.stage("preparing")
+        observer.note("a note")
+        observer.fork_done(FORK)
+    shown = capsys.readouterr()
+    assert shown.out + shown.err == ""

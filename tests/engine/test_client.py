@@ -1,0 +1,277 @@
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.client import (
+    CollectorStats,
+    IndexStats,
+    NodeInfo,
+    NodeRequestError,
+    SearchClient,
+    connect,
+    node_reason,
+)
+from benchctl.results.model import EngineName, SegmentFacts
+
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+Answers = dict[tuple[str, str], tuple[int, Any]]
+
+
+class FakeNode:
+    """A server on loopback that gives the answers it was told and refuses everything else.
+
+    Attributes:
+        answers: (method, path) -> status and body; bytes are sent as they are.
+        seen: method, path, parameters and decoded body of every request.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.answers: Answers = {}
+        self.headers: dict[str, str] = {}
+        self.seen: list[tuple[str, str, dict[str, str], Any]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that gave up and went is what some tests are about."""
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            parts = urlsplit(self.path)
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = json.loads(sent) if sent else None
+            fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
+            fake.hold.wait()
+            status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            for name, value in fake.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class finds these by name
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = LoopbackServer(("127.0.0.1", 0), Handler)
+    fake = FakeNode(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield fake
+    fake.hold.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(params=ENGINES)
+def client(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[SearchClient]:
+    with connect(request.param, node.port) as made:
+        yield made
+
+
+def test_info_is_asked_of_the_nodes_api(client: SearchClient, node: FakeNode):
+    said = {"version": "8.11.0", "build_hash": "d9ec", "process": {"id": 42}}
+    node.answers["GET", "/_nodes/_local/process"] = (200, {"nodes": {"x": said}})
+    assert client.info() == NodeInfo("8.11.0", "d9ec", 42)
+
+
+def test_a_search_carries_body_and_parameters(client: SearchClient, node: FakeNode):
+    node.answers["POST", "/big5/_search"] = (200, {"took": 1})
+    body = {"query": {"match_all": {}}}
+    assert client.search("big5", body, {"request_cache": "false", "timeout": "5s"}) == {"took": 1}
+    assert node.seen == [("POST", "/big5/_search", {"request_cache": "false", "timeout": "5s"}, body)]
+
+
+def test_a_refusal_has_the_status_and_the_innermost_reason(client: SearchClient, node: FakeNode):
+    shard = {"reason": {"type": "illegal_argument_exception", "reason": "no such field"}}
+    error = {
+        "type": "search_phase_execution_exception",
+        "reason": "all shards failed",
+        "failed_shards": [shard],
+    }
+    node.answers["POST", "/big5/_search"] = (400, {"error": error, "status": 400})
+    with pytest.raises(NodeRequestError) as caught:
+        client.search("big5", {})
+    assert caught.value.status == 400
+    assert caught.value.reason == "illegal_argument_exception: no such field"
+    assert "POST /big5/_search was answered with status 400" in caught.value.message
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_nothing_is_retried(client: SearchClient, node: FakeNode, status: int):
+    node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
+    with pytest.raises(NodeRequestError) as caught:
+        client.search("big5", {})
+    assert caught.value.status == status
+    assert len(node.seen) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_listening_is_no_answer(engine: EngineName, node: FakeNode):
+    with closed_port() as port, connect(engine, port) as client:
+        with pytest.raises(NodeRequestError) as caught:
+            client.info()
+        assert caught.value.status == 0
+    assert node.seen == []
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
+    server.server_bind()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.server_close()
+
+
+def test_a_node_that_hangs_is_given_up(client: SearchClient, node: FakeNode):
+    node.hold.clear()
+    with pytest.raises(NodeRequestError) as caught:
+        client.search("big5", {}, timeout_s=0.1)
+    node.hold.set()
+    assert caught.value.status == 0
+
+
+def test_an_answer_that_is_no_json_is_no_answer(client: SearchClient, node: FakeNode):
+    node.answers["POST", "/big5/_search"] = (200, b"{half")
+    with pytest.raises(NodeRequestError) as caught:
+        client.search("big5", {})
+    assert caught.value.status == 0
+
+
+def test_warnings_of_the_node_go_to_the_log(
+    client: SearchClient, node: FakeNode, caplog: pytest.LogCaptureFixture
+):
+    node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
+    node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
+    with caplog.at_level(logging.INFO, logger="benchctl.engine.client"):
+        client.create_index("big5", {})
+    assert "that setting is deprecated" in caplog.text
+
+
+@pytest.mark.parametrize("state", ["yellow", "green"])
+def test_health_waits_on_the_nodes_side(client: SearchClient, node: FakeNode, state: str):
+    node.answers["GET", "/_cluster/health/big5"] = (200, {"status": state})
+    assert client.health("big5", 1.5) == state
+    assert node.seen[0][2] == {"wait_for_status": "yellow", "timeout": "1500ms"}
+
+
+@pytest.mark.parametrize("status", [200, 408])
+def test_red_health_is_an_error_whatever_the_status(client: SearchClient, node: FakeNode, status: int):
+    node.answers["GET", "/_cluster/health"] = (status, {"status": "red", "timed_out": True})
+    with pytest.raises(NodeRequestError, match="still red after 2 s"):
+        client.health(None, 2.0)
+
+
+def test_health_of_a_masterless_node_is_an_error(client: SearchClient, node: FakeNode):
+    error = {"type": "master_not_discovered_exception", "reason": None}
+    node.answers["GET", "/_cluster/health"] = (503, {"error": error, "status": 503})
+    with pytest.raises(NodeRequestError, match="master_not_discovered"):
+        client.health(None, 2.0)
+
+
+def test_index_stats_are_those_of_the_primaries(client: SearchClient, node: FakeNode):
+    primaries = {
+        "docs": {"count": 7},
+        "store": {"size_in_bytes": 8},
+        "indexing": {"index_time_in_millis": 1},
+        "refresh": {"total_time_in_millis": 2},
+        "merges": {"total_time_in_millis": 3},
+        "flush": {"total_time_in_millis": 4},
+    }
+    path = "/big5/_stats/indexing,refresh,merge,flush,docs,store"
+    node.answers["GET", path] = (200, {"indices": {"big5": {"primaries": primaries}}})
+    assert client.index_stats("big5") == IndexStats(7, 8, 1, 2, 3, 4)
+
+
+def segment(documents: int) -> dict[str, Any]:
+    return {"num_docs": documents, "size_in_bytes": 10 * documents, "version": "9.8.0"}
+
+
+def test_segments_come_in_the_order_of_shard_and_generation(client: SearchClient, node: FakeNode):
+    first = {"routing": {"primary": True}, "segments": {"_10": segment(3), "_z": segment(2)}}
+    replica = {"routing": {"primary": False}, "segments": {"_0": segment(9)}}
+    tenth = {"routing": {"primary": True}, "segments": {"_0": segment(4)}}
+    shards = {"10": [tenth], "2": [replica, first]}
+    node.answers["GET", "/big5/_segments"] = (200, {"indices": {"big5": {"shards": shards}}})
+    assert client.segments("big5") == [SegmentFacts(n, 10 * n, "9.8.0") for n in (2, 3, 4)]
+
+
+def test_counters_of_the_node(client: SearchClient, node: FakeNode):
+    searches = {"indices": {"search": {"query_total": 12}}}
+    young = {"collection_count": 3, "collection_time_in_millis": 45}
+    node.answers["GET", "/_nodes/_local/stats/indices/search"] = (200, {"nodes": {"x": searches}})
+    collectors = {"jvm": {"gc": {"collectors": {"young": young}}}}
+    node.answers["GET", "/_nodes/_local/stats/jvm"] = (200, {"nodes": {"x": collectors}})
+    assert client.node_search_count() == 12
+    assert client.garbage_collection() == {"young": CollectorStats(3, 45)}
+
+
+Step = Callable[[SearchClient], None]
+STEPS: list[tuple[Step, tuple[str, str, dict[str, str], Any]]] = [
+    (lambda client: client.create_index("a", {"x": 1}), ("PUT", "/a", {}, {"x": 1})),
+    (lambda client: client.delete_index("a"), ("DELETE", "/a", {}, None)),
+    (lambda client: client.refresh("a"), ("POST", "/a/_refresh", {}, None)),
+    (
+        lambda client: client.flush("a"),
+        ("POST", "/a/_flush", {"force": "true", "wait_if_ongoing": "true"}, None),
+    ),
+    (lambda client: client.force_merge("a", 2), ("POST", "/a/_forcemerge", {"max_num_segments": "2"}, None)),
+    (lambda client: client.delete_index("a/b?c"), ("DELETE", "/a%2Fb%3Fc", {}, None)),
+]
+
+
+@pytest.mark.parametrize(("step", "expected"), STEPS)
+def test_each_step_is_one_request(
+    client: SearchClient, node: FakeNode, step: Step, expected: tuple[str, str, dict[str, str], Any]
+):
+    node.answers[expected[0], expected[1]] = (200, {"acknowledged": True})
+    step(client)
+    assert node.seen == [expected]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.sampled_from(["error", "caused_by", "reason", "type", "failed_shards"]), inner)
+    ),
+)
+
+
+@given(JSON)
+def test_any_answer_gives_some_reason(answer: Any):
+    reason = node_reason(answer)
+    assert reason
+    assert len(reason) <= 400
+
+
+def test_the_reason_of_a_cause_within_a_cause():
+    inner = {"type": "too_many_buckets_exception", "reason": "too many"}
+    assert node_reason({"error": {"type": "a", "reason": "b", "caused_by": inner}}) == (
+        "too_many_buckets_exception: too many"
+    )

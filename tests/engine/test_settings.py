@@ -1,0 +1,248 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.settings import (
+    OWN_SETTINGS,
+    BootFolders,
+    adapt_jvm_options,
+    environment,
+    hand_over,
+    write_config,
+)
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Owner
+from benchctl.results.model import EngineName
+
+LOGS = Path("/boot/logs")
+SHIPPED = """\
+## comment
+-Xms1g
+8-13:-XX:+UseConcMarkSweepGC
+20-:--add-modules=jdk.incubator.vector
+-Djava.io.tmpdir=${ES_TMPDIR}
+-XX:HeapDumpPath=data
+8:-Xloggc:logs/gc.log
+9-:-Xlog:gc*,gc+age=trace,safepoint:file=logs/gc.log:utctime,pid,tags:filecount=32,filesize=64m
+"""
+
+Installed = Callable[..., Installation]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Installed:
+    """Make an installation with a read-only configuration, as unpacking leaves it."""
+
+    def make(engine: EngineName, *modules: str, plugins: tuple[str, ...] = ()) -> Installation:
+        root = tmp_path / engine
+        config = root / "config"
+        (config / "jvm.options.d").mkdir(parents=True)
+        (config / "jvm.options").write_text(SHIPPED)
+        (config / "log4j2.properties").write_text("status = error\n")
+        (config / f"{engine}.yml").write_text("# nothing\n")
+        for plugin in plugins:
+            (root / "plugins" / plugin).mkdir(parents=True)
+        for path in (*config.iterdir(), config):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        return Installation(engine, "1.2.3", root, "0" * 64, modules, "9.8.0")
+
+    return make
+
+
+def runtime(*modules: str) -> Jdk:
+    return Jdk(Path("/java"), "21.0.8", "someone", 21, frozenset(modules))
+
+
+def configured(installation: Installation, boot: BootFolders, **changes: Any) -> dict[str, Any]:
+    """Write a configuration and give the node settings that came out."""
+    given_or_default = {
+        "heap_mb": 512,
+        "jvm_flags": (),
+        "settings": {},
+        "data": boot.root / "data",
+        **changes,
+    }
+    write_config(boot, installation, runtime(), **given_or_default)
+    settings: dict[str, Any] = yaml.safe_load((boot.config / f"{installation.engine}.yml").read_text())
+    return settings
+
+
+@pytest.fixture
+def boot(tmp_path: Path) -> BootFolders:
+    return BootFolders.create(tmp_path / "boot")
+
+
+def test_a_module_that_the_runtime_lacks_is_not_added():
+    adapted = adapt_jvm_options(SHIPPED, frozenset({"java.base"}), LOGS)
+    assert "add-modules" not in adapted
+    assert len(adapted.splitlines()) == len(SHIPPED.splitlines()) - 1
+
+
+def test_a_module_that_the_runtime_has_is_added_as_shipped():
+    adapted = adapt_jvm_options(SHIPPED, frozenset({"java.base", "jdk.incubator.vector"}), LOGS)
+    assert "20-:--add-modules=jdk.incubator.vector" in adapted.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("shipped", "adapted"),
+    [
+        ("8:-Xloggc:logs/gc.log", "8:-Xloggc:/boot/logs/gc.log"),
+        ("-Xlog:gc*:file=gc.log:tags:filecount=2", "-Xlog:gc*:file=/boot/logs/gc.log:tags:filecount=2"),
+        (
+            "9-:-Xlog:gc*,gc+age=trace:file=logs/gc.log:utctime",
+            "9-:-Xlog:gc*,gc+age=trace:file=/boot/logs/gc.log:utctime",
+        ),
+    ],
+)
+def test_the_gc_log_goes_to_the_starts_own_folder(shipped: str, adapted: str):
+    assert adapt_jvm_options(shipped, frozenset(), LOGS) == f"{adapted}\n"
+
+
+@given(st.lists(st.sampled_from([*SHIPPED.splitlines(), "-XX:+UseG1GC", "21-:--add-modules=a,b", ""])))
+def test_what_need_not_change_stays_and_keeps_its_order(lines: list[str]):
+    changing = ("add-modules", "-Xlog")
+    adapted = adapt_jvm_options("\n".join(lines), frozenset(), LOGS).splitlines()
+    assert [line for line in adapted if not any(word in line for word in changing)] == [
+        line for line in "\n".join(lines).splitlines() if not any(word in line for word in changing)
+    ]
+
+
+def test_heap_comes_behind_the_shipped_options_and_the_users_flags_last(
+    installed: Installed, boot: BootFolders
+):
+    configured(installed("elasticsearch"), boot, heap_mb=700, jvm_flags=("-XX:-Inline", "-Xmx1g"))
+    lines = (boot.config / "jvm.options.d" / "benchctl.options").read_text().splitlines()
+    assert lines[:2] == ["-Xms700m", "-Xmx700m"]
+    assert lines[-2:] == ["-XX:-Inline", "-Xmx1g"]
+    assert f"-XX:HeapDumpPath={boot.logs}" in lines
+
+
+@pytest.mark.parametrize("engine", ["elasticsearch", "opensearch"])
+def test_a_core_node_listens_on_loopback_at_free_ports(
+    installed: Installed, boot: BootFolders, engine: EngineName
+):
+    assert configured(installed(engine, "transport-netty4"), boot) == {
+        "cluster.name": "benchctl",
+        "node.name": "benchctl",
+        "path.data": str(boot.root / "data"),
+        "path.logs": str(boot.logs),
+        "network.host": "127.0.0.1",
+        "http.port": 0,
+        "transport.port": 0,
+        "node.portsfile": True,
+        "discovery.type": "single-node",
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+
+
+def test_what_a_distribution_brings_is_switched_off(installed: Installed, boot: BootFolders):
+    modules = ("ingest-geoip", "x-pack-core", "x-pack-ml", "x-pack-security")
+    settings = configured(installed("elasticsearch", *modules), boot)
+    assert settings["xpack.security.enabled"] is False
+    assert settings["xpack.ml.enabled"] is False
+    assert settings["ingest.geoip.downloader.enabled"] is False
+
+
+def test_opensearch_has_no_geoip_downloader_to_switch_off(installed: Installed, boot: BootFolders):
+    settings = configured(installed("opensearch", "ingest-geoip", plugins=("opensearch-security",)), boot)
+    assert settings["plugins.security.disabled"] is True
+    assert not any("geoip" in name for name in settings)
+
+
+def test_the_users_settings_win(installed: Installed, boot: BootFolders):
+    settings = configured(installed("opensearch"), boot, settings={"http.port": 9209, "a.b": [1, "x"]})
+    assert settings["http.port"] == 9209
+    assert settings["a.b"] == [1, "x"]
+
+
+@pytest.mark.parametrize("name", sorted(OWN_SETTINGS))
+def test_what_is_benchctls_own_cannot_be_set(installed: Installed, boot: BootFolders, name: str):
+    with pytest.raises(UsageError, match=name):
+        configured(installed("opensearch"), boot, settings={name: "x"})
+    assert not boot.config.exists()
+
+
+@pytest.mark.parametrize("flag", ["Xmx1g", "", "-Xmx1g\n-Xms1g"])
+def test_a_flag_that_is_none_is_refused(installed: Installed, boot: BootFolders, flag: str):
+    with pytest.raises(UsageError, match="is not a JVM flag"):
+        configured(installed("elasticsearch"), boot, jvm_flags=(flag,))
+
+
+def test_a_flag_that_opensearch_would_tear_apart_is_refused(installed: Installed, boot: BootFolders):
+    flag = "-XX:OnError=touch x"
+    with pytest.raises(UsageError, match="at its spaces"):
+        configured(installed("opensearch"), boot, jvm_flags=(flag,))
+    configured(installed("elasticsearch"), boot, jvm_flags=(flag,))
+
+
+def test_the_shipped_configuration_is_copied_and_writable(installed: Installed, boot: BootFolders):
+    installation = installed("elasticsearch")
+    configured(installation, boot)
+    assert (boot.config / "log4j2.properties").read_text() == "status = error\n"
+    for path in (boot.config, *boot.config.rglob("*")):
+        assert path.stat().st_mode & 0o200
+    assert (installation.root / "config" / "jvm.options").read_text() == SHIPPED
+
+
+def test_a_folder_serves_one_start_only(tmp_path: Path):
+    BootFolders.create(tmp_path / "boot")
+    with pytest.raises(BenchctlError, match="an earlier node start"):
+        BootFolders.create(tmp_path / "boot")
+
+
+@pytest.mark.parametrize("name", ["with space", "with:colon"])
+def test_a_folder_that_breaks_jvm_options_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(BenchctlError, match="JVM options would break"):
+        BootFolders.create(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(("engine", "prefix"), [("elasticsearch", "ES"), ("opensearch", "OPENSEARCH")])
+def test_the_environment_is_the_nodes_own(
+    installed: Installed,
+    boot: BootFolders,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: EngineName,
+    prefix: str,
+):
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dsurprise=1")
+    assert environment(boot, installed(engine), runtime(), path="/bin") == {
+        "PATH": "/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(boot.root),
+        "TMPDIR": str(boot.temporary),
+        f"{prefix}_PATH_CONF": str(boot.config),
+        f"{prefix}_JAVA_HOME": "/java",
+        f"{prefix}_TMPDIR": str(boot.temporary),
+    }
+
+
+def test_nothing_is_handed_over_without_an_owner(boot: BootFolders):
+    before = boot.logs.stat()
+    hand_over(boot.root, None)
+    assert boot.logs.stat() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_whole_tree_is_handed_over(boot: BootFolders):
+    file = boot.logs / "gc.log"
+    file.touch()
+    (boot.logs / "link").symlink_to("/etc/hostname")
+    hand_over(boot.root, Owner("nobody", 65534, 65534))
+    for path in (boot.root, boot.logs, file, boot.logs / "link"):
+        assert path.lstat().st_uid == 65534
+    assert Path("/etc/hostname").stat().st_uid == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can give files away")
+def test_giving_files_away_as_an_ordinary_user_is_explained(boot: BootFolders):
+    with pytest.raises(BenchctlError, match="whom nodes run as"):
+        hand_over(boot.root, Owner("root", 0, 0))

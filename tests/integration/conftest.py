@@ -1,0 +1,77 @@
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchctl.engine.install import Installation, install
+from benchctl.engine.jdk import Jdk, provide_jdk
+from benchctl.engine.node import Node, boot
+from benchctl.home import Home, resolve_home
+from benchctl.results.model import EngineName, VariantSpec
+
+HEAP_MB = 512
+VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
+
+Start = Callable[..., AbstractContextManager[Node]]
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Home]:
+    """A home of its own where the nodes' user can enter: pytest's folders are private."""
+    root = Path(tempfile.mkdtemp(prefix="benchctl-test-", dir="/var/tmp"))
+    root.chmod(0o755)
+    yield resolve_home({"BENCHCTL_HOME": str(root)})
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def jdk(home: Home) -> Jdk:
+    """The bundled runtime."""
+    return provide_jdk(home, None)
+
+
+@pytest.fixture(scope="session")
+def installations(home: Home) -> dict[EngineName, Installation]:
+    """Both engines at the built-in versions; they are downloaded."""
+    return {
+        engine: install(home, VariantSpec(engine, engine, version), lambda *_: None)
+        for engine, version in VERSIONS.items()
+    }
+
+
+@pytest.fixture(params=sorted(VERSIONS))
+def engine(request: pytest.FixtureRequest) -> EngineName:
+    """Each engine in turn."""
+    name: EngineName = request.param
+    return name
+
+
+@pytest.fixture
+def scratch(home: Home) -> Iterator[Path]:
+    """A folder for the nodes of one test."""
+    root = Path(tempfile.mkdtemp(prefix="nodes-", dir=home.scratch))
+    root.chmod(0o755)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], scratch: Path) -> Start:
+    """Boot a node of an engine: `with start("opensearch") as node`; its data outlives it within the test."""
+    numbers = itertools.count()
+
+    def begin(engine: EngineName, **changes: Any) -> AbstractContextManager[Node]:
+        defaults = {
+            "data": scratch / "data",
+            "folder": scratch / f"boot-{next(numbers)}",
+            "owner": home.node_owner,
+            "heap_mb": HEAP_MB,
+        }
+        return boot(installations[engine], jdk, **{**defaults, **changes})
+
+    return begin

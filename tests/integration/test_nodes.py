@@ -1,0 +1,207 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchctl.engine.client import NodeRequestError
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import Node
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import EngineName
+
+pytestmark = pytest.mark.nodes
+
+DEADLINE_S = 30.0
+POLL_S = 0.02
+INDEX = "shelf"
+BODY = {
+    "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+    "mappings": {"properties": {"pages": {"type": "long"}}},
+}
+
+Start = Callable[..., AbstractContextManager[Node]]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Poll until the condition holds or the deadline has passed."""
+    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        pause.wait(POLL_S)
+    return True
+
+
+def fill(node: Node) -> None:
+    """Index three documents and make them searchable and durable."""
+    node.client.create_index(INDEX, BODY)
+    for pages in (100, 200, 300):
+        node.client.request("PUT", f"/{INDEX}/_doc/{pages}", body={"pages": pages})
+    node.client.refresh(INDEX)
+    node.client.force_merge(INDEX, 1)
+    node.client.flush(INDEX)
+
+
+def hits(node: Node) -> int:
+    found = node.client.search(INDEX, {"query": {"range": {"pages": {"gte": 200}}}})
+    return int(found["hits"]["total"]["value"])
+
+
+def closed(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def family(node: Node) -> set[int]:
+    """Everything in the node's process group."""
+    group = os.getpgid(node.pid)
+    return {pid for pid in psutil.pids() if psutil.pid_exists(pid) and group_of(pid) == group}
+
+
+def group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return -1
+
+
+def test_a_node_serves_leaves_nothing_and_finds_its_index_again(
+    start: Start, home: Home, installations: dict[EngineName, Installation], engine: EngineName
+):
+    with start(engine) as node:
+        assert node.version == installations[engine].version
+        assert len(node.build) == 40
+        assert any(flag.endswith("-Xmx512m") for flag in node.command)
+        if home.node_owner is not None:
+            assert psutil.Process(node.pid).uids().real == home.node_owner.uid
+        idle_s = node.wait_idle()
+        assert node.client.node_search_count() == 0
+
+        fill(node)
+        assert hits(node) == 2
+        assert node.client.node_search_count() == 1
+        assert node.client.index_stats(INDEX).documents == 3
+        assert [(s.documents, s.lucene) for s in node.client.segments(INDEX)] == [(3, node.lucene)]
+        assert "young" in node.client.garbage_collection()
+        assert node.cpu_seconds() > 0
+
+        with pytest.raises(NodeRequestError, match="no_such_query") as caught:
+            node.client.search(INDEX, {"query": {"no_such_query": {}}})
+        assert caught.value.status == 400
+
+        processes = family(node)
+        assert node.pid in processes
+        stop_s = node.stop()
+        assert node.stop() == stop_s
+        assert not any(psutil.pid_exists(pid) for pid in processes)
+        assert closed(node.http_port)
+    with start(engine, expect_index=INDEX) as again:
+        assert hits(again) == 2
+    sys.stdout.write(f"{engine}: ready {node.start_s:.2f} s, idle {idle_s:.2f} s, stop {stop_s:.2f} s\n")
+
+
+def test_a_killed_node_is_reported(start: Start, engine: EngineName):
+    with start(engine) as node:
+        node.check_alive()
+        processes = family(node)
+        os.kill(node.pid, signal.SIGKILL)
+        assert eventually(lambda: closed(node.http_port))
+        with pytest.raises(BenchctlError, match=rf"{engine} .* killed by signal 9 \(SIGKILL\)") as caught:
+            node.check_alive(within_s=DEADLINE_S)
+        assert "while it was in use (logs in" in caught.value.message
+        assert "memory" in caught.value.hint
+        with pytest.raises(BenchctlError):
+            node.wait_idle()
+    assert not any(psutil.pid_exists(pid) for pid in processes)
+
+
+PROGRAM = """
+import json, signal, sys
+from pathlib import Path
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import boot
+from benchctl.home import resolve_home
+given = json.loads(sys.argv[1])
+installation = Installation(**{**given["installation"], "root": Path(given["installation"]["root"])})
+jdk = given["jdk"]
+jdk = Jdk(**{**jdk, "home": Path(jdk["home"]), "modules": frozenset(jdk["modules"])})
+folder, owner = Path(given["folder"]), resolve_home({"BENCHCTL_HOME": given["home"]}).node_owner
+with boot(installation, jdk, data=folder / "data", folder=folder / "boot", owner=owner, heap_mb=512) as node:
+    print(node.pid, flush=True)
+    signal.pause()
+"""
+
+
+@contextmanager
+def program(argument: str) -> Iterator[subprocess.Popen[str]]:
+    """A benchctl that boots a node, tells its process id and waits."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, argument], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_no_java_outlives_a_killed_benchctl(
+    home: Home, jdk: Jdk, installations: dict[EngineName, Installation], scratch: Path, engine: EngineName
+):
+    argument = {
+        "installation": asdict(installations[engine]),
+        "jdk": {**asdict(jdk), "modules": sorted(jdk.modules)},
+        "folder": scratch,
+        "home": home.root,
+    }
+    with program(json.dumps(argument, default=str)) as benchctl:
+        assert benchctl.stdout is not None
+        server = int(benchctl.stdout.readline())
+        group = os.getpgid(server)
+        benchctl.kill()
+        assert eventually(lambda: not psutil.pid_exists(server))
+        assert eventually(lambda: not any(group_of(pid) == group for pid in psutil.pids()))
+
+
+def test_a_flag_that_the_jvm_does_not_know_is_named(start: Start, engine: EngineName):
+    with (
+        pytest.raises(BenchctlError, match=r"Unrecognized VM option 'UseNoSuchThing'") as caught,
+        start(engine, jvm_flags=("-XX:+UseNoSuchThing",)),
+    ):
+        pass
+    assert caught.value.message.startswith(engine)
+    assert "exited with status 1 before it was ready" in caught.value.message
+    assert "does not take that flag" in caught.value.hint
+
+
+def test_a_setting_that_the_node_does_not_know_is_named(start: Start):
+    with (
+        pytest.raises(BenchctlError, match=r"unknown setting \[no\.such\.setting\]") as caught,
+        start("opensearch", settings={"no.such.setting": 1}),
+    ):
+        pass
+    assert "that node setting" in caught.value.hint
+
+
+def test_a_port_that_is_taken_is_named(start: Start):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(BenchctlError, match=rf"{port}") as caught,
+            start("elasticsearch", settings={"http.port": port}),
+        ):
+            pass
+    assert "another process has that port" in caught.value.hint

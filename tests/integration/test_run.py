@@ -1,0 +1,330 @@
+"""The main job on real nodes, through the command line: the whole of it, and everything that can go wrong."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchctl.home import Home
+from benchctl.results.model import RunRecord
+from benchctl.results.samples import Outcome
+from benchctl.results.store import RunFolder, RunStore
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+SMALL = ("--docs", "20k", "--heap", "512m")
+Benchctl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def environ(home: Home) -> dict[str, str]:
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), "COLUMNS": "120"}
+
+
+@pytest.fixture(scope="session")
+def benchctl(environ: dict[str, str]) -> Benchctl:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchctl", *arguments]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=500)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def store(home: Home) -> RunStore:
+    return RunStore(home.runs)
+
+
+@pytest.fixture(scope="session")
+def main_job(benchctl: Benchctl, store: RunStore) -> tuple[subprocess.CompletedProcess[str], RunFolder]:
+    done = benchctl("run", "--challenge", "big5rangedebug", "--forks", "2", *SMALL)
+    assert done.returncode == 0, done.stderr
+    return done, store.find("latest")
+
+
+def java_processes(home: Home) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.name() == "java" and str(home.root) in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+class Running:
+    """A benchctl in the background whose lines can be waited for."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._grown = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._grown:
+                self.lines.append(line)
+                self._grown.notify_all()
+        with self._grown:
+            self._ended = True
+            self._grown.notify_all()
+
+    def wait_for(self, text: str, times: int = 1) -> None:
+        def said() -> bool:
+            return self._ended or sum(text in line for line in self.lines) >= times
+
+        with self._grown:
+            assert self._grown.wait_for(said, timeout=200), self.lines
+        assert sum(text in line for line in self.lines) >= times, self.lines
+
+    def end(self) -> int:
+        status = self.process.wait(120)
+        self._reader.join(10)
+        return status
+
+
+@contextmanager
+def running(environ: dict[str, str], arguments: Sequence[str]) -> Iterator[Running]:
+    command = [sys.executable, "-m", "benchctl", *arguments]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+
+
+def wait_until_gone(processes: Sequence[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=60)
+    assert not alive
+
+
+def test_the_main_job_measures_both_engines(main_job: tuple[subprocess.CompletedProcess[str], RunFolder]):
+    done, folder = main_job
+    record = folder.load()
+    assert record.status == "complete"
+    assert [len(record.done(variant)) for variant in ("es", "os")] == [2, 2]
+    for text in ("desc_sort_timestamp", "composite-date_histogram-daily", "range", "queries/s", "ms"):
+        assert text in done.stdout
+    assert str(folder.path) in done.stdout
+    assert f"benchctl show {record.id}" in done.stdout
+
+
+def test_a_measured_node_gets_no_search_but_the_schedule(main_job: tuple[object, RunFolder]):
+    record = main_job[1].load()
+    boots = [boot for fork in record.forks for boot in fork.boots]
+    assert len(boots) == 4
+    assert all(boot.searches_sent == boot.searches_counted == 30 for boot in boots)
+
+
+def test_samples_logs_and_facts_are_kept(main_job: tuple[object, RunFolder]):
+    folder = main_job[1]
+    record = folder.load()
+    for fork in record.forks:
+        assert fork.samples is not None
+        samples = folder.read_samples(fork.samples)
+        assert samples["end_ns"].shape == (30,)
+        assert (samples["outcome"] == Outcome.OK).all()
+        assert (samples["end_ns"] > samples["start_ns"]).all()
+        assert [summary.samples for summary in fork.summaries] == [10, 10, 10]
+        for boot in fork.boots:
+            logs = folder.path / boot.logs
+            assert (logs / "stdout.log").stat().st_size > 0
+            assert list(logs.rglob("gc.log*"))
+            assert list((logs / "config").glob("*.yml"))
+    assert {facts.variant: facts.version for facts in record.engines} == {"es": "8.11.0", "os": "2.11.0"}
+    assert {facts.lucene for facts in record.engines} == {"9.8.0", "9.7.0"}
+    assert len({facts.jdk for facts in record.engines}) == 1
+    for facts in record.indices.values():
+        assert facts.documents == 20_000
+        assert len(facts.segments) == 1
+
+
+def test_engines_agree_on_the_answers(main_job: tuple[object, RunFolder]):
+    answers = main_job[1].load().answers
+    assert answers is not None
+    assert answers.findings == ()
+    hits = answers.exact_hits["range"]
+    assert hits["es"] == hits["os"]
+    assert abs(hits["es"] / 20_000 - 0.276) < 0.005
+
+
+def test_nothing_is_left_behind(main_job: tuple[object, RunFolder], home: Home):
+    assert main_job[1].load().status == "complete"
+    assert java_processes(home) == []
+    assert list(home.scratch.iterdir()) == []
+
+
+def test_show_and_compare_and_list_look_back(
+    main_job: tuple[subprocess.CompletedProcess[str], RunFolder], benchctl: Benchctl
+):
+    folder = main_job[1]
+    shown = benchctl("show", folder.path.name)
+    assert shown.returncode == 0, shown.stderr
+    assert "Lucene" in shown.stdout
+    compared = benchctl("compare", "es", "os", "--run", folder.path.name, "--format", "json")
+    assert compared.returncode == 0, compared.stderr
+    assert folder.path.name in json.dumps(json.loads(compared.stdout))
+    listed = benchctl("list", "runs")
+    assert folder.path.name[:15] in listed.stdout
+
+
+def test_one_node_runs_everything_when_asked_never_to_restart(benchctl: Benchctl, store: RunStore):
+    done = benchctl(
+        "run", "--variant", "es", "--forks", "1", "--restart", "never", "--warmup-challenge", "warmup",
+        "--challenge", "big5rangedebug", "--challenge", "range-only-short", "--param", "iterations=4", *SMALL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (fork,) = store.find("latest").load().forks
+    (boot,) = fork.boots
+    # 3 tasks of 30 warm up, then 3 tasks of 4 and 1 of 4.
+    assert boot.searches_sent == boot.searches_counted == 90 + 12 + 4
+    assert [summary.samples for summary in fork.summaries] == [4, 4, 4, 4]
+    assert fork.samples is not None
+
+
+def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
+    environ: dict[str, str], benchctl: Benchctl, store: RunStore, home: Home
+):
+    arguments = ["run", "--variant", "es", "--forks", "3", "--challenge", "range-only-short", *SMALL]
+    with running(environ, arguments) as run:
+        run.wait_for("fork 1/3")
+        refused = benchctl("run", "--challenge", "range-only-short", *SMALL)
+        assert refused.returncode == 1
+        assert f"process {run.process.pid}" in refused.stderr
+        run.wait_for("fork 2/3")
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130, run.lines
+        assert any("--resume" in line for line in run.lines)
+    assert java_processes(home) == []
+    before = store.find("latest").load()
+    assert before.status == "interrupted"
+    assert len(before.done("es")) == 1
+    resumed = benchctl("run", "--resume", before.id)
+    assert resumed.returncode == 0, resumed.stderr
+    after = store.find(before.id).load()
+    assert after.status == "complete"
+    assert after.done("es")[0] == before.done("es")[0]
+    assert len(after.done("es")) == 3
+
+
+def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
+    environ: dict[str, str], store: RunStore, home: Home
+):
+    arguments = ["run", "--variant", "es", "--forks", "2", "--challenge", "range-only", *SMALL]
+    arguments += ["--param", "target_throughput=20"]
+    with running(environ, arguments) as run:
+        run.wait_for("fork 1/2")
+        killed = kill_server_in_use(home, run)
+        status = run.end()
+        assert status == 1, run.lines
+        assert any("FAILED" in line and "signal 9" in line for line in run.lines), run.lines
+    wait_until_gone(killed)
+    record: RunRecord = store.find("latest").load()
+    assert [fork.status for fork in record.forks] == ["failed", "done"]
+    assert record.missing() == ((0, "es"),)
+
+
+def searches_of(process: psutil.Process) -> int:
+    """Searches that a node has counted; 0 while it does not answer."""
+    try:
+        ports = [found.laddr.port for found in process.net_connections("tcp") if found.status == "LISTEN"]
+    except psutil.Error:
+        return 0
+    for port in ports:
+        address = f"http://127.0.0.1:{port}/_nodes/_local/stats/indices/search"
+        try:
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                nodes = json.load(answer)["nodes"].values()
+        except (OSError, ValueError, http.client.HTTPException):
+            continue
+        return sum(node["indices"]["search"]["query_total"] for node in nodes)
+    return 0
+
+
+def kill_server_in_use(home: Home, run: Running) -> list[psutil.Process]:
+    """Kill the node in the middle of its first task."""
+    while run.process.poll() is None:
+        for process in java_processes(home):
+            if searches_of(process) > 3:
+                process.kill()
+                return [process]
+    pytest.fail(f"no node was searched: {run.lines}")
+
+
+def test_no_node_survives_a_benchctl_that_is_killed(environ: dict[str, str], home: Home):
+    arguments = ["run", "--variant", "os", "--forks", "1", "--challenge", "range-only-short", *SMALL]
+    with running(environ, arguments) as run:
+        run.wait_for("fork 1/1")
+        while not (nodes := java_processes(home)):
+            assert run.process.poll() is None, run.lines
+        run.process.kill()
+        run.end()
+    wait_until_gone(nodes)
+
+
+def test_a_flag_that_stops_the_node_is_named(benchctl: Benchctl):
+    done = benchctl(
+        "run",
+        "--variant",
+        "bad=es,jvm:-XX:+NoSuchFlag",
+        "--forks",
+        "1",
+        "--challenge",
+        "range-only-short",
+        *SMALL,
+    )
+    assert done.returncode == 1
+    assert "NoSuchFlag" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_node_to_play_with(benchctl: Benchctl, home: Home):
+    started = benchctl("node", "start", "os", "--heap", "512m")
+    assert started.returncode == 0, started.stderr
+    try:
+        assert "os  2.11.0  http://127.0.0.1:" in benchctl("node", "status").stdout
+        again = benchctl("node", "start", "os")
+        assert again.returncode == 1
+        assert "up already" in again.stderr
+        assert "started" in benchctl("node", "logs", "os").stdout
+    finally:
+        stopped = benchctl("node", "stop", "os", "--remove")
+    assert stopped.returncode == 0, stopped.stderr
+    assert java_processes(home) == []
+    assert "no node is up" in benchctl("node", "status").stdout
+
+
+def test_mistakes_are_told_before_anything_starts(benchctl: Benchctl, home: Home):
+    runs = {path.name for path in Path(home.runs).iterdir()}
+    for arguments, text in (
+        (["run", "--challenge", "rangeonly"], "did you mean 'range-only'"),
+        (["run"], "no challenge"),
+        (["run", "--challenge", "range-only", "--variant", "solr"], "solr"),
+        (["run", "--challenge", "range-only", "--docs", "lots"], "lots"),
+        (["run", "--challenge", "range-only", "--param", "iteratons=3"], "did you mean 'iterations'"),
+        (["run", "--challenge", "range-only", "--heap", "4"], "heap"),
+        (["compare", "es"], "two variants"),
+        (["show", "nothing"], "no run"),
+    ):
+        done = benchctl(*arguments)
+        assert done.returncode == 2, (arguments, done.stderr)
+        assert text in done.stderr
+        assert "Traceback" not in done.stderr
+    assert {path.name for path in Path(home.runs).iterdir()} == runs

@@ -1,0 +1,86 @@
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from benchctl.report.facts import fact_lines, fact_sections
+from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
+
+
+def section(record: RunRecord, heading: str):
+    return next((one.lines for one in fact_sections(record) if one.heading == heading), ())
+
+
+def test_ingest_shows_both_clocks(record: RunRecord):
+    lines = section(record, "Indices")
+    assert "  ingest: 50,000 docs/s, 46.5 MB/s with 1 sender, 20.0 s" in lines
+    assert any("engine's own indexing clock: 31.0 s" in line for line in lines)
+
+
+def test_differences_between_variants_are_those_that_the_nodes_report(record: RunRecord):
+    assert section(record, "Differences between variants") == (
+        "version: es 8.11.0, os 2.11.0",
+        "lucene: es 9.8.0, os 9.7.0",
+        "JVM flags of es only: -Des",
+        "JVM flags of os only: -Dos",
+    )
+
+
+def test_differences_of_variants_that_never_started_are_those_asked_for(build: Callable[..., RunRecord]):
+    record = build(variants=("es", "noinline"), engines=())
+    assert section(record, "Differences between variants") == ("JVM flags of noinline only: -XX:-Inline",)
+
+
+def test_order_and_seed(record: RunRecord):
+    assert "order seed 7" in section(record, "Run")[2]
+    assert section(record, "Forks")[0] == "block 0: es, os"
+
+
+def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
+    first, second, third, *rest = record.forks
+    boot = msgspec.structs.replace(first.boots[0], searches_counted=901)
+    slow = HostProbe(120_000_000, 100_000_000, 0.0, 0.1, None)
+    changed = (
+        msgspec.structs.replace(first, boots=(boot,)),
+        msgspec.structs.replace(second, status="failed", reason="the node died"),
+        msgspec.structs.replace(third, probes=(slow,)),
+    )
+    lines = section(msgspec.structs.replace(record, forks=(*changed, *rest)), "Forks")
+    assert "fork 0 of es: the node counted 901 searches where 900 were sent" in lines
+    assert "fork 0 of os failed: the node died" in lines
+    assert "fork 1 of es was disturbed: the host's cpu probe ran 20 % slower than usual" in lines
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        (None, "not compared: nothing says that the variants do the same work"),
+        (AnswerCheck(("a", "b"), {}, ()), "alike on all 2 operations"),
+        (
+            AnswerCheck(("a",), {}, (AnswerFinding("a", "os", "es", "unsupported", "no such query"),)),
+            "a: os cannot do it: no such query",
+        ),
+    ],
+)
+def test_answers(build: Callable[..., RunRecord], check: AnswerCheck | None, expected: str):
+    assert section(build(answers=check), "Answers") == (expected,)
+
+
+def test_time_is_split(record: RunRecord):
+    lines = section(record, "Time")
+    assert lines[0].startswith(
+        "es: node start 4.50 s, calming down 0.50 s, stop 1.00 s; a fork: requests 13.00 s"
+    )
+    assert lines[-1] == "prepare 61.50 s, forks 200.0 s"
+
+
+def test_a_run_that_has_not_begun_has_facts_too(build: Callable[..., RunRecord]):
+    lines = fact_lines(build(forks=0, engines=(), indices={}, answers=None, timings={}))
+    assert lines[0] == "Run"
+
+
+def test_lines_fit_a_width(record: RunRecord):
+    assert max(len(line) for line in fact_lines(record, width=80)) <= 80
+    assert " ".join(" ".join(fact_lines(record, width=60)).split()) == " ".join(
+        " ".join(fact_lines(record)).split()
+    )

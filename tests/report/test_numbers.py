@@ -1,0 +1,67 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchctl.report.numbers import documents, figure, interval, mebibytes, p_value, percent, signed_percent
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1964.79, "1,964.8"),
+        (729.779, "729.8"),
+        (45.678, "45.68"),
+        (2.381, "2.381"),
+        (0.4213, "0.4213"),
+        (0.042134, "0.04213"),
+        (9.9999, "10.00"),
+        (63_000.4, "63,000"),
+        (0, "0"),
+        (None, "n/a"),
+        (math.nan, "n/a"),
+    ],
+)
+def test_figures_have_four_digits(value: float | None, text: str):
+    assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(80.03, "+80.0"), (-44.14, "-44.1"), (0.04, "0.0"), (-0.04, "0.0"), (12345.0, "+12,345"), (None, "n/a")],
+)
+def test_differences_carry_their_sign(value: float | None, text: str):
+    assert signed_percent(value) == text
+
+
+def test_intervals_and_sizes():
+    assert interval(-1.25, 3.44) == "-1.2 to +3.4"
+    assert interval(None, None) == "n/a"
+    assert percent(3.44) == "3.4 %"
+    assert percent(None) == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0004, "<0.001"), (0.001, "0.001"), (0.0499, "0.050"), (None, "n/a")]
+)
+def test_p_values(p: float | None, text: str):
+    assert p_value(p) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(4_000_000, "4m"), (300_000, "300k"), (12_345, "12345"), (0, "0")]
+)
+def test_documents_as_the_command_line_takes_them(count: int, text: str):
+    assert documents(count) == text
+
+
+def test_sizes():
+    assert mebibytes(150 * 2**20) == "150.0 MiB"
+    assert mebibytes(3 * 2**30) == "3.0 GiB"
+
+
+@settings(deadline=None)
+@given(st.floats(1e-5, 1e9))
+def test_figures_read_back_to_half_a_digit(value: float | None):
+    assert float(figure(value).replace(",", "")) == pytest.approx(value, rel=5.1e-4)

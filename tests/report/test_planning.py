@@ -1,0 +1,88 @@
+import shlex
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from benchctl.report.planning import command, planning_lines, proposed_forks
+from benchctl.results.model import Plan, RunRecord, VariantSpec
+from benchctl.stats.analyse import analyse_run
+from benchctl.track.model import Challenge
+
+
+def test_command_repeats_the_plan_with_other_sizes(replan: Callable[..., Plan]):
+    plan = replan()
+    assert command(plan, forks=10, corpus_documents=4_000_000, iterations=None) == (
+        "benchctl run --challenge big5rangedebug --heap 1024m --param iterations=300 --docs 4m --forks 10"
+    )
+
+
+def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(
+        replan(),
+        variants=(
+            VariantSpec("es@8.19.0", "elasticsearch", "8.19.0"),
+            VariantSpec(
+                "tuned",
+                "opensearch",
+                "2.11.0",
+                "/d/os.zip",
+                "17",
+                ("-XX:-Inline",),
+                {"a.b": True, "c": "x y"},
+            ),
+        ),
+        warmup_challenges=(Challenge("warmup", ()),),
+        restart="never",
+        segments=4,
+        paired=True,
+        params={"query": "a b"},
+    )
+    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
+    assert words == [
+        *("benchctl", "run", "--challenge", "big5rangedebug"),
+        *("--variant", "es@8.19.0"),
+        *("--variant", "tuned=os@2.11.0,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y"),
+        *("--distribution", "tuned=/d/os.zip", "--jdk", "tuned=17", "--warmup-challenge", "warmup"),
+        *("--restart", "never", "--segments", "4", "--heap", "1024m", "--paired"),
+        *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
+    ]
+
+
+@pytest.mark.parametrize(("forks", "proposed"), [(1, 5), (4, 5), (5, 10), (10, 20)])
+def test_more_forks_are_proposed(build: Callable[..., RunRecord], forks: int, proposed: int):
+    assert proposed_forks(analyse_run(build(forks=forks))) == proposed
+
+
+def test_more_iterations_only_where_they_would_help(build: Callable[..., RunRecord]):
+    settled = build()
+    assert "iterations=300 " in planning_lines(analyse_run(settled), settled.plan)[-1]
+    few = build(edit=lambda summary, *_: msgspec.structs.replace(summary, samples=50))
+    assert "iterations=900 " in planning_lines(analyse_run(few), few.plan)[-1]
+
+
+def test_scale_is_said_once_a_task(record: RunRecord):
+    lines = planning_lines(analyse_run(record), record.plan)
+    assert len([line for line in lines if line.startswith("Scale: ")]) == 3
+
+
+def test_without_a_plan_there_is_no_command(record: RunRecord):
+    assert not any("benchctl run" in line for line in planning_lines(analyse_run(record), None))
+
+
+def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
+    paired = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, paired=True))
+    shaken = []
+    for fork in record.forks:
+        factor = 1 + 0.03 * (fork.block % 3) * (fork.variant == "os")
+        summaries = [
+            msgspec.structs.replace(one, throughput_per_s=one.throughput_per_s * factor)
+            for one in fork.summaries
+        ]
+        shaken.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
+    analysis = analyse_run(msgspec.structs.replace(paired, forks=tuple(shaken)))
+    line = next(one for one in planning_lines(analysis, None) if one.startswith("Precision"))
+    assert line == (
+        "Precision of the noisiest row: 5 forks see differences from 4.2 %, 10 would see 2.5 %; "
+        "5 % takes 5 forks a side (80 % power)"
+    )

@@ -1,0 +1,94 @@
+"""Whole expected texts: read the golden files to see what users see."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from benchctl.report.tables import break_name, render_text, terminal_report
+from benchctl.results.model import RunRecord, TaskSummary
+from benchctl.stats.analyse import analyse, analyse_run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def difficult(summary: TaskSummary, variant: str, block: int):
+    """One noisy task, one that OpenSearch cannot do, one with few samples that had not settled."""
+    if summary.label == "desc_sort_timestamp":
+        factor = 1 + 0.1 * ((block * 3 + len(variant)) % 5)
+        return msgspec.structs.replace(summary, throughput_per_s=summary.throughput_per_s * factor)
+    if summary.label == "range":
+        return msgspec.structs.replace(summary, samples=10, drift=-0.3)
+    if variant == "os":
+        return msgspec.structs.replace(
+            summary, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown aggregation"
+        )
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "options"),
+    [
+        ("plain-80", 80, {}),
+        ("plain-120", 120, {}),
+        ("difficult-80", 80, {"edit": difficult}),
+        ("difficult-120", 120, {"edit": difficult}),
+        ("one-fork-80", 80, {"forks": 1}),
+        ("three-variants-80", 80, {"variants": ("es", "os", "noinline")}),
+        ("three-variants-120", 120, {"variants": ("es", "os", "noinline")}),
+        ("one-variant-80", 80, {"variants": ("es",)}),
+    ],
+)
+def test_text(build: Callable[..., RunRecord], name: str, width: int, options: dict[str, Any]):
+    record = build(**options)
+    text = render_text(analyse_run(record), plan=record.plan, width=width)
+    assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_text_has_no_control_sequences_even_where_colour_is_forced(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in render_text(analyse_run(record))
+
+
+def test_a_terminal_gets_colours(record: RunRecord):
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=True, color_system="standard")
+    console.print(terminal_report(analyse_run(record), width=100))
+    assert "\x1b[1;31mos slower" in stream.getvalue()
+
+
+def test_markup_in_reasons_is_shown_as_it_is(build: Callable[..., RunRecord]):
+    def reasoned(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, throughput_per_s=None, unsupported="[bold]no[/bold] [x]")
+
+    assert "[bold]no[/bold] [x]" in render_text(analyse_run(build(edit=reasoned)))
+
+
+def test_long_names_of_variants_lose_nothing(record: RunRecord):
+    name = "es@8.19.0-with-a-rather-long-name.and-more"
+    forks = {name: record.done("es"), "os": record.done("os")}
+    wide = render_text(analyse(forks, record.plan), width=120)
+    assert [part in wide for part in ("es@8.19.0-with-a-", "rather-long-name.and-", "more")] == [True] * 3
+    narrow = render_text(analyse(forks, record.plan), width=80)
+    assert max(len(line) for line in narrow.splitlines()) <= 80
+    assert "…" not in narrow
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("range", ["range"]),
+        ("composite-date_histogram-daily", ["composite-date_", "histogram-daily"]),
+        ("a" * 45, ["a" * 20, "a" * 20, "a" * 5]),
+        ("", [""]),
+    ],
+)
+def test_names_break_at_joints(name: str, lines: list[str]):
+    assert break_name(name, 20).split("\n") == lines

@@ -1,0 +1,148 @@
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+
+from benchctl.results.model import AnswerCheck, ForkRecord, HostProbe, Plan, TaskSummary
+from benchctl.stats.analyse import analyse
+from benchctl.track.model import Challenge, Task
+
+ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
+OS_MS = (13.0, 13.1, 12.8, 13.2, 13.0)
+
+
+@pytest.fixture
+def forks(fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary]):
+    def build(**sides: Sequence[float]) -> dict[str, list[ForkRecord]]:
+        return {
+            name: [fork(name, block, summary(ms)) for block, ms in enumerate(side)]
+            for name, side in sides.items()
+        }
+
+    return build
+
+
+def test_every_metric_of_a_closed_task_is_compared(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    found = analyse(forks(es=ES_MS, os=OS_MS), plan(Task("range", iterations=200)))
+    assert [row.metric for row in found.rows] == ["throughput", "service_time_p90"]
+    assert [row.comparisons[0].verdict for row in found.rows] == ["slower", "slower"]
+    assert found.rows[0].figures[0].value == pytest.approx(99.6, abs=0.1)
+    assert found.variants == ("es", "os")
+
+
+def test_a_throttled_task_is_judged_by_its_latency(
+    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
+):
+    def throttled(ms: float) -> TaskSummary:
+        plain = summary(ms, throughput_per_s=20.0, target_per_s=20.0)
+        return msgspec.structs.replace(plain, latency=plain.service_time)
+
+    made = {
+        name: [fork(name, block, throttled(ms)) for block, ms in enumerate(side)]
+        for name, side in (("es", ES_MS), ("os", OS_MS))
+    }
+    found = analyse(made, plan(Task("range", iterations=200, target_throughput=20)))
+    verdicts = {row.metric: row.comparisons[0].verdict for row in found.rows}
+    assert verdicts == {"throughput": "n/a", "service_time_p90": "slower", "latency_p90": "slower"}
+
+
+def test_more_variants_are_each_compared_with_the_first(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    found = analyse(forks(es=ES_MS, os=OS_MS, patched=ES_MS), plan(Task("range", iterations=200)))
+    row = found.rows[0]
+    assert [(one.baseline, one.contender) for one in row.comparisons] == [("es", "os"), ("es", "patched")]
+    assert row.comparisons[1].effect_percent == pytest.approx(0.0)
+    assert row.comparisons[0].p_adjusted == pytest.approx(2 * row.comparisons[0].p)
+
+
+def test_p_is_adjusted_over_the_tasks_of_one_metric_only(
+    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
+):
+    made = {
+        name: [
+            fork(name, block, summary(ms, "a"), summary(other, "b", (0, 1)))
+            for block, (ms, other) in enumerate(zip(side, (5.0, 5.5, 4.6, 5.2, 5.1), strict=True))
+        ]
+        for name, side in (("es", ES_MS), ("os", OS_MS))
+    }
+    found = analyse(made, plan(Task("a"), Task("b")))
+    clear = [row.comparisons[0] for row in found.rows if row.label == "a"]
+    for comparison in clear:
+        assert comparison.p_adjusted == pytest.approx(2 * comparison.p)
+
+
+def test_pairs_only_within_one_run_that_declared_them(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    made, declared = forks(es=ES_MS, os=OS_MS), plan(Task("range"), paired=True)
+    assert analyse(made, declared, runs=["a"]).rows[0].comparisons[0].paired
+    assert not analyse(made, declared, runs=["a", "b"]).paired
+    assert not analyse(made, plan(Task("range")), runs=["a"]).paired
+
+
+def test_failed_forks_are_left_out_and_counted(
+    forks: Callable[..., dict[str, list[ForkRecord]]],
+    fork: Callable[..., ForkRecord],
+    plan: Callable[..., Plan],
+):
+    made = forks(es=ES_MS, os=OS_MS)
+    made["os"].append(fork("os", 5, status="failed", reason="no"))
+    found = analyse(made, plan(Task("range")))
+    assert found.forks == {"es": 5, "os": 5}
+    assert "failed-forks" in [doubt.code for doubt in found.caveats]
+
+
+def test_an_unsupported_side_is_not_available(
+    fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary], plan: Callable[..., Plan]
+):
+    dead = summary(1.0, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown query")
+    made = {"es": [fork("es", block, summary(ms)) for block, ms in enumerate(ES_MS)]}
+    made["os"] = [fork("os", block, dead) for block in range(5)]
+    found = analyse(made, plan(Task("range")))
+    row = found.rows[0]
+    assert (row.comparisons[0].verdict, row.figures[1].unsupported) == ("n/a", "unknown query")
+    assert [doubt.text for doubt in row.caveats] == ["os cannot do this operation: unknown query"]
+
+
+def test_every_analysis_says_that_the_index_was_built_once(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    assert analyse(forks(es=ES_MS), plan(Task("range"))).caveats[-1].code == "one-index-build"
+
+
+def test_unlike_runs_and_disturbed_forks_reach_the_reader(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    made = forks(es=ES_MS, os=OS_MS)
+    quiet, loud = HostProbe(100, 100, None, 0.0, None), HostProbe(120, 100, None, 0.0, None)
+    made["es"] = [msgspec.structs.replace(one, probes=(quiet, quiet)) for one in made["es"]]
+    made["os"][1] = msgspec.structs.replace(made["os"][1], probes=(quiet, loud))
+    found = analyse(made, plan(Task("range")), unlike=["the hosts differ"])
+    assert [doubt.code for doubt in found.caveats[:2]] == ["unlike", "disturbed"]
+    assert found.rows[0].comparisons[0].n_contender == 5
+
+
+def test_what_ran_before_on_the_same_node_is_named(plan: Callable[..., Plan]):
+    schedules = (Challenge("first", ()), Challenge("second", (Task("range"),)))
+    warm = (Challenge("warmup", ()),)
+    made = plan(schedules=schedules, warmup_challenges=warm, restart="never")
+    assert analyse({"es": []}, made).sections[1].preceded_by == ("warmup", "first")
+    fresh = msgspec.structs.replace(made, restart="challenge")
+    assert analyse({"es": []}, fresh).sections[1].preceded_by == ("warmup",)
+
+
+def test_scale_uses_the_exact_count_of_the_answer_check(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    made = plan(schedules=(Challenge("big5rangedebug", (Task("range"),)),))
+    answers = AnswerCheck(("range",), {"range": {"es": 276_000}}, ())
+    row = analyse(forks(es=ES_MS, os=OS_MS), made, answers=answers).rows[0]
+    assert (row.scale.hits_per_request, row.scale.requests) == (276_000, 200)
+
+
+def test_margins_can_be_set(forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]):
+    found = analyse(forks(es=ES_MS, os=OS_MS), plan(Task("range")), margins={"throughput": 0.5})
+    assert [row.comparisons[0].verdict for row in found.rows] == ["equivalent", "slower"]

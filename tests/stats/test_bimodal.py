@@ -1,0 +1,33 @@
+import math
+from collections.abc import Callable
+
+import pytest
+
+from benchctl.results.model import TaskSummary
+from benchctl.stats.bimodal import separate_groups, within_fork_error
+
+
+def test_two_states_are_seen():
+    assert separate_groups([3.4, 5.0, 5.3, 3.3, 3.5], 0.01) == pytest.approx(100 * (5.0 / 3.5 - 1))
+
+
+def test_a_gap_that_noise_explains_is_none():
+    assert separate_groups([3.4, 5.0, 5.3, 3.3, 3.5], 0.2) is None
+
+
+def test_small_gaps_do_not_matter_however_precise():
+    assert separate_groups([1.0, 1.04, 1.08, 1.12], 1e-6) is None
+
+
+def test_two_forks_are_no_groups():
+    assert separate_groups([1.0, 2.0], 0.001) is None
+
+
+def test_error_within_forks_uses_effective_samples(summary: Callable[..., TaskSummary]):
+    summaries = [summary(10.0, sd_ns=1e6, effective_samples=100.0)] * 2
+    assert within_fork_error(summaries) == pytest.approx(0.01)
+
+
+def test_without_spread_inside_forks_nothing_can_be_called_a_group(summary: Callable[..., TaskSummary]):
+    assert within_fork_error([summary(10.0, sd_ns=None)]) == math.inf
+    assert separate_groups([1.0, 5.0, 5.1], math.inf) is None

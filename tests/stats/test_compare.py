@@ -1,0 +1,202 @@
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from benchctl.stats.compare import adjust, compare
+
+BLOG_ROWS = [
+    (1964.79, 3537.2, 80.03),
+    (1970.58, 3552.7, 80.29),
+    (729.779, 1308.88, 79.35),
+    (773.676, 825.3, 6.67),
+    (0.512, 0.286, -44.14),
+    (0.42, 0.33, -21.43),
+    (3274.09, 3502.62, 6.98),
+    (3274.09, 1858.64, -43.23),
+]
+FORKS = st.lists(st.floats(0.1, 1000), min_size=3, max_size=7)
+
+
+def times(left: Sequence[float], right: Sequence[float], **options: Any):
+    return compare(left, right, **{"higher_is_better": False, "margin": 0.05, **options})
+
+
+@pytest.mark.parametrize(("baseline", "contender", "percent"), BLOG_ROWS)
+def test_effect_is_the_diff_of_the_blog(baseline: float, contender: float, percent: float):
+    assert times([baseline], [contender]).effect_percent == pytest.approx(percent, abs=0.0051)
+
+
+def test_one_fork_gives_an_effect_and_nothing_else():
+    found = times([10.0], [18.0])
+    assert (found.p, found.low_percent, found.mde_percent, found.p_permutation) == (None,) * 4
+    assert found.verdict == "insufficient"
+    assert "start-to-start variance unobserved" in found.caveats[0].text
+
+
+def test_two_forks_give_an_interval_but_no_verdict():
+    found = times([10.0, 10.1], [18.0, 18.1])
+    assert found.low_percent < 80 < found.high_percent
+    assert (found.verdict, found.p_adjusted) == ("insufficient", None)
+    assert [doubt.code for doubt in found.caveats] == ["few-forks"]
+
+
+def test_three_forks_with_a_clear_effect_get_a_verdict_and_the_least_permutation_p():
+    found = times([10.0, 10.1, 9.9], [18.0, 18.1, 17.8])
+    assert (found.verdict, found.direction) == ("slower", "slower")
+    assert found.p_permutation == pytest.approx(0.1) == pytest.approx(found.p_permutation_least)
+    assert found.caveats == ()
+
+
+def test_lower_times_and_higher_throughput_are_faster():
+    slow, fast = [10.0, 10.1, 9.9], [5.0, 5.1, 4.9]
+    assert times(slow, fast).verdict == "faster"
+    assert compare(fast, slow, higher_is_better=True, margin=0.03).verdict == "faster"
+
+
+def test_close_and_precise_is_equivalent():
+    assert times([10.0, 10.01, 9.99], [10.1, 10.11, 10.09]).verdict == "equivalent"
+
+
+def test_significant_but_perhaps_small_is_different():
+    found = times([10.0, 10.05, 9.95, 10.02], [10.5, 10.7, 10.3, 10.6])
+    assert found.p < 0.05
+    assert (found.verdict, found.direction) == ("different", "slower")
+
+
+def test_noise_is_inconclusive_and_says_what_it_could_have_seen():
+    found = times([10.0, 13.0, 8.0], [11.0, 9.0, 14.0])
+    assert found.verdict == "inconclusive"
+    assert found.mde_percent > 50
+
+
+def test_equivalence_comes_before_significance():
+    found = times([10.0, 10.001, 9.999], [10.1, 10.101, 10.099])
+    assert found.p < 0.001
+    assert found.verdict == "equivalent"
+
+
+@pytest.mark.parametrize("broken", [0.0, -1.0, math.nan, math.inf])
+def test_a_fork_without_a_figure_takes_the_verdict_away(broken: float):
+    found = times([10.0, 10.1, 9.9, 10.0], [18.0, 18.1, 17.8, broken])
+    assert (found.n_contender, found.verdict) == (3, "insufficient")
+    assert found.effect_percent == pytest.approx(79.7, abs=0.3)
+    assert [doubt.code for doubt in found.caveats] == ["missing-values"]
+
+
+def test_a_side_without_any_figure_is_not_available():
+    found = times([10.0, 10.1], [math.nan, 0.0])
+    assert (found.verdict, found.effect_percent, found.contender_value) == ("n/a", None, None)
+    assert times([], []).verdict == "n/a"
+
+
+def test_a_pair_is_left_out_with_its_partner():
+    found = times([10.0, 11.0, 12.0, 50.0], [12.0, 13.3, 14.0, math.nan], paired=True)
+    assert (found.n_baseline, found.n_contender) == (3, 3)
+    assert found.baseline_value == pytest.approx((10 * 11 * 12) ** (1 / 3))
+
+
+def test_pairs_need_equal_numbers():
+    with pytest.raises(ValueError, match="3 values cannot be paired with 2"):
+        times([1.0, 2.0, 3.0], [1.0, 2.0], paired=True)
+
+
+def test_pairing_removes_what_the_pairs_share():
+    left = [10.0, 20.0, 40.0, 80.0]
+    right = [value * factor for value, factor in zip(left, (1.2, 1.21, 1.19, 1.2), strict=True)]
+    assert times(left, right).verdict == "inconclusive"
+    assert times(left, right, paired=True).verdict == "slower"
+
+
+def test_identical_forks_are_no_evidence():
+    found = times([10.0] * 5, [11.0] * 5)
+    assert (found.p, found.verdict) == (None, "insufficient")
+    assert [doubt.code for doubt in found.caveats] == ["no-spread"]
+
+
+def test_not_judged_keeps_figures_and_gets_no_verdict():
+    found = times([10.0, 10.1, 9.9], [18.0, 18.1, 17.8], judged=False)
+    assert (found.verdict, found.p_adjusted) == ("n/a", None)
+    assert found.p < 0.001
+
+
+def test_disagreeing_tests_are_said():
+    found = times([8.9, 11.3, 11.0, 9.9, 10.0], [11.7, 10.6, 11.3, 11.5, 12.3])
+    assert (found.p <= 0.05) != (found.p_permutation <= 0.05)
+    assert [doubt.code for doubt in found.caveats] == ["permutation-disagrees"]
+
+
+def test_adjusting_makes_p_larger_and_may_take_a_verdict():
+    weak = times([10.0, 10.4, 9.7, 10.1], [11.6, 11.0, 12.6, 11.3])
+    null = times([10.0, 13.0, 8.0], [11.0, 9.0, 14.0])
+    assert 0.002 < weak.p < 0.05
+    assert weak.verdict in ("slower", "different")
+    adjusted = adjust([weak] + [null] * 40)
+    assert adjusted[0].p == weak.p
+    assert adjusted[0].p_adjusted > 0.05
+    assert adjusted[0].verdict == "inconclusive"
+
+
+def test_what_gets_no_verdict_is_not_in_the_family():
+    clear = times([10.0, 10.4, 9.7, 10.1], [11.6, 11.0, 12.6, 11.3])
+    others = [times([10.0], [10.0])] * 20 + [times([1.0, 2.0, 3.0], [1.0, 2.0, 3.1], judged=False)] * 20
+    assert adjust([clear, *others])[0].p_adjusted == pytest.approx(clear.p)
+    assert [one.verdict for one in adjust([clear, *others])[1:]] == ["insufficient"] * 20 + ["n/a"] * 20
+
+
+def test_a_gate_is_stricter_than_a_table():
+    rows = [times([10.0, 10.4, 9.7, 10.1], [11.6, 11.0, 12.6, 11.3])] * 3
+    assert adjust(rows, method="holm")[2].p_adjusted == pytest.approx(3 * rows[0].p)
+    assert adjust(rows)[2].p_adjusted == pytest.approx(rows[0].p)
+
+
+@settings(deadline=None)
+@given(FORKS, FORKS)
+def test_swapping_the_sides_inverts_the_effect(left: Sequence[float], right: Sequence[float]):
+    forth, back = times(left, right), times(right, left)
+    assert (1 + forth.effect_percent / 100) * (1 + back.effect_percent / 100) == pytest.approx(1.0)
+    assert forth.p == pytest.approx(back.p) if forth.p is not None else back.p is None
+    opposite = {"faster": "slower", "slower": "faster"}
+    assert back.verdict == opposite.get(forth.verdict, forth.verdict)
+
+
+@settings(deadline=None)
+@given(FORKS, FORKS, st.floats(1e-6, 1e6))
+def test_the_unit_does_not_matter(left: Sequence[float], right: Sequence[float], factor: float):
+    plain = times(left, right)
+    scaled = times([value * factor for value in left], [value * factor for value in right])
+    assert scaled.effect_percent == pytest.approx(plain.effect_percent, rel=1e-6, abs=1e-6)
+    if plain.p is not None and plain.p > 1e-6:
+        assert scaled.p == pytest.approx(plain.p, rel=1e-4)
+
+
+@settings(deadline=None)
+@given(FORKS, FORKS)
+def test_verdicts_never_say_more_than_the_interval(left: Sequence[float], right: Sequence[float]):
+    found = times(left, right)
+    assume(found.low90_percent is not None)
+    inside = found.low90_percent > -100 * 0.05 / 1.05 and found.high90_percent < 5
+    assert (found.verdict == "equivalent") == inside
+    if found.verdict in ("faster", "slower"):
+        assert found.p_adjusted <= 0.05
+        assert found.low90_percent > 5 or found.high90_percent < -100 * 0.05 / 1.05
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(), max_size=6), st.lists(st.floats(), max_size=6))
+def test_no_input_breaks_it(left: Sequence[float], right: Sequence[float]):
+    found = times(left, right)
+    for value in (found.effect_percent, found.low_percent, found.p, found.mde_percent):
+        assert value is None or not math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [(1.049, "equivalent"), (1.051, "slower"), (0.953, "equivalent"), (0.9515, "faster")],
+)
+def test_the_margin_is_the_same_ratio_both_ways(ratio: float, verdict: str):
+    precise = [1.0, 1.00001, 0.99999, 1.0]
+    assert times(precise, [ratio * value for value in precise]).verdict == verdict

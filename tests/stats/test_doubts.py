@@ -1,0 +1,93 @@
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.results.model import AnswerCheck, AnswerFinding, TaskSummary
+from benchctl.stats.doubts import row_doubts
+from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric
+from benchctl.track.model import Task
+
+CLOSED = Task("range", iterations=10)
+THROTTLED = Task("range", iterations=10, target_throughput=100)
+
+
+def doubts(
+    summaries: Sequence[TaskSummary],
+    *,
+    metric: Metric = THROUGHPUT,
+    task: Task = CLOSED,
+    answers: AnswerCheck | None = None,
+):
+    return row_doubts(metric, task, {"es": list(enumerate(summaries))}, answers)
+
+
+def codes(*args: Any, **options: Any):
+    return [doubt.code for doubt in doubts(*args, **options)]
+
+
+def waiting(summary: Callable[..., TaskSummary], wait_ms: float, **changes: Any):
+    plain = summary(10.0, **changes)
+    late = msgspec.structs.replace(plain.service_time, p90=plain.service_time.p90 + wait_ms * 1e6)
+    return msgspec.structs.replace(plain, latency=late)
+
+
+def test_a_plain_row_raises_no_doubt(summary: Callable[..., TaskSummary]):
+    assert codes([summary(10.0)] * 5) == []
+
+
+def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., TaskSummary]):
+    few = [summary(10.0, samples=60)] * 5
+    assert codes(few) == []
+    found = doubts(few, metric=SERVICE_TIME)
+    assert [doubt.code for doubt in found] == ["few-samples"]
+    assert "60 requests" in found[0].text
+
+
+def test_failures_are_added_over_forks(summary: Callable[..., TaskSummary]):
+    found = doubts(
+        [summary(10.0, failures={"rejected": 2}), summary(10.0, failures={"rejected": 1, "reset": 4})]
+    )
+    assert found[0].text.endswith("3 rejected, 4 reset")
+
+
+def test_unsettled_tasks_say_in_which_direction(summary: Callable[..., TaskSummary]):
+    found = doubts([summary(10.0, drift=math.log(0.7))] * 3)
+    assert [doubt.code for doubt in found] == ["not-steady"]
+    assert "30 % faster" in found[0].text
+
+
+def test_two_states_show_the_forks(summary: Callable[..., TaskSummary]):
+    found = doubts([summary(ms) for ms in (10.0, 10.1, 15.0)])
+    assert [doubt.code for doubt in found] == ["bimodal"]
+    assert "100 99.01 66.67 queries/s" in found[0].text
+
+
+def test_unsupported_silences_what_follows_from_it(summary: Callable[..., TaskSummary]):
+    nothing = summary(10.0, samples=0, service_time=None, unsupported="unknown aggregation")
+    assert codes([nothing], metric=SERVICE_TIME) == ["unsupported"]
+
+
+def test_served_load_is_the_offered_rate(summary: Callable[..., TaskSummary]):
+    served = waiting(summary, 0.0, throughput_per_s=100.1)
+    assert codes([served], task=THROTTLED) == ["offered-rate"]
+    assert codes([served], task=THROTTLED, metric=LATENCY) == []
+
+
+def test_queued_requests_below_the_rate_are_saturation(summary: Callable[..., TaskSummary]):
+    late = waiting(summary, 50.0, throughput_per_s=70.0)
+    assert codes([late], task=THROTTLED) == ["saturated"]
+    assert codes([late], task=THROTTLED, metric=LATENCY) == ["saturated"]
+
+
+def test_a_short_task_below_its_rate_without_queueing_is_not_saturated(summary: Callable[..., TaskSummary]):
+    short = waiting(summary, 0.0, throughput_per_s=90.0)
+    assert codes([short], task=THROTTLED) == ["offered-rate"]
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("different", ["answers-differ"]), ("unsupported", [])])
+def test_answers_that_differ(summary: Callable[..., TaskSummary], kind: str, expected: list[str]):
+    answers = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", kind, "buckets 7 and 8"),))
+    assert codes([summary(10.0)], answers=answers) == expected
