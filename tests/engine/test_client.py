@@ -209,7 +209,7 @@ def test_index_stats_are_those_of_the_primaries(client: SearchClient, node: Fake
 
 
 def segment(documents: int) -> dict[str, Any]:
-    return {"num_docs": documents, "size_in_bytes": 10 * documents, "version": "9.8.0"}
+    return {"num_docs": documents, "size_in_bytes": 10 * documents, "version": "9.8.0", "compound": documents > 3}
 
 
 def test_segments_come_in_the_order_of_shard_and_generation(client: SearchClient, node: FakeNode):
@@ -218,7 +218,7 @@ def test_segments_come_in_the_order_of_shard_and_generation(client: SearchClient
     tenth = {"routing": {"primary": True}, "segments": {"_0": segment(4)}}
     shards = {"10": [tenth], "2": [replica, first]}
     node.answers["GET", "/big5/_segments"] = (200, {"indices": {"big5": {"shards": shards}}})
-    assert client.segments("big5") == [SegmentFacts(n, 10 * n, "9.8.0") for n in (2, 3, 4)]
+    assert client.segments("big5") == [SegmentFacts(n, 10 * n, "9.8.0", n > 3) for n in (2, 3, 4)]
 
 
 def test_counters_of_the_node(client: SearchClient, node: FakeNode):

@@ -98,9 +98,9 @@ from benchctl.track.load import load_track
 @click.option(
     "--ingest-clients",
     type=int,
-    default=1,
+    default=2,
     show_default=True,
-    help="Concurrent bulk senders; one keeps the corpus's order, so that the index repeats.",
+    help="Concurrent bulk senders that fill the prepared index.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of variants in blocks.")
 @click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")

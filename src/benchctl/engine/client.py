@@ -277,6 +277,11 @@ class SearchClient:
             flush_ms=found["flush"]["total_time_in_millis"],
         )
 
+    def translog_operations(self, name: str) -> int:
+        """Operations that the translogs of the primary shards still hold, committed ones included."""
+        found = self.request("GET", f"/{_part(name)}/_stats/translog")["indices"][name]["primaries"]
+        return int(found["translog"]["operations"])
+
     def segments(self, name: str) -> list[SegmentFacts]:
         """The segments of the primary shards, by shard, then by segment name."""
         shards = self.request("GET", f"/{_part(name)}/_segments")["indices"][name]["shards"]
@@ -287,7 +292,9 @@ class SearchClient:
             if copy["routing"]["primary"]
         ]
         return [
-            SegmentFacts(segment["num_docs"], segment["size_in_bytes"], segment["version"])
+            SegmentFacts(
+                segment["num_docs"], segment["size_in_bytes"], segment["version"], segment["compound"]
+            )
             for copy in primaries
             for _, segment in sorted(copy["segments"].items(), key=_generation)
         ]

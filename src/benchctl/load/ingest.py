@@ -51,8 +51,8 @@ def ingest(
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
 
-    With one client the documents reach the index in the corpus's own order while the next bodies are
-    framed; with more, bodies overtake each other and the index differs a little from build to build.
+    The order in the index is the corpus's own only within a body: the engine decides when it cuts segments,
+    and by size in which order it merges them, so that even one sender gives another index each time.
 
     Args:
         bodies: (documents, body) pairs.

@@ -96,7 +96,7 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
         row.label,
         *(_value(figures) for figures in row.figures),
         *_tested(comparison),
-        _verdict(comparison),
+        _verdict(comparison, row.figures),
         notes.numbers(row),
     )
 
@@ -106,7 +106,8 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
     baseline, *others = row.figures
     yield (row.label, baseline.variant, _value(baseline), "", "", "", "baseline", notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
-        yield ("", figures.variant, _value(figures), *_tested(comparison), _verdict(comparison), "")
+        verdict = _verdict(comparison, (baseline, figures))
+        yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
 def _value(figures: Figures) -> str:
@@ -121,13 +122,17 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
     )
 
 
-def _verdict(comparison: Comparison) -> str:
-    """`faster` and `slower` name who is; `different` says in which direction."""
+def _verdict(comparison: Comparison, sides: Sequence[Figures]) -> str:
+    """`faster` and `slower` name who is; `different` says in which direction.
+
+    A side that had not settled was measured while it warmed up, which no verdict can hide.
+    """
+    text: str = comparison.verdict
     if comparison.verdict in ("faster", "slower"):
-        return f"{comparison.contender} {comparison.verdict}"
-    if comparison.verdict == "different":
-        return f"different ({comparison.contender} {comparison.direction})"
-    return comparison.verdict
+        text = f"{comparison.contender} {comparison.verdict}"
+    elif comparison.verdict == "different":
+        text = f"different ({comparison.contender} {comparison.direction})"
+    return f"{text}, not steady" if any(side.steady.state == "not steady" for side in sides) else text
 
 
 def _cross_check(comparison: Comparison) -> str:

@@ -62,9 +62,10 @@ def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | 
         iterations: measured requests of every task; None keeps them.
     """
     words = ["benchctl", "run"]
-    words += _repeated("--challenge", [challenge.name for challenge in plan.schedules])
+    words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
     words += _variant_words(plan.variants)
-    words += _repeated("--warmup-challenge", [challenge.name for challenge in plan.warmup_challenges])
+    warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
+    words += _repeated("--warmup-challenge", warmups)
     words += _setting_words(plan)
     params = dict(plan.params)
     if iterations is not None:
@@ -80,7 +81,7 @@ def _setting_words(plan: Plan) -> list[str]:
         ("--track", plan.track, "big5"),
         ("--restart", plan.restart, "challenge"),
         ("--segments", plan.segments, 1),
-        ("--ingest-clients", plan.ingest_clients, 1),
+        ("--ingest-clients", plan.ingest_clients, 2),
         ("--corpus-seed", plan.corpus.seed, 1),
     )
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]

@@ -59,7 +59,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         corpus: which documents.
         segments: segments of the prepared index after the force-merge.
         params: values given on the command line for template parameters.
-        ingest_clients: senders that fill the prepared index; one keeps the corpus's order.
+        ingest_clients: concurrent senders that fill the prepared index.
+        sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
     """
 
@@ -75,7 +76,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     corpus: CorpusSpec
     segments: int
     params: dict[str, Any]
-    ingest_clients: int = 1
+    ingest_clients: int = 2
+    sources: dict[str, str] = {}
     paired: bool = False
 
 
@@ -247,11 +249,19 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The geometry that the engine's Lucene sees."""
+    """One segment, as the engine's Lucene sees it.
+
+    Attributes:
+        documents: live documents.
+        size_bytes: on disk.
+        lucene: the version that wrote it.
+        compound: whether its files are packed into one; engines differ in when they do that.
+    """
 
     documents: int
     size_bytes: int
     lucene: str
+    compound: bool = False
 
 
 class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -173,7 +173,7 @@ class ForkRunner:
                 settings=subject.spec.settings,
                 expect_index=self._track.index_name,
             ) as node:
-                progress.facts = progress.facts or engine_facts(subject, node)
+                progress.facts = progress.facts or engine_facts(subject, node, root)
                 idle_s = node.wait_idle()
                 self._schedules(node, number, places, origin_ns, progress)
                 counted = node.client.node_search_count()
@@ -257,8 +257,18 @@ def requests_of(task: Task) -> int:
     return task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0))
 
 
-def engine_facts(subject: Subject, node: Node) -> EngineFacts:
+def _placeless(flag: str, root: Path, subject: Subject) -> str:
+    """A flag without the folders that differ from fork to fork: those make no variant another."""
+    return flag.replace(str(root), "{fork}").replace(str(subject.installation.root), "{distribution}")
+
+
+def engine_facts(subject: Subject, node: Node, root: Path) -> EngineFacts:
     """What the variant resolved to, from the node where it can say.
+
+    Args:
+        subject: the variant.
+        node: a node of it that is up.
+        root: of the fork, as it stands in the node's flags.
 
     Raises:
         BenchctlError: the node is of another version than its archive.
@@ -275,6 +285,6 @@ def engine_facts(subject: Subject, node: Node) -> EngineFacts:
         lucene=node.lucene,
         archive_sha256=subject.installation.archive_sha256,
         jdk=f"{subject.jdk.vendor} {subject.jdk.version}",
-        jvm_flags=tuple(word for word in node.command[1:] if word.startswith("-")),
+        jvm_flags=tuple(_placeless(word, root, subject) for word in node.command[1:] if word.startswith("-")),
         modules=subject.installation.modules,
     )

@@ -35,7 +35,7 @@ def describe_host() -> Environment:
     return Environment(
         fingerprint=hashlib.sha256(repr(same).encode()).hexdigest()[:16],
         hostname=socket.gethostname(),
-        kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
+        kernel=f"{platform.release()} {platform.machine()}",
         distribution=_distribution(),
         cpu_model=cpu,
         cpus=cpus,

@@ -5,10 +5,12 @@ import json
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchctl.errors import UsageError
 from benchctl.results.model import CorpusSpec, Plan, RestartPolicy, VariantSpec
+from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Operation, Track
 
@@ -34,7 +36,7 @@ class PlanOptions:
     corpus: CorpusSpec
     segments: int
     params: Mapping[str, Any]
-    ingest_clients: int = 1
+    ingest_clients: int = 2
     paired: bool = False
 
 
@@ -77,8 +79,9 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     _check_numbers(options)
     common = {name: value for name, value in options.params.items() if "." not in name}
     track, used = load_track(options.track, common)
-    schedules = _load(options.challenges, track, options.params, common, used)
-    warmups = _load(options.warmup_challenges, track, options.params, {}, used)
+    sources: dict[str, str] = {}
+    schedules = _load(options.challenges, track, options.params, common, used, sources)
+    warmups = _load(options.warmup_challenges, track, options.params, {}, used, sources)
     if not schedules:
         raise UsageError(
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
@@ -92,28 +95,37 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
         forks=options.forks,
         seed=options.seed,
         heap_mb=options.heap_mb,
-        track=options.track,
+        track=options.track if options.track in track_names() else str(Path(options.track).absolute()),
         track_digest=track.digest,
         corpus=options.corpus,
         segments=options.segments,
         params=dict(options.params),
         ingest_clients=options.ingest_clients,
+        sources=sources,
         paired=options.paired,
     )
     return plan, track
 
 
 def _load(
-    names: Iterable[str], track: Track, params: Mapping[str, Any], common: Mapping[str, Any], used: set[str]
+    names: Iterable[str],
+    track: Track,
+    params: Mapping[str, Any],
+    common: Mapping[str, Any],
+    used: set[str],
+    sources: dict[str, str],
 ) -> tuple[Challenge, ...]:
+    """Load challenges; notes the parameters that they used, and the paths of those given as files."""
     challenges = []
     for name in names:
-        prefix = f"{name}."
+        prefix = f"{name if name in challenge_names() else Path(name).stem}."
         own = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
         challenge, found = load_challenge(name, track, {**common, **own})
         used |= {key if key not in own else prefix + key for key in found}
         # A common parameter that a challenge overrides with its own is used all the same.
         used |= {key for key in found if key in own and key in common}
+        if name not in challenge_names():
+            sources[challenge.name] = str(Path(name).absolute())
         challenges.append(challenge)
     return tuple(challenges)
 

@@ -159,6 +159,13 @@ def _ask_all(
             expect_index=track.index_name,
         ) as node,
     ):
+        found = len(node.client.segments(track.index_name))
+        if found != len(subject.index.facts.segments):
+            raise BenchctlError(
+                f"{subject.spec.name}: a copy of the prepared index has {found} segments, "
+                f"{len(subject.index.facts.segments)} were prepared",
+                hint=f"delete {subject.index.root}; the next run builds it again",
+            )
         for operation in operations:
             book.add(operation, ask(node.client, operation, track.index_name))
         node.stop()

@@ -106,7 +106,7 @@ def saturated(variant: str, achieved_per_s: float, target_per_s: float) -> Cavea
 
 def not_steady(variant: str, text: str) -> Caveat:
     """The figures still moved while they were measured."""
-    return Caveat("not-steady", f"{variant} was {text}")
+    return Caveat("not-steady", f"not steady: {variant} was {text}")
 
 
 def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
