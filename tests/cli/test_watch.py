@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, watching
+from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, step_progress, watching
 from benchctl.results.model import ForkRecord, Quantiles, TaskSummary
 
 FORK = ForkRecord(
@@ -49,6 +49,14 @@ def test_durations_are_for_people(seconds: float, text: str):
 @given(st.floats(0, 200_000))
 def test_a_duration_never_has_sixty_of_anything(seconds: float):
     assert "60" not in duration(seconds).split()
+
+
+def test_a_step_says_how_far_how_fast_and_how_long():
+    assert (
+        step_progress("documents", 2000, 8000, 1000, 2.0) == "2,000 documents, 25 %, 500/s, about 12 s left"
+    )
+    assert step_progress("documents", 8000, 8000, 8000, 2.0) == "8,000 documents, 100 %, 4,000/s"
+    assert step_progress("requests", 5, 0, 0, 0.0) == "5 requests"
 
 
 def test_a_fork_is_announced_and_told():

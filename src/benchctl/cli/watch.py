@@ -48,6 +48,27 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:
+    """How far a step is, how fast it goes, and how long it will take at that speed.
+
+    Args:
+        what: unit.
+        done: of the whole step.
+        total: of the whole step; 0 is unknown.
+        lately: how many of the done ones were done while being watched.
+        seconds: for how long that was.
+    """
+    parts = [f"{done:,} {what}"]
+    if total:
+        parts.append(f"{100 * done / total:.0f} %")
+    if lately > 0 and seconds > 0:
+        speed = lately / seconds
+        parts.append(f"{speed:,.0f}/s")
+        if total > done:
+            parts.append(f"about {duration((total - done) / speed)} left")
+    return ", ".join(parts)
+
+
 def fork_title(variant: str, number: int, total: int, remaining_s: float | None) -> str:
     """The line that announces a fork."""
     left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
@@ -80,6 +101,7 @@ class PlainObserver:
         self._begun = time.monotonic()
         self._spoken = self._begun
         self._fork = ""
+        self._step: tuple[str, float, int] | None = None
 
     def _say(self, text: str) -> None:
         self._spoken = time.monotonic()
@@ -91,14 +113,18 @@ class PlainObserver:
 
     def stage(self, text: str) -> None:
         """Print it; the tasks of a fork are too short to be lines of their own."""
+        self._step = None
         if not self._fork:
             self._say(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Print it now and then."""
-        if time.monotonic() - self._spoken > PLAIN_PROGRESS_EVERY_S:
-            share = f" ({100 * done / total:.0f} %)" if total else ""
-            self._say(f"  {done:,} {what}{share}")
+        """Print it now and then, with speed and time left since the step began."""
+        now = time.monotonic()
+        if self._step is None or self._step[0] != what:
+            self._step = (what, now, done)
+        if now - self._spoken > PLAIN_PROGRESS_EVERY_S:
+            _, since, first = self._step
+            self._say(f"  {step_progress(what, done, total, done - first, now - since)}")
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
         """Print it."""

@@ -1,6 +1,6 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -55,11 +55,12 @@ def few_forks(fewest: int, needed: int) -> Caveat:
     return Caveat("few-forks", f"{fewest} forks a side: a verdict needs {needed}")
 
 
-def few_samples(variant: str, fewest: int) -> Caveat:
+def few_samples(variants: Sequence[str], fewest: int) -> Caveat:
     """A p90 that rests on few requests."""
     return Caveat(
         "few-samples",
-        f"p90 of {variant} rests on {fewest} requests a fork; it needs {SAMPLES_FOR_P90} to be precise",
+        f"p90 of {' and '.join(variants)} rests on {fewest} requests a fork; "
+        f"it needs {SAMPLES_FOR_P90} to be precise",
     )
 
 
@@ -144,9 +145,15 @@ def failed_forks(variant: str, failed: int) -> Caveat:
     return Caveat("failed-forks", f"{failed} forks of {variant} failed and are not in the figures")
 
 
-def disturbed(variant: str, block: int, text: str) -> Caveat:
-    """A fork during which the host was another one; it stays in."""
-    return Caveat("disturbed", f"fork {block} of {variant} was disturbed ({text}); it is kept in the figures")
+def disturbed(forks: Mapping[str, Sequence[int]], total: int, tolerance_percent: float) -> Caveat:
+    """The host was another one than usual around some forks (variant -> numbers of its forks)."""
+    count = sum(len(numbers) for numbers in forks.values())
+    listed = ", ".join(f"{name} {' '.join(map(str, numbers))}" for name, numbers in forks.items())
+    return Caveat(
+        "disturbed",
+        f"{count} of {total} forks were disturbed (a host probe was more than {tolerance_percent:g} % off), "
+        f"and are kept in the figures: {listed}",
+    )
 
 
 def small_scale(times_fewer: str) -> Caveat:

@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.results.model import ForkRecord, HostProbe
 
-_TOLERANCE_PERCENT = 5.0
+TOLERANCE_PERCENT = 5.0
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,7 +47,7 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
     for variant, group in forks.items():
         for fork in group:
             worst = _worst(fork.probes, cpu, memory)
-            if worst is not None and abs(worst[1]) > _TOLERANCE_PERCENT:
+            if worst is not None and abs(worst[1]) > TOLERANCE_PERCENT:
                 found.append(Disturbance(variant, fork.block, *worst))
     return found
 

@@ -9,7 +9,7 @@ from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.bimodal import separate_groups, within_fork_error
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat
-from benchctl.stats.disturbed import disturbances
+from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
 from benchctl.stats.metrics import THROUGHPUT, Metric
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import steadiness
@@ -41,7 +41,7 @@ def row_doubts(
     for label, forks in found.items():
         doubts += _variant_doubts(metric, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
-    return doubts
+    return [*doubts, *_sample_doubts(metric, found)]
 
 
 def unsupported_reason(forks: ForkSummaries) -> str | None:
@@ -64,11 +64,32 @@ def general_doubts(
         for label, group in forks.items()
         if len(group) > len(done[label])
     ]
-    doubts += [caveat.disturbed(one.variant, one.block, one.text) for one in disturbances(done)]
+    doubts += _disturbed(done)
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     return (*doubts, caveat.one_index_build())
+
+
+def _disturbed(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
+    found: dict[str, list[int]] = {}
+    for one in disturbances(done):
+        found.setdefault(one.variant, []).append(one.block)
+    if found:
+        yield caveat.disturbed(found, sum(len(group) for group in done.values()), TOLERANCE_PERCENT)
+
+
+def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """One sentence for all variants whose forks have equally few requests."""
+    if metric.key == THROUGHPUT.key:
+        return
+    few: dict[int, list[str]] = {}
+    for label, forks in found.items():
+        fewest = min((summary.samples for _, summary in forks if summary.samples > 0), default=None)
+        if fewest is not None and fewest < SAMPLES_FOR_P90:
+            few.setdefault(fewest, []).append(label)
+    for fewest, labels in few.items():
+        yield caveat.few_samples(labels, fewest)
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -117,9 +138,6 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         return
-    fewest = min(summary.samples for summary in measured)
-    if metric.key != THROUGHPUT.key and fewest < SAMPLES_FOR_P90:
-        yield caveat.few_samples(label, fewest)
     settled = steadiness([summary.drift for summary in measured])
     if settled.state == "not steady":
         yield caveat.not_steady(label, settled.text)
