@@ -22,6 +22,12 @@ class Owner:
     gid: int
 
 
+def open_folder(path: Path) -> Path:
+    """Let the user that nodes run as enter a new folder of ours: mkdir's mode is narrowed by the umask."""
+    path.chmod(0o755)
+    return path
+
+
 @dataclass(frozen=True)
 class Home:
     """The folder tree of one benchctl installation; every folder is created on first use.
@@ -36,11 +42,16 @@ class Home:
 
     def _folder(self, name: str) -> Path:
         path = self.root / name
-        if not path.is_dir():
+        if path.is_dir():
+            return path
+        try:
             path.mkdir(parents=True, exist_ok=True)
-            # mkdir's mode is narrowed by the umask, and the user that nodes run as must be able to enter.
-            path.chmod(0o755)
-        return path
+            return open_folder(path)
+        except OSError as err:
+            raise BenchctlError(
+                f"cannot create {path}: {err.strerror}",
+                hint="set BENCHCTL_HOME to a folder that you can write to",
+            ) from err
 
     @property
     def artifacts(self) -> Path:
@@ -78,6 +89,11 @@ class Home:
         return self._folder("runs")
 
     @property
+    def logs(self) -> Path:
+        """Logs of node starts that failed before there was a run to keep them."""
+        return self._folder("logs")
+
+    @property
     def scratch(self) -> Path:
         """Private copies of indices and half-finished work; whatever is here after a crash is rubbish."""
         return self._folder("scratch")
@@ -105,7 +121,7 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     try:
         if not root.is_dir():
             root.mkdir(parents=True, exist_ok=True)
-            root.chmod(0o755)
+            open_folder(root)
     except OSError as err:
         raise BenchctlError(
             f"cannot create benchctl's home {root}: {err.strerror}",
@@ -130,7 +146,9 @@ def _unprivileged_owner() -> Owner:
 
 def _check_reachable(root: Path, owner: Owner) -> None:
     """Every folder on the way must let the nodes' user pass; otherwise Java dies with an obscure message."""
-    for folder in (root, *root.parents):
+    # Where a link leads counts, not where it lies.
+    real = root.resolve()
+    for folder in (real, *real.parents):
         info = folder.stat()
         if info.st_uid == owner.uid:
             passes = info.st_mode & stat.S_IXUSR

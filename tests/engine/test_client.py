@@ -209,7 +209,12 @@ def test_index_stats_are_those_of_the_primaries(client: SearchClient, node: Fake
 
 
 def segment(documents: int) -> dict[str, Any]:
-    return {"num_docs": documents, "size_in_bytes": 10 * documents, "version": "9.8.0", "compound": documents > 3}
+    return {
+        "num_docs": documents,
+        "size_in_bytes": 10 * documents,
+        "version": "9.8.0",
+        "compound": documents > 3,
+    }
 
 
 def test_segments_come_in_the_order_of_shard_and_generation(client: SearchClient, node: FakeNode):

@@ -1,6 +1,7 @@
 """Runs survive being written and read, and a failed write leaves the old one."""
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMak
     assert list(store.runs()) == []
 
 
+@pytest.mark.parametrize(("owner", "name"), [(Path, "write_bytes"), (os, "replace")])
 def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch, record: RecordMaker
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, record: RecordMaker, owner: object, name: str
 ):
     folder = store.create("x")
     folder.save(record())
@@ -59,7 +61,7 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(owner, name, full)
     with pytest.raises(BenchctlError, match="No space left"):
         folder.save(record(status="complete"))
     monkeypatch.undo()

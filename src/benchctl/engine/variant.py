@@ -23,7 +23,7 @@ _ENGINES: Mapping[str, EngineName] = {
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _OPTIONS = ("jvm", "setting", "jdk")
 _OPTION_CUTOFF = 0.6  # near enough for `jmv:`, too far for log tags such as `safepoint:`
-_LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]*")
+_LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?")
 _FORMS = "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK]"
 
@@ -136,12 +136,22 @@ def _parse_base(base: str) -> tuple[EngineName, str]:
     return engine, version
 
 
-def _check_label(label: str, engine: EngineName) -> str:
-    if not _LABEL.fullmatch(label):
+def check_name(name: str) -> str:
+    """Give a variant's name back when it is one, so that files can be called like it.
+
+    Raises:
+        UsageError: it cannot be a variant's name.
+    """
+    if not _LABEL.fullmatch(name):
         raise UsageError(
-            f"'{label}' cannot be a variant's label",
-            hint="use lower-case letters, digits and . _ @ - behind a letter or digit",
+            f"'{name}' cannot be a variant's label",
+            hint="use at most 60 lower-case letters, digits and . _ @ - behind a letter or digit",
         )
+    return name
+
+
+def _check_label(label: str, engine: EngineName) -> str:
+    check_name(label)
     named = _ENGINES.get(label.partition("@")[0], engine)
     if named != engine:
         raise UsageError(

@@ -17,8 +17,9 @@ import psutil
 from benchctl.engine.install import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.node import boot
+from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
+from benchctl.home import Home, open_folder
 from benchctl.results.model import VariantSpec
 from benchctl.run.observer import Observer
 
@@ -76,8 +77,12 @@ class NodeFolder:
 
 
 def node_folder(home: Home, variant: str) -> NodeFolder:
-    """The folder of a variant's background node."""
-    return NodeFolder(home.nodes / variant)
+    """The folder of a variant's background node.
+
+    Raises:
+        UsageError: it is no variant's name; a path would lead to somebody else's files.
+    """
+    return NodeFolder(home.nodes / check_name(variant))
 
 
 def running_nodes(home: Home) -> Iterator[NodeState]:
@@ -101,6 +106,7 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
     observer.stage(f"{spec.name}: starting the node")
     data = folder.path / "data"
     data.mkdir(parents=True, exist_ok=True)
+    open_folder(folder.path)
     if home.node_owner is not None:
         os.chown(data, home.node_owner.uid, home.node_owner.gid)
     settings = dict(spec.settings) | ({"http.port": port} if port is not None else {})
@@ -150,7 +156,8 @@ def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeS
         )
     shutil.rmtree(folder.path / "boot", ignore_errors=True)
     folder.path.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "benchctl", "node", "serve", *arguments]
+    # -P: a folder or file called like a module in the current folder is not benchctl's.
+    command = [sys.executable, "-P", "-m", "benchctl", "node", "serve", *arguments]
     with folder.log.open("wb") as log:
         serving = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
