@@ -76,7 +76,10 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):
         assert guarded(root, [*path, "--help"]) == 0
         assert "Usage: benchctl" in capsys.readouterr().out
         if isinstance(command, click.Group):
-            for name, inner in command.commands.items():
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None
                 assert inner.help, name
                 walk(inner, [*path, name])
 

@@ -1,20 +1,44 @@
 """The command line: options in, one call, output out."""
 
+import importlib
 import sys
 
 import click
 
 import benchctl
 from benchctl.cli.boundary import guarded
-from benchctl.cli.compare import compare_command
-from benchctl.cli.corpus import corpus_group
-from benchctl.cli.listing import list_group
-from benchctl.cli.node import node_group
-from benchctl.cli.run import run_command
-from benchctl.cli.show import show_command
+
+# Commands are imported when they are asked for: the libraries behind a run take a second to load, and
+# `benchctl node status` needs none of them.
+_COMMANDS = {
+    "run": ("benchctl.cli.run", "run_command"),
+    "compare": ("benchctl.cli.compare", "compare_command"),
+    "show": ("benchctl.cli.show", "show_command"),
+    "list": ("benchctl.cli.listing", "list_group"),
+    "corpus": ("benchctl.cli.corpus", "corpus_group"),
+    "node": ("benchctl.cli.node", "node_group"),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Commands(click.Group):
+    """The commands of benchctl, in the order in which a newcomer meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, as in the help."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command; None when there is no such."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(benchctl.__version__, prog_name="benchctl")
 def root() -> None:
     """Is Elasticsearch or OpenSearch faster at this, by how much, and how sure are we?
@@ -22,14 +46,6 @@ def root() -> None:
     Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failed, 2 usage,
     130 interrupted.
     """
-
-
-root.add_command(run_command)
-root.add_command(compare_command)
-root.add_command(show_command)
-root.add_command(list_group)
-root.add_command(corpus_group)
-root.add_command(node_group)
 
 
 def main() -> None:

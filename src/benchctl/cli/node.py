@@ -6,7 +6,7 @@ import click
 import psutil
 
 from benchctl.cli.options import HeapType
-from benchctl.cli.run import resolve_variants
+from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home

@@ -4,25 +4,22 @@ import threading
 from pathlib import Path
 
 import click
-import msgspec
 import psutil
 
 from benchctl.cli.options import (
     DocumentsType,
     HeapType,
     format_option,
-    keyed,
     open_store,
     runs_option,
 )
 from benchctl.cli.output import print_run
+from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
-from benchctl.engine.artifacts import latest_version
-from benchctl.engine.variant import LATEST, check_overrides, parse_variant
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.model import CorpusSpec, RestartPolicy, VariantSpec
+from benchctl.results.model import CorpusSpec, RestartPolicy
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run
@@ -182,25 +179,6 @@ def run_command(
             f"go on with: benchctl run --resume {record.id}",
             exit_code=ExitCode.FAILED,
         )
-
-
-def resolve_variants(
-    texts: tuple[str, ...], distributions: tuple[str, ...], jdks: tuple[str, ...]
-) -> tuple[VariantSpec, ...]:
-    """Read variants, and ask for the newest version where one says `latest`.
-
-    Raises:
-        UsageError: a text is no variant, or an option names none of them.
-    """
-    by_distribution = keyed(distributions, "--distribution")
-    by_jdk = keyed(jdks, "--jdk")
-    specs = [parse_variant(text, distributions=by_distribution, jdks=by_jdk) for text in texts]
-    check_overrides("--distribution", by_distribution, specs)
-    check_overrides("--jdk", by_jdk, specs)
-    return tuple(
-        msgspec.structs.replace(spec, version=latest_version(spec.engine)) if spec.version == LATEST else spec
-        for spec in specs
-    )
 
 
 def _only_resume(*others: tuple[str, ...]) -> None:
