@@ -1,14 +1,24 @@
 """How a command ends: one message, the right exit code, and a traceback only for bugs."""
 
+import errno
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
+import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.errors import BenchctlError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(home))
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +53,13 @@ def test_an_expected_error_is_one_message(
     assert capsys.readouterr().err.lstrip("\n") == said
 
 
+def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
+    assert guarded(raising(OSError(errno.ENOSPC, "No space left on device")), []) == 1
+    assert "no space is left" in capsys.readouterr().err
+    with pytest.raises(PermissionError):
+        guarded(raising(PermissionError(errno.EACCES, "Permission denied")), [])
+
+
 def test_a_bug_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError):
         guarded(raising(ZeroDivisionError()), [])
@@ -55,6 +72,44 @@ def test_sigterm_ends_like_ctrl_c(capsys: pytest.CaptureFixture[str]):
 
     assert guarded(command, []) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_nohup_is_respected():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert guarded(click.Command("nothing", callback=lambda: None), []) == 0
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    guarded(click.Command("nothing", callback=lambda: None), [])
+    assert callable(signal.getsignal(signal.SIGHUP))
+
+
+@pytest.mark.parametrize(
+    "option", [["--forks", "5"], ["--docs", "1m"], ["--heap", "1g"], ["--paired"], ["--variant", "es"]]
+)
+def test_resume_refuses_options_that_would_have_no_effect(
+    option: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert guarded(root, ["run", "--resume", "nothing", *option]) == 2
+    assert f"{option[0]} cannot change it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--quiet"], ["--wait"], ["--format", "json"]])
+def test_resume_takes_options_that_change_no_figure(
+    option: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    assert guarded(root, ["run", "--resume", "nothing", "--runs", str(tmp_path), *option]) == 2
+    assert "there is no run 'nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [("x=es,setting:path.data=/d", "path.data"), ("x=os,setting:network.host=0.0.0.0", "network.host")],
+)
+def test_settings_are_refused_before_anything_starts(
+    variant: str, said: str, capsys: pytest.CaptureFixture[str]
+):
+    assert guarded(root, ["run", "--challenge", "range-only", "--variant", variant]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

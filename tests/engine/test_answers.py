@@ -1,12 +1,14 @@
 """Answers of two engines: what counts as a difference, and what does not."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers import Answer, AnswerBook, compare_answers, difference
+from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers, difference
+from benchctl.engine.client import SearchClient
 from benchctl.track.model import Operation
 
 RANGE = Operation("range", body={"query": {}})
@@ -92,3 +94,31 @@ def test_a_book_is_kept_and_knows_what_is_missing(tmp_path: Path):
     assert again.missing([Operation("range", body={"query": {"x": 1}})]) != []
     path.write_text("{broken", encoding="utf-8")
     assert AnswerBook(path).missing([RANGE]) == [RANGE]
+
+
+class Asked:
+    """Stands in for a node: keeps what it is asked, and answers with a bare total."""
+
+    def __init__(self) -> None:
+        self.params: dict[str, str] = {}
+        self.timeout_s = 0.0
+
+    def search(
+        self, _index: str, _body: dict[str, Any], params: dict[str, str], timeout_s: float
+    ) -> dict[str, Any]:
+        self.params, self.timeout_s = params, timeout_s
+        return {"hits": {"total": 7, "hits": []}}
+
+
+def test_an_operation_is_asked_with_the_parameters_that_are_measured():
+    params = {"request_cache": False, "rest_total_hits_as_int": True, "stored_fields": ["a", "b"]}
+    operation = Operation("range", request_params=params, request_timeout=5.0)
+    node = Asked()
+    answer = ask(cast("SearchClient", node), operation, "big5")
+    assert node.params == {
+        "request_cache": "false",
+        "rest_total_hits_as_int": "true",
+        "stored_fields": "a,b",
+    }
+    assert node.timeout_s == 5.0
+    assert answer == Answer(total=7)

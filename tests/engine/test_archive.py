@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.engine.archive import RESERVE_BYTES, disk_errors, free_bytes, settle, staging, unpack
+from benchctl.engine.archive import RESERVE_BYTES, disk_errors, free_bytes, unpack
 from benchctl.errors import BenchctlError
 
 Pack = Callable[[Path, list["Member"]], Path]
@@ -228,27 +228,6 @@ def test_a_single_link_is_no_top_folder(pack: Pack, tmp_path: Path):
     for target in (b"x" * 300, b"alone"):
         archive = pack(tmp_path, [("alone", LINK, target)])
         assert unpack(archive, tmp_path / str(len(target))) == tmp_path / str(len(target))
-
-
-def test_a_folder_settles_once(tmp_path: Path):
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text(name)
-        settle(tmp_path / name, tmp_path / "final")
-    assert (tmp_path / "final" / "file").read_text() == "first"
-    with pytest.raises(FileNotFoundError):
-        settle(tmp_path / "absent", tmp_path / "other")
-
-
-def test_half_done_work_vanishes(tmp_path: Path):
-    def give_up_half_way() -> None:
-        with staging(tmp_path, "do it") as folder:
-            (folder / "half").touch()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with pytest.raises(BenchctlError, match="cannot do it: No space left"):
-        give_up_half_way()
-    assert everything_in(tmp_path) == set()
 
 
 def test_a_missing_archive_is_told(tmp_path: Path):

@@ -1,11 +1,7 @@
-import json
-import logging
-import threading
+"""What a node is asked beside the measured requests, and what is made of its answers."""
+
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, get_args
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from hypothesis import given
@@ -15,74 +11,15 @@ from benchctl.engine.client import (
     CollectorStats,
     IndexStats,
     NodeInfo,
-    NodeRequestError,
     SearchClient,
     connect,
     node_reason,
 )
+from benchctl.engine.wires import NodeRequestError
 from benchctl.results.model import EngineName, SegmentFacts
+from engine.fake_node import FakeNode
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-Answers = dict[tuple[str, str], tuple[int, Any]]
-
-
-class FakeNode:
-    """A server on loopback that gives the answers it was told and refuses everything else.
-
-    Attributes:
-        answers: (method, path) -> status and body; bytes are sent as they are.
-        seen: method, path, parameters and decoded body of every request.
-    """
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.answers: Answers = {}
-        self.headers: dict[str, str] = {}
-        self.seen: list[tuple[str, str, dict[str, str], Any]] = []
-        self.hold = threading.Event()
-        self.hold.set()
-
-
-class LoopbackServer(ThreadingHTTPServer):
-    def handle_error(self, *_: object) -> None:
-        """A client that gave up and went is what some tests are about."""
-
-
-@pytest.fixture
-def node() -> Iterator[FakeNode]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _answer(self) -> None:
-            parts = urlsplit(self.path)
-            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            body = json.loads(sent) if sent else None
-            fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
-            fake.hold.wait()
-            status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
-            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            for name, value in fake.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class finds these by name
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = LoopbackServer(("127.0.0.1", 0), Handler)
-    fake = FakeNode(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield fake
-    fake.hold.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.fixture(params=ENGINES)
@@ -117,60 +54,6 @@ def test_a_refusal_has_the_status_and_the_innermost_reason(client: SearchClient,
     assert caught.value.status == 400
     assert caught.value.reason == "illegal_argument_exception: no such field"
     assert "POST /big5/_search was answered with status 400" in caught.value.message
-
-
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_nothing_is_retried(client: SearchClient, node: FakeNode, status: int):
-    node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
-    with pytest.raises(NodeRequestError) as caught:
-        client.search("big5", {})
-    assert caught.value.status == status
-    assert len(node.seen) == 1
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_nobody_listening_is_no_answer(engine: EngineName, node: FakeNode):
-    with closed_port() as port, connect(engine, port) as client:
-        with pytest.raises(NodeRequestError) as caught:
-            client.info()
-        assert caught.value.status == 0
-    assert node.seen == []
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
-    server.server_bind()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.server_close()
-
-
-def test_a_node_that_hangs_is_given_up(client: SearchClient, node: FakeNode):
-    node.hold.clear()
-    with pytest.raises(NodeRequestError) as caught:
-        client.search("big5", {}, timeout_s=0.1)
-    node.hold.set()
-    assert caught.value.status == 0
-
-
-def test_an_answer_that_is_no_json_is_no_answer(client: SearchClient, node: FakeNode):
-    node.answers["POST", "/big5/_search"] = (200, b"{half")
-    with pytest.raises(NodeRequestError) as caught:
-        client.search("big5", {})
-    assert caught.value.status == 0
-
-
-def test_warnings_of_the_node_go_to_the_log(
-    client: SearchClient, node: FakeNode, caplog: pytest.LogCaptureFixture
-):
-    node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
-    node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
-    with caplog.at_level(logging.INFO, logger="benchctl.engine.client"):
-        client.create_index("big5", {})
-    assert "that setting is deprecated" in caplog.text
 
 
 @pytest.mark.parametrize("state", ["yellow", "green"])

@@ -68,6 +68,17 @@ def test_where_linking_is_impossible_everything_is_copied(
     assert all(path.stat().st_nlink == 1 for path in copied.values())
 
 
+def test_a_link_that_somebody_planted_is_not_followed(prepared: PreparedIndex, tmp_path: Path):
+    secret = tmp_path / "secret"
+    secret.write_text("for root's eyes", encoding="utf-8")
+    for link, goal in (("data/_state/file", secret), ("data/folder", tmp_path)):
+        (prepared.root / link).symlink_to(goal)
+        with pytest.raises(BenchctlError, match="symbolic link"):
+            copy_index(prepared, tmp_path / "copy", None)
+        assert not (tmp_path / "copy").exists()
+        (prepared.root / link).unlink()
+
+
 def test_a_full_disk_is_named_and_leaves_nothing(
     prepared: PreparedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -1,5 +1,6 @@
 """Installations: made once, complete or absent, and what they say they are."""
 
+import hashlib
 import os
 import pwd
 import shutil
@@ -23,11 +24,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try things
 
 def ignore(what: str, done: int, total: int) -> None:
     """Take no notice of progress."""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 @pytest.fixture
@@ -84,6 +80,22 @@ def test_a_tar_is_installed_as_a_zip_is(dist: Path, home: Home):
     with tarfile.open(path, "w:gz") as packed:
         packed.add(dist, dist.name)
     assert install(home, given(path), ignore).version == "8.15.0"
+
+
+@pytest.mark.parametrize("checksum", ["sha512", "sha1", "none"])
+def test_how_the_archive_was_verified_is_known_each_time(checksum: str, dist: Path, home: Home):
+    body = zip_up(dist)
+    shutil.copy(body, home.artifacts / "elasticsearch-8.15.0.zip")
+    sha256, size = hashlib.sha256(body.read_bytes()).hexdigest(), body.stat().st_size
+    record = f'{{"sha256": "{sha256}", "size_bytes": {size}, "verified_by": "{checksum}"}}'
+    (home.artifacts / "elasticsearch-8.15.0.zip.json").write_text(record)
+    spec = VariantSpec(name="es", engine="elasticsearch", version="8.15.0")
+    for _ in range(2):
+        assert install(home, spec, ignore).verified_by == checksum
+    # The same bytes from the user's own disk are the same installation, but nobody vouches for them.
+    own = install(home, given(body), ignore)
+    assert own.verified_by == "none"
+    assert own.root == install(home, spec, ignore).root
 
 
 def test_an_installation_is_reused(dist: Path, home: Home):
@@ -179,6 +191,7 @@ def test_a_folder_is_used_where_it_is(dist: Path, home: Home):
     found = install(home, given(dist), ignore)
     assert found.root == dist
     assert (found.version, found.lucene, found.modules) == ("8.15.0", "9.11.1", ("apm", "reindex"))
+    assert found.verified_by == "none"
     assert sorted(dist.rglob("*")) == before
     assert unpacked(home) == []
 
@@ -247,4 +260,5 @@ def test_the_built_in_engines_install(engine: EngineName, version: str, lucene: 
     assert module in found.modules
     assert os.access(found.root / "bin" / engine, os.X_OK)
     assert told[-1][1] == told[-1][2] > 0
+    assert found.verified_by in {"sha512", "sha1"}
     assert install(home, spec, ignore) == found

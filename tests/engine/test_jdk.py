@@ -25,11 +25,6 @@ WORDS = st.text(string.ascii_letters + string.digits + ".+-_ ", min_size=1).map(
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try things as another user")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def fake_java(java_home: Path, script: str) -> Path:
     """A Java home whose `java` is a shell script."""
     java = java_home / "bin" / "java"

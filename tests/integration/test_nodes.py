@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchctl.engine.client import NodeRequestError
 from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node
+from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import EngineName

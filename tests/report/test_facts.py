@@ -1,10 +1,10 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 
 from benchctl.report.facts import fact_lines, fact_sections
-from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
+from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord, SegmentFacts
 
 
 def section(record: RunRecord, heading: str):
@@ -24,6 +24,50 @@ def test_differences_between_variants_are_those_that_the_nodes_report(record: Ru
         "JVM flags of es only: -Des",
         "JVM flags of os only: -Dos",
     )
+
+
+@pytest.mark.parametrize(
+    ("verified_by", "said"),
+    [
+        ("sha512", "Java Temurin 21.0.8, checksum sha512"),
+        ("none", "Java Temurin 21.0.8, no published checksum"),
+        ("", "Java Temurin 21.0.8"),
+    ],
+)
+def test_how_an_archive_was_checked_stands_with_its_engine(record: RunRecord, verified_by: str, said: str):
+    first, *others = record.engines
+    changed = msgspec.structs.replace(first, verified_by=verified_by)
+    lines = section(msgspec.structs.replace(record, engines=(changed, *others)), "Engines")
+    assert lines[0] == f"es: version 8.11.0, build d9ec3fa628c7, Lucene 9.8.0, {said}"
+
+
+def with_segments(record: RunRecord, compound: Sequence[bool], mib: int) -> RunRecord:
+    """The record with another index of its first variant: one segment for each of the flags."""
+    segments = tuple(SegmentFacts(1000, 2**20, "9.8.0", flag) for flag in compound)
+    changed = msgspec.structs.replace(record.indices["es"], segments=segments, store_bytes=mib * 2**20)
+    return msgspec.structs.replace(record, indices={**record.indices, "es": changed})
+
+
+@pytest.mark.parametrize(
+    ("compound", "mib", "said"),
+    [
+        ([True], 150, "1 compound segment, 150.0 MiB"),
+        ([True, True], 150, "2 compound segments, 150.0 MiB"),
+        ([False, True, False], 150, "3 segments (1 compound), 150.0 MiB"),
+        ([False, False], 150, "2 segments, 150.0 MiB"),
+        ([False], 151, "1 segment, 151.0 MiB"),
+    ],
+)
+def test_indices_of_another_shape_are_a_difference(
+    record: RunRecord, compound: Sequence[bool], mib: int, said: str
+):
+    lines = section(with_segments(record, compound, mib), "Differences between variants")
+    assert lines[-1] == f"index: es {said}; os 1 segment, 150.0 MiB"
+
+
+def test_indices_of_one_shape_are_no_difference(record: RunRecord):
+    lines = section(with_segments(record, [False], 150), "Differences between variants")
+    assert not any(line.startswith("index") for line in lines)
 
 
 def test_differences_of_variants_that_never_started_are_those_asked_for(build: Callable[..., RunRecord]):

@@ -9,6 +9,7 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RunRecord
 from benchctl.results.select import select_sides, unlike
+from benchctl.track.model import Challenge, Task
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -38,6 +39,14 @@ def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(recor
     forced = select_sides(records, ["es", "os"], force=True)
     assert [side.run.id for side in forced.sides] == ["1", "2"]
     assert any("heap mb differs (512, 1024)" in text for text in forced.differences)
+
+
+def test_challenges_of_one_name_are_told_apart_by_their_tasks(record: RecordMaker):
+    more = Challenge("c", (Task("range", iterations=300),))
+    with pytest.raises(BenchctlError) as caught:
+        select_sides([record("1", "es"), with_plan(record("2", "os"), schedules=(more,))], ["es", "os"])
+    assert '"iterations":300' in caught.value.message
+    assert '"iterations":3}' in caught.value.message
 
 
 def test_another_host_is_another_world(record: RecordMaker):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord
 from benchctl.results.samples import SAMPLE_DTYPES, concatenate, empty_columns, select
-from benchctl.results.store import RunFolder, RunStore, new_run_id
+from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -120,3 +121,27 @@ def test_a_run_id_is_a_plain_file_name(label: str):
     assert "/" not in name
     assert "\0" not in name
     assert len(name.encode()) < 255
+
+
+def test_a_command_line_finds_a_run_wherever_it_lies(tmp_path: Path, record: RecordMaker):
+    usual, other = RunStore(tmp_path / "home" / "runs"), RunStore(tmp_path / "my own" / "runs")
+    for store in (usual, other):
+        folder = store.create("x")
+        folder.save(record("x"))
+        (named,) = shlex.split(reference(folder, usual.root))
+        assert usual.find(named).path == folder.path
+    assert reference(usual.find("x"), usual.root) == "x"
+
+
+def test_a_folder_that_cannot_keep_runs_is_refused_at_once(tmp_path: Path):
+    RunStore(tmp_path / "new" / "runs").open()
+    (tmp_path / "file").touch()
+    with pytest.raises(BenchctlError, match="runs cannot be kept in") as caught:
+        RunStore(tmp_path / "file" / "runs").open()
+    assert "--runs" in caught.value.hint
+
+
+def test_a_name_that_no_file_can_have_is_no_run(store: RunStore):
+    for name in ("", "x" * 300):
+        with pytest.raises(UsageError, match="no run"):
+            store.find(name)

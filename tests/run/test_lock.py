@@ -25,6 +25,21 @@ def test_a_second_one_is_refused_and_told_who_holds_the_host():
     try_to_hold()
 
 
+def test_the_holder_is_named_however_often_it_is_asked_for():
+    with host_lock(wait=False, on_wait=print, name=NAME):
+        for _ in range(10):
+            with pytest.raises(BenchctlError, match=f"process {os.getpid()}"):
+                try_to_hold()
+
+
+def test_a_lock_that_cannot_be_taken_at_all_is_not_waited_for():
+    with (
+        pytest.raises(BenchctlError, match="cannot take the host's lock"),
+        host_lock(wait=True, on_wait=print, name="/nowhere/at/all"),
+    ):
+        pass
+
+
 HOLDER = """
 import sys
 from benchctl.run.lock import host_lock

@@ -1,5 +1,7 @@
 """Plans: what runs in which order, on which node start, and what is refused before anything starts."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from benchctl.run.plan import (
     operations_used,
     parse_params,
     plan_run,
+    reload_track,
 )
 
 ES = VariantSpec("es", "elasticsearch", "8.11.0")
@@ -73,6 +76,10 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
         ({"params": {"iterations": 0}}, "at least 1"),
         ({"challenges": ("nonsense",)}, "nonsense"),
         ({"track": "nonsense"}, "nonsense"),
+        ({"seed": -1}, "--seed"),
+        ({"seed": 2**63}, "--seed"),
+        ({"params": {"clients": 100_000}}, "clients"),
+        ({"params": {"iterations": 10**26}}, "iterations"),
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
@@ -88,7 +95,7 @@ def test_restart_says_which_tasks_share_a_node():
     assert by_task == (((0, 0),), ((0, 1),), ((0, 2),), ((1, 0),))
 
 
-@given(seed=st.integers(), block=st.integers(0, 1000))
+@given(seed=st.integers(0, 2**63 - 1), block=st.integers(0, 1000))
 def test_every_block_has_every_variant_once_in_an_order_that_repeats(seed: int, block: int):
     plan, _ = plan_run(options(seed=seed))
     order = block_order(plan, block)
@@ -122,7 +129,7 @@ def test_params_are_json_where_they_can_be():
         "d": "x=y",
         "e": "",
     }
-    for bad in (["a"], ["=1"], ["a=1", "a=2"]):
+    for bad in (["a"], ["=1"], ["a=1", "a=2"], ["a=NaN"], ["a=-Infinity"], ["a=1e400"]):
         with pytest.raises(UsageError):
             parse_params(bad)
 
@@ -133,3 +140,34 @@ def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
     assert 256 <= heap <= 4096
     if 2**30 <= memory <= 2**34:
         assert heap == memory // 4 // 2**20
+
+
+def write_challenge(path: Path, name: str) -> str:
+    path.write_text(json.dumps({"name": name, "schedule": [{"operation": "range"}]}), encoding="utf-8")
+    return str(path)
+
+
+def test_two_challenges_cannot_share_a_name(tmp_path: Path):
+    first, second = (write_challenge(tmp_path / file, "mine") for file in ("a.json", "b.json"))
+    plan, _ = plan_run(options(challenges=(first, first)))
+    assert plan.sources == {"mine": first}
+    with pytest.raises(UsageError, match=r"also the name of .*a\.json"):
+        plan_run(options(challenges=(first, second)))
+    with pytest.raises(UsageError, match="comes with benchctl"):
+        plan_run(options(challenges=(write_challenge(tmp_path / "c.json", "range-only"),)))
+
+
+def test_a_plan_finds_its_track_again_with_the_parameters_it_had(tmp_path: Path):
+    operation = '{"name": "range", "body": {"size": {{ hits }}}}'
+    index = '{"name": "i", "body": "index.json"}'
+    text = f'{{"operations": [{operation}], "indices": [{index}]}}'
+    (tmp_path / "track.json").write_text(text, encoding="utf-8")
+    (tmp_path / "index.json").write_text('{"settings": {}, "mappings": {}}', encoding="utf-8")
+    wanted = options(
+        challenges=("range-only-short",),
+        track=str(tmp_path),
+        params={"hits": 7, "range-only-short.iterations": 2},
+    )
+    plan, track = plan_run(wanted)
+    assert reload_track(plan) == track
+    assert reload_track(plan).operations["range"].body == {"size": 7}

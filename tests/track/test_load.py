@@ -114,6 +114,16 @@ def test_an_unused_parameter_is_an_error_that_names_the_nearest():
         ('{"name": "x", "schedule": [{"operation": "range", "schedule": "poisson"}]}', ["poisson"]),
         ('{"name": "x", "schedule": [{{ what }}]}', ["what", "--param"]),
         ('{"name": "x", "schedule": [{% if %}]}', ["line 1"]),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "warmup-time-period": 4}]}',
+            ["needs a time-period"],
+        ),
+        ('{"name": "x", "schedule": {{ 1 / 0 }}}', ["division by zero"]),
+        ('{"name": "x", "schedule": {{ "a" + 1 }}}', ["template fails"]),
+        ('{"name": "x", "schedule": [{{ collect_parts("") }}]}', ["template fails"]),
+        ('{"name": "x", "schedule": [{{ collect_parts("mine.json") }}]}', ["collects itself"]),
+        ('{% include "missing.json" %}', ["missing.json", "is not in"]),
+        ('{"name": "x", "schedule": [], "iterations": 3}', ["key of another kind"]),
     ],
 )
 def test_a_broken_challenge_is_named_by_file_and_place(
@@ -139,6 +149,22 @@ def test_collect_does_not_leave_the_track(tmp_path: Path):
     )
     with pytest.raises(UsageError, match="outside the track"):
         load_track(str(tmp_path), {})
+
+
+def test_an_index_body_outside_the_track_is_not_read(tmp_path: Path):
+    (tmp_path / "secret.json").write_text("{}", encoding="utf-8")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    text = '{"operations": [], "indices": [{"name": "i", "body": "../secret.json"}]}'
+    (folder / "track.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="outside the track"):
+        load_track(str(folder), {})
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "mine.json/x"])
+def test_a_name_that_no_file_can_have_is_a_usage_error(track: Track, name: str):
+    with pytest.raises(UsageError, match="challenge"):
+        load_challenge(name, track, {})
 
 
 def test_an_unknown_challenge_names_the_nearest(track: Track):

@@ -1,5 +1,6 @@
 """The one error boundary: errors into a message and an exit code, signals into an orderly end."""
 
+import errno
 import os
 import signal
 import sys
@@ -7,7 +8,10 @@ from types import FrameType
 
 import click
 
+from benchctl.cli.streams import accept_all_characters
 from benchctl.errors import BenchctlError, ExitCode
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
@@ -19,16 +23,19 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     Returns:
         The process's exit code.
     """
+    accept_all_characters()
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
+        signal.signal(signal.SIGHUP, _interrupt)
+    status = ExitCode.OK
     try:
         command.main(args=args, prog_name="benchctl", standalone_mode=False)
     except BenchctlError as err:
         _complain(f"benchctl: {err}")
-        return err.exit_code
+        status = err.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         _complain("benchctl: interrupted")
-        return ExitCode.INTERRUPTED
+        status = ExitCode.INTERRUPTED
     except click.exceptions.Exit as err:
         return err.exit_code
     except click.ClickException as err:
@@ -37,8 +44,15 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`| head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.FAILED
-    return ExitCode.OK
+        status = ExitCode.FAILED
+    except OSError as err:
+        # Wherever a disk is full, the reader can mend it and needs no traceback.
+        if err.errno not in _FULL:
+            raise
+        what = err.filename or "the output"
+        _complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
+        status = ExitCode.FAILED
+    return status
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

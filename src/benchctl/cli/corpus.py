@@ -8,6 +8,7 @@ from benchctl.cli.options import DocumentsType
 from benchctl.cli.watch import watching
 from benchctl.corpus.files import list_corpora
 from benchctl.home import resolve_home
+from benchctl.run.lock import host_lock
 from benchctl.run.prepare import prepare_corpus
 
 
@@ -19,14 +20,18 @@ def corpus_group() -> None:
 @corpus_group.command("generate")
 @click.option("--docs", type=DocumentsType(), default="1m", show_default=True, help="How many documents.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
+@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 @click.option("--quiet", is_flag=True, help="Print the result only.")
-def generate_command(docs: int, seed: int, *, quiet: bool) -> None:
+def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
     """Generate a corpus that a later run with the same --docs uses."""
     home = resolve_home()
-    start = time.monotonic()
-    with watching(quiet=quiet) as observer:
+    with (
+        watching(quiet=quiet) as observer,
+        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
+    ):
+        start = time.monotonic()
         corpus = prepare_corpus(home, docs, seed, observer)
-    seconds = time.monotonic() - start
+        seconds = time.monotonic() - start
     on_disk = sum(part.file_bytes for part in corpus.parts)
     click.echo(
         f"{corpus.documents:,} documents, {corpus.raw_bytes / 1e9:.2f} GB, {on_disk / 1e9:.2f} GB on disk, "

@@ -1,5 +1,6 @@
 """`benchctl list`: what there is."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -8,10 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import is_terminal
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.home import resolve_home
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
+
+_UNFOLDED = 10_000
 
 
 @click.group("list")
@@ -20,7 +24,9 @@ def list_group() -> None:
 
 
 def _print(table: Table) -> None:
-    Console(highlight=False).print(table)
+    # Lines of a file or a pipe are not folded: programs read them.
+    width = None if is_terminal(sys.stdout) else _UNFOLDED
+    Console(highlight=False, width=width).print(table)
 
 
 def _table(*columns: str) -> Table:

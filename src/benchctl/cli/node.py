@@ -10,6 +10,7 @@ from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
+from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
 from benchctl.run.standalone import (
     node_folder,
@@ -53,7 +54,9 @@ def start_command(
     for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
                           ("--distribution", distribution)):  # fmt: skip
         arguments += [option, str(value)] if value else []
-    state = start_in_background(resolve_home(), spec, arguments)
+    # A node that starts in the middle of a measurement would be measured, too.
+    with host_lock(wait=False, on_wait=click.echo):
+        state = start_in_background(resolve_home(), spec, arguments)
     click.echo(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 

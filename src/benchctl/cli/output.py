@@ -1,19 +1,20 @@
 """Results on standard output: for people with colours where there is a terminal, for programs without."""
 
-import contextlib
 import shutil
 import sys
+from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 
+from benchctl.cli.streams import is_terminal
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import Format, render
 from benchctl.report.tables import terminal_report
-from benchctl.results.model import Plan, RunRecord
+from benchctl.results.model import Plan
 from benchctl.results.select import Selection
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
@@ -22,12 +23,13 @@ FOR_READERS = frozenset({"text", "markdown"})
 WITHOUT_TERMINAL_WIDTH = 120
 
 
-def print_run(folder: RunFolder, output_format: Format, *, details: bool = False) -> None:
+def print_run(folder: RunFolder, output_format: Format, *, usual: Path, details: bool = False) -> None:
     """Print what a run found.
 
     Args:
         folder: of the run.
         output_format: as `--format`.
+        usual: where runs are looked for by default.
         details: host, engines, indices and times as well, for readers.
     """
     record = folder.load()
@@ -35,7 +37,7 @@ def print_run(folder: RunFolder, output_format: Format, *, details: bool = False
         click.echo("\n".join(fact_lines(record, width=_width())) + "\n")
     _print(analyse_run(record), output_format, record.plan)
     if output_format in FOR_READERS:
-        click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {_name(folder, record)}")
+        click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
 
 
 def print_comparison(selection: Selection, output_format: Format) -> None:
@@ -63,7 +65,7 @@ def print_comparison(selection: Selection, output_format: Format) -> None:
 
 
 def _print(analysis: Analysis, output_format: Format, plan: Plan | None) -> None:
-    if output_format == "text" and sys.stdout.isatty():
+    if output_format == "text" and is_terminal(sys.stdout):
         Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width()))
     else:
         click.echo(render(analysis, output_format, plan=plan, width=_width()), nl=False)
@@ -71,11 +73,3 @@ def _print(analysis: Analysis, output_format: Format, plan: Plan | None) -> None
 
 def _width() -> int:
     return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
-
-
-def _name(folder: RunFolder, record: RunRecord) -> str:
-    """What finds the run again: its id where it lies in the usual place, else its path."""
-    with contextlib.suppress(OSError):
-        if folder.path.parent.name == "runs":
-            return record.id
-    return str(folder.path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 import psutil
+from click.core import ParameterSource
 
 from benchctl.cli.options import (
     DocumentsType,
@@ -20,10 +21,13 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.model import CorpusSpec, RestartPolicy
+from benchctl.results.store import reference
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run
-from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run
-from benchctl.track.load import load_track
+from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run, reload_track
+
+# What may stand beside --resume: it says where, how and what to show, not what to measure.
+_WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format"})
 
 
 @click.command("run")
@@ -157,10 +161,10 @@ def run_command(
         plan, loaded = plan_run(options)
         folder = None
     else:
-        _only_resume(challenges, variants, params)
+        _only_resume(click.get_current_context())
         folder = store.find(resume)
         plan = folder.load().plan
-        loaded = load_track(plan.track, {})[0]
+        loaded = reload_track(plan)
     with (
         watching(quiet=quiet) as observer,
         host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
@@ -170,20 +174,27 @@ def run_command(
             folder, record = start_run(bench, plan, loaded)
         else:
             record = resume_run(bench, folder, loaded)
-    print_run(folder, output_format)
+    print_run(folder, output_format, usual=home.runs)
     if record.missing():
         total = plan.forks * len(plan.variants)
+        name = reference(folder, home.runs)
         raise BenchctlError(
             f"{len(record.missing())} of {total} forks failed; the tables show the rest",
-            hint=f"see the reasons with: benchctl show {record.id}; "
-            f"go on with: benchctl run --resume {record.id}",
+            hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
             exit_code=ExitCode.FAILED,
         )
 
 
-def _only_resume(*others: tuple[str, ...]) -> None:
-    if any(others):
+def _only_resume(context: click.Context) -> None:
+    """Refuse options that would silently have no effect."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in _WITH_RESUME
+        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
         raise UsageError(
-            "--resume goes on with a run as it was planned",
-            hint="leave out --challenge, --variant and --param",
+            f"--resume goes on with a run as it was planned: {', '.join(given)} cannot change it",
+            hint=f"leave out {', '.join(given)}, or start a new run",
         )

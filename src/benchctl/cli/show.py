@@ -16,5 +16,6 @@ from benchctl.report.formats import Format
 @format_option
 def show_command(run: str, runs_folder: Path | None, output_format: Format) -> None:
     """Print RUN again: an id, the beginning of one, a path, or `latest`."""
-    store = open_store(resolve_home(), runs_folder)
-    print_run(store.find(run), output_format, details=True)
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    print_run(store.find(run), output_format, usual=home.runs, details=True)

@@ -17,6 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from benchctl.cli.streams import is_terminal
 from benchctl.results.model import ForkRecord
 from benchctl.run.observer import Observer, SilentObserver
 
@@ -29,7 +30,7 @@ def watching(*, quiet: bool) -> Iterator[Observer]:
     """The observer that fits standard error, for the time of one run."""
     if quiet:
         yield SilentObserver()
-    elif sys.stderr.isatty():
+    elif is_terminal(sys.stderr):
         with _live() as progress:
             yield RichObserver(progress)
     else:
@@ -152,7 +153,9 @@ class RichObserver:
     def stage(self, text: str) -> None:
         """Begin the live line anew."""
         title = f"{self._fork} · {text}" if self._fork else text
-        self._progress.reset(self._task, description=title, total=None, what="")
+        # A new task: a total cannot be taken back.
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(title, total=None, what="")
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar."""

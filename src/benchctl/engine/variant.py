@@ -72,6 +72,7 @@ def parse_variant(text: str, *, distributions: Mapping[str, str], jdks: Mapping[
     plain = f"{short}@{version}" if "@" in base else short
     name = _check_label(label, engine) if labelled else plain
     options = _parse_options(pieces, name)
+    _check_plain(name, plain, changed=bool(pieces))
     keys = (name, plain, short, engine, "")
     return VariantSpec(
         name=name,
@@ -158,6 +159,16 @@ def _check_label(label: str, engine: EngineName) -> str:
             f"the label '{label}' says {named}, but stands for {engine}", hint="choose another label"
         )
     return label
+
+
+def _check_plain(name: str, plain: str, *, changed: bool) -> None:
+    """A name such as `es` or `es@8.19.0` says all there is to say: stored results are found by it."""
+    says_more = name.partition("@")[0] in _ENGINES and (changed or name != plain)
+    if says_more:
+        raise UsageError(
+            f"the label '{name}' stands for the plain engine, not for this one",
+            hint=f"choose another label, such as {name.partition('@')[0]}-changed",
+        )
 
 
 def _parse_options(pieces: Iterable[tuple[str, str]], name: str) -> _Options:

@@ -66,9 +66,10 @@ def ingest(
     """
     waiting: Queue[tuple[int, bytes] | None] = Queue(maxsize=clients + BODIES_AHEAD)
     tally = _Tally(on_progress)
+    wires = [WireClient(base_url) for _ in range(clients)]
     senders = [
-        threading.Thread(target=_send_all, args=(waiting, tally, base_url, index_name), daemon=True)
-        for _ in range(clients)
+        threading.Thread(target=_send_all, args=(waiting, tally, wire, index_name), daemon=True)
+        for wire in wires
     ]
     start = time.monotonic()
     for sender in senders:
@@ -80,6 +81,9 @@ def ingest(
             waiting.put(item)
     except BaseException as err:
         tally.failure = err
+        # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
+        for wire in wires:
+            wire.interrupt()
         raise
     finally:
         for _ in senders:
@@ -109,10 +113,10 @@ class _Tally:
 
 
 def _send_all(
-    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, base_url: str, index_name: str
+    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, client: WireClient, index_name: str
 ) -> None:
     """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
-    with WireClient(base_url) as client:
+    with client:
         while (item := waiting.get()) is not None:
             if tally.failure is not None:
                 continue

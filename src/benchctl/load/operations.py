@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -108,7 +108,7 @@ def prepare(operation: Operation, index_name: str) -> Request:
         index_name: the index to ask when the operation names none.
     """
     path = f"/{quote(operation.index or index_name, safe=',*')}/_search"
-    params = {key: _param(value) for key, value in operation.request_params.items()}
+    params = operation.url_params
     if params:
         path = f"{path}?{urlencode(params)}"
     timeout_s = operation.request_timeout
@@ -119,14 +119,6 @@ def prepare(operation: Operation, index_name: str) -> Request:
         headers=("Content-Type: application/json", "Accept: application/json"),
         timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
     )
-
-
-def _param(value: Any) -> str:  # noqa: ANN401 - whatever JSON the track holds
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(_param(item) for item in value)
-    return "" if value is None else str(value)
 
 
 def judge(status: int, body: bytes) -> Answer:

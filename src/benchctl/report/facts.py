@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from benchctl.report.numbers import figure, mebibytes
-from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, RunRecord, VariantSpec
+from benchctl.results.model import (
+    EngineFacts,
+    Environment,
+    ForkRecord,
+    IndexFacts,
+    RunRecord,
+    VariantSpec,
+    stray_boots,
+)
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
@@ -98,8 +106,15 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
     for facts in record.engines:
         yield (
             f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
-            f"Java {facts.jdk}"
+            f"Java {facts.jdk}{_verification(facts.verified_by)}"
         )
+
+
+def _verification(verified_by: str) -> str:
+    """How the archive was checked; nothing where the record does not say."""
+    if not verified_by:
+        return ""
+    return ", no published checksum" if verified_by == "none" else f", checksum {verified_by}"
 
 
 def _difference_lines(record: RunRecord) -> Iterator[str]:
@@ -113,6 +128,7 @@ def _difference_lines(record: RunRecord) -> Iterator[str]:
             yield from _set_difference("JVM flags", baseline, other, baseline.jvm_flags, other.jvm_flags)
         settings = [_assignments(spec.settings) for spec in (baseline, other)]
         yield from _set_difference("settings", baseline, other, *settings)
+        yield from _index_difference(baseline.name, other.name, record.indices)
 
 
 def _engine_differences(
@@ -134,6 +150,23 @@ def _set_difference(
         only = [item for item in own if item not in foreign]
         if only:
             yield f"{what} of {spec.name} only: {' '.join(only)}"
+
+
+def _index_difference(baseline: str, other: str, indices: dict[str, IndexFacts]) -> Iterator[str]:
+    if baseline in indices and other in indices:
+        first, second = _geometry(indices[baseline]), _geometry(indices[other])
+        if first != second:
+            yield f"index: {baseline} {first}; {other} {second}"
+
+
+def _geometry(facts: IndexFacts) -> str:
+    """Number and kind of segments, and size: `1 compound segment, 282.0 MiB`."""
+    segments, size = len(facts.segments), mebibytes(facts.store_bytes)
+    compound = sum(segment.compound for segment in facts.segments)
+    if compound and compound == segments:
+        return f"{_counted(segments, 'compound segment')}, {size}"
+    some = f" ({compound:,} compound)" if compound else ""
+    return f"{_counted(segments, 'segment')}{some}, {size}"
 
 
 def _assignments(settings: dict[str, Any]) -> list[str]:
@@ -207,12 +240,11 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
 
 def _stray_searches(fork: ForkRecord) -> Iterator[str]:
     """One search that benchctl did not send can change what the JIT learns."""
-    for boot in fork.boots:
-        if boot.searches_counted is not None and boot.searches_counted != boot.searches_sent:
-            yield (
-                f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted:,} searches "
-                f"where {boot.searches_sent:,} were sent"
-            )
+    for boot in stray_boots(fork):
+        yield (
+            f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} searches "
+            f"where {boot.searches_sent:,} were sent"
+        )
 
 
 def _time_lines(record: RunRecord) -> Iterator[str]:

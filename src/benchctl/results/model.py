@@ -224,6 +224,24 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     samples: str | None
 
 
+def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
+    """Node starts whose node counted other searches than it was sent.
+
+    A node does not count what it refuses to run, so after failed requests fewer are no surprise; more are,
+    always: a search that nobody sent is one that the JIT learned from.
+    """
+    refused = any(one.failures or one.unsupported is not None for one in fork.summaries)
+    return tuple(
+        boot
+        for boot in fork.boots
+        if boot.searches_counted is not None
+        and (
+            boot.searches_counted > boot.searches_sent
+            or (boot.searches_counted < boot.searches_sent and not refused)
+        )
+    )
+
+
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How a prepared index was filled: the client's view beside the engine's own clocks.
 
@@ -287,6 +305,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         jdk: vendor and full version.
         jvm_flags: what the node's JVM was really started with.
         modules: what the distribution carries.
+        verified_by: the published checksum that the archive was compared with, such as `sha512`; `none` when
+            its source publishes none; empty in records from before this was kept.
     """
 
     variant: str
@@ -297,6 +317,7 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     jdk: str
     jvm_flags: tuple[str, ...]
     modules: tuple[str, ...]
+    verified_by: str = ""
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -1,5 +1,6 @@
 """Which stored results may stand side by side: the newest of each variant, and why others may not."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -51,12 +52,27 @@ def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
     for name in _ALIKE:
         first, second = getattr(one.plan, name), getattr(other.plan, name)
         if first != second:
-            reasons.append(f"{name.replace('_', ' ')} differs ({_brief(first)}, {_brief(second)})")
+            reasons.append(f"{name.replace('_', ' ')} differs ({_difference(first, second)})")
     if one.environment.benchctl != other.environment.benchctl:
         reasons.append(
             f"benchctl differs ({one.environment.benchctl}, {other.environment.benchctl})",
         )
     return tuple(reasons)
+
+
+def _difference(first: object, second: object) -> str:
+    """Both values in brief; of challenges with the same names, the first task that is not the same."""
+    brief = (_brief(first), _brief(second))
+    if brief[0] == brief[1] and isinstance(first, tuple) and isinstance(second, tuple):
+        for one, other in zip(first, second, strict=True):
+            pairs = itertools.zip_longest(one.schedule, other.schedule)
+            unequal = next((pair for pair in pairs if pair[0] != pair[1]), None)
+            if unequal is not None:
+                tasks = [
+                    "nothing" if task is None else msgspec.json.encode(task).decode() for task in unequal
+                ]
+                return f"in {one.name}: {tasks[0]}, {tasks[1]}"
+    return ", ".join(brief)
 
 
 def _brief(value: object) -> str:

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import secrets
+import shlex
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,11 +117,37 @@ class _Versioned(msgspec.Struct, rename="kebab"):
     record_version: int
 
 
+def reference(folder: RunFolder, usual: Path) -> str:
+    """How a command line names a run so that it is found again, whatever `--runs` was.
+
+    Args:
+        folder: of the run.
+        usual: where runs are looked for by default.
+    """
+    path = folder.path.absolute()
+    return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
+
+
 @dataclass(frozen=True)
 class RunStore:
     """A folder of runs."""
 
     root: Path
+
+    def open(self) -> None:
+        """Make sure that runs can be kept here, before hours are spent on one.
+
+        Raises:
+            BenchctlError: they cannot.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as err:
+            raise BenchctlError(
+                f"runs cannot be kept in {self.root}: {err.strerror}", hint="name another folder with --runs"
+            ) from err
 
     def create(self, run_id: str) -> RunFolder:
         """Make the folder of a new run.
@@ -142,8 +170,8 @@ class RunStore:
         Raises:
             UsageError: none or several runs fit.
         """
-        direct = Path(name)
-        if (direct / RECORD_NAME).is_file():
+        direct = Path(name).absolute()
+        if name and _holds_record(direct):
             return RunFolder(direct)
         folders = self._folders()
         if name == "latest" and folders:
@@ -168,8 +196,16 @@ class RunStore:
     def _folders(self) -> list[RunFolder]:
         if not self.root.is_dir():
             return []
-        found = [path for path in self.root.iterdir() if (path / RECORD_NAME).is_file()]
+        try:
+            found = [path for path in self.root.iterdir() if _holds_record(path)]
+        except OSError as err:
+            raise BenchctlError(f"cannot read {self.root}: {err.strerror}") from err
         return [RunFolder(path) for path in sorted(found, key=lambda path: path.name)]
+
+
+def _holds_record(path: Path) -> bool:
+    """Whether there is a record to be read; what we may not look into holds none for us."""
+    return os.access(path / RECORD_NAME, os.R_OK)
 
 
 @contextlib.contextmanager

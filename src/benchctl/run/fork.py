@@ -1,6 +1,5 @@
 """One fork: fresh nodes on a private copy of the index, the schedules, and nothing else."""
 
-import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -16,16 +15,15 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProb
 from benchctl.results.samples import Columns, concatenate
 from benchctl.results.store import RunFolder
 from benchctl.run.host import probe_host
+from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Place, boots
-from benchctl.run.prepare import Subject, base_url, scratch_copy
+from benchctl.run.prepare import NODE_DEATH_S, Subject, base_url, scratch_copy
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task, Track
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1
-# A dying JVM closes its sockets a moment before its process is gone.
-NODE_DEATH_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,9 @@ class ForkRunner:
             self._pass(job, progress)
         except BenchctlError as err:
             reason = str(err)
+        except OSError as err:
+            # A full disk, too many open files: the host's trouble, and the next fork may find it mended.
+            reason = f"the host refused: {err}"
         samples = None
         if not reason:
             samples = self._folder.write_samples(
@@ -161,7 +162,8 @@ class ForkRunner:
         name = f"{job.block:03d}-{subject.spec.name}/boot-{number}"
         progress.searches = 0
         folder = root / f"boot-{number}"
-        try:
+        kept = self._folder.path / "boots" / name
+        with logs_kept_of_failure(folder, kept):
             with boot(
                 subject.installation,
                 subject.jdk,
@@ -178,8 +180,7 @@ class ForkRunner:
                 self._schedules(node, number, places, origin_ns, progress)
                 counted = node.client.node_search_count()
                 stop_s = node.stop()
-        finally:
-            self._keep_logs(folder, name)
+            keep_logs(folder, kept)
         progress.boots.append(
             BootRecord(
                 schedules=tuple(dict.fromkeys(schedule for schedule, _ in places)),
@@ -237,17 +238,12 @@ class ForkRunner:
             # The process knows better than the connection why it is gone.
             node.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {task.label}: {err.message}") from err
+        for failure in result.failures:
+            said = f": {failure.details[0]}" if failure.details else ""
+            self._observer.note(f"{task.label}: {failure.count:,} x {failure.outcome.name.lower()}{said}")
         progress.samples.append(result.columns)
         progress.searches += result.searches_sent
         return result
-
-    def _keep_logs(self, folder: Path, name: str) -> None:
-        """Move what a boot left (log, GC log, settings) into the run, its failure included."""
-        target = self._folder.path / "boots" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        if folder.is_dir():
-            shutil.move(folder, target)
 
 
 def requests_of(task: Task) -> int:
@@ -287,4 +283,5 @@ def engine_facts(subject: Subject, node: Node, root: Path) -> EngineFacts:
         jdk=f"{subject.jdk.vendor} {subject.jdk.version}",
         jvm_flags=tuple(_placeless(word, root, subject) for word in node.command[1:] if word.startswith("-")),
         modules=subject.installation.modules,
+        verified_by=subject.installation.verified_by,
     )

@@ -1,5 +1,6 @@
 """One measuring benchctl a host: two at once would measure each other."""
 
+import errno
 import socket
 import struct
 import time
@@ -38,24 +39,26 @@ def host_lock(
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
         told = False
         while not _bind(lock, name):
-            holder = _holder(name)
             if not wait:
                 raise BenchctlError(
-                    f"another benchctl is measuring on this host ({holder})",
+                    f"another benchctl is measuring on this host ({_holder(name)})",
                     hint="two at once would measure each other: wait for it, or give --wait",
                 )
             if not told:
-                on_wait(holder)
+                on_wait(_holder(name))
                 told = True
             pause(POLL_S)
-        lock.listen(1)
+        # Nobody accepts: everyone who asks who holds the host stays in the queue until this ends.
+        lock.listen(socket.SOMAXCONN)
         yield
 
 
 def _bind(lock: socket.socket, name: str) -> bool:
     try:
         lock.bind(name)
-    except OSError:
+    except OSError as err:
+        if err.errno != errno.EADDRINUSE:
+            raise BenchctlError(f"cannot take the host's lock: {err.strerror}") from err
         return False
     return True
 

@@ -17,11 +17,13 @@ from benchctl.results.model import (
     EngineFacts,
     Environment,
     ForkRecord,
+    IndexFacts,
     Plan,
     RunRecord,
     RunStatus,
+    stray_boots,
 )
-from benchctl.results.store import RunFolder, RunStore, new_run_id
+from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 from benchctl.run.fork import ForkJob, ForkRunner
 from benchctl.run.host import describe_host, free_bytes
 from benchctl.run.observer import Observer
@@ -58,6 +60,7 @@ def start_run(bench: Bench, plan: Plan, track: Track) -> tuple[RunFolder, RunRec
     environment = describe_host()
     clean_scratch(bench.home)
     check_memory(plan, environment.memory_bytes)
+    bench.store.open()
     clock = time.monotonic()
     plan, subjects = _prepare(bench, plan, track)
     now = datetime.now(UTC)
@@ -85,21 +88,22 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
         BenchctlError: what is measured, or where, is not what it was.
     """
     record = folder.load()
-    environment = describe_host()
+    # First what costs nothing to find out: preparing may take long.
+    changes = environment_changes(record.environment, describe_host())
+    _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
     clean_scratch(bench.home)
     plan, subjects = _prepare(bench, record.plan, track)
-    changes = [
-        *environment_changes(record.environment, environment),
-        *_plan_changes(record.plan, plan, track),
-        *_engine_changes(record, subjects),
-    ]
+    _refuse_changes(record, [*_corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
+    return _Run(bench, folder, record, track, subjects).execute({})
+
+
+def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
     if changes:
         raise BenchctlError(
             f"run {record.id} cannot be resumed, because this is no longer what it was measured on: "
             + "; ".join(changes),
             hint="start a new run; the finished forks of the old one stay readable",
         )
-    return _Run(bench, folder, record, track, subjects).execute({})
 
 
 def clean_scratch(home: Home) -> None:
@@ -135,22 +139,23 @@ class _Run:
 
     def execute(self, timings: dict[str, float]) -> RunRecord:
         """Check the answers, run what is missing, and say how it ended."""
+        status: RunStatus = "failed"
         try:
             self._answers(timings)
             clock = time.monotonic()
             self._forks()
             timings["forks-s"] = time.monotonic() - clock
+            status = "failed" if self._record.missing() else "complete"
         except KeyboardInterrupt as err:
-            self._finish("interrupted", timings)
+            status = "interrupted"
             raise BenchctlError(
                 f"interrupted; {self._summary()}",
-                hint=f"go on with: benchctl run --resume {self._record.id}",
+                hint=f"go on with: {self._resume}",
                 exit_code=ExitCode.INTERRUPTED,
             ) from err
-        except BenchctlError:
-            self._finish("failed", timings)
-            raise
-        self._finish("failed" if self._record.missing() else "complete", timings)
+        finally:
+            # A bug must not leave a run that looks as if it were still going on, either.
+            self._finish(status, timings)
         return self._record
 
     def _answers(self, timings: dict[str, float]) -> None:
@@ -172,11 +177,14 @@ class _Run:
         plan = self._record.plan
         missing = set(self._record.missing())
         total = plan.forks * len(plan.variants)
-        for block in range(plan.forks):
-            for position, spec in enumerate(block_order(plan, block)):
-                if (block, spec.name) in missing:
-                    number = total - len(self._record.missing()) + 1
-                    self._fork(ForkJob(self._subjects[spec.name], block, position), number, total)
+        jobs = [
+            ForkJob(self._subjects[spec.name], block, position)
+            for block in range(plan.forks)
+            for position, spec in enumerate(block_order(plan, block))
+            if (block, spec.name) in missing
+        ]
+        for number, job in enumerate(jobs, total - len(jobs) + 1):
+            self._fork(job, number, total)
 
     def _fork(self, job: ForkJob, number: int, total: int) -> None:
         name = job.subject.spec.name
@@ -185,10 +193,9 @@ class _Run:
             raise BenchctlError(
                 f"only {free / 2**20:.0f} MB are free in {self._bench.home.root}, "
                 f"a fork needs {FREE_BYTES_PER_FORK / 2**20:.0f}",
-                hint=f"free some space, then: benchctl run --resume {self._record.id}",
+                hint=f"free some space, then: {self._resume}",
             )
-        left = len(self._record.missing())
-        expected = statistics.median(self._seconds) * left if self._seconds else None
+        expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
         self._bench.observer.fork_started(name, number, total, expected)
         fork, facts = self._runner.run(job)
         self._seconds.append(fork.wall_s)
@@ -208,10 +215,9 @@ class _Run:
         strays = [
             f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted} searches, "
             f"{boot.searches_sent} were sent"
-            for boot in fork.boots
-            if boot.searches_counted is not None and boot.searches_counted != boot.searches_sent
+            for boot in stray_boots(fork)
         ]
-        return (*self._record.caveats, *strays)
+        return tuple(dict.fromkeys((*self._record.caveats, *strays)))
 
     def _give_up_when_hopeless(self, fork: ForkRecord) -> None:
         failures = self._failures_in_a_row.get(fork.variant, 0) + 1 if fork.status == "failed" else 0
@@ -220,7 +226,7 @@ class _Run:
             raise BenchctlError(
                 f"{failures} forks of {fork.variant} failed one after the other; {self._summary()}\n"
                 f"  the last: {fork.reason}",
-                hint=f"mend the cause, then: benchctl run --resume {self._record.id}",
+                hint=f"mend the cause, then: {self._resume}",
             )
 
     def _update(self, **changes: object) -> None:
@@ -233,10 +239,20 @@ class _Run:
             merged[name] = merged.get(name, 0.0) + seconds
         self._update(status=status, timings=merged)
 
+    @property
+    def _resume(self) -> str:
+        """The command that goes on with this run."""
+        return f"benchctl run --resume {reference(self._folder, self._bench.home.runs)}"
+
     def _summary(self) -> str:
         plan = self._record.plan
         total = plan.forks * len(plan.variants)
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
+
+
+def _same_build(one: IndexFacts, other: IndexFacts) -> bool:
+    """Equal keys say that the same was wanted; the times of the ingest tell one build from the next."""
+    return msgspec.structs.replace(one, cached=False) == msgspec.structs.replace(other, cached=False)
 
 
 def host_caveats(environment: Environment) -> tuple[str, ...]:
@@ -266,16 +282,21 @@ def environment_changes(before: Environment, now: Environment) -> list[str]:
     ]
 
 
-def _plan_changes(before: Plan, now: Plan, track: Track) -> list[str]:
-    changes = []
-    if before.corpus.digest != now.corpus.digest:
-        changes.append(f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}")
-    if before.track_digest != track.digest:
-        changes.append(f"track {track.name} was {before.track_digest[:12]}, is {track.digest[:12]}")
-    return changes
+def track_changes(plan: Plan, track: Track) -> list[str]:
+    """Whether a track that was loaded again is another one than the plan's."""
+    if plan.track_digest == track.digest:
+        return []
+    return [f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}"]
 
 
-def _engine_changes(record: RunRecord, subjects: Sequence[Subject]) -> list[str]:
+def _corpus_changes(before: Plan, now: Plan) -> list[str]:
+    if before.corpus.digest == now.corpus.digest:
+        return []
+    return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
+
+
+def engine_changes(record: RunRecord, subjects: Sequence[Subject]) -> list[str]:
+    """What differs in archives, runtimes and prepared indices; an index that was built again is another."""
     changes = []
     known = {facts.variant: facts for facts in record.engines}
     for subject in subjects:
@@ -288,6 +309,6 @@ def _engine_changes(record: RunRecord, subjects: Sequence[Subject]) -> list[str]
                 f"the JDK of {name} was {facts.jdk}, is {subject.jdk.vendor} {subject.jdk.version}"
             )
         index = record.indices.get(name)
-        if index is not None and index.key != subject.index.facts.key:
-            changes.append(f"the prepared index of {name} has changed")
+        if index is not None and not _same_build(index, subject.index.facts):
+            changes.append(f"the prepared index of {name} has changed or was built again")
     return changes

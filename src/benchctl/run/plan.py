@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from benchctl.track.model import Challenge, Operation, Track
 
 MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
+MAX_SEED = 1 << 63
 
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
@@ -60,11 +62,19 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
             )
         if name in params:
             raise UsageError(f"--param {name} is given twice")
-        try:
-            params[name] = json.loads(value)
-        except json.JSONDecodeError:
-            params[name] = value
+        params[name] = _param_value(name, value)
     return params
+
+
+def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any type
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    # Python reads NaN, Infinity and 1e999 as JSON; JSON has no way to write them down again.
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"--param {name}: {text} is not a finite number")
+    return value
 
 
 def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
@@ -77,7 +87,7 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
         UsageError: something is wrong; nothing has been started.
     """
     _check_numbers(options)
-    common = {name: value for name, value in options.params.items() if "." not in name}
+    common = _common(options.params)
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
     schedules = _load(options.challenges, track, options.params, common, used, sources)
@@ -107,6 +117,20 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     return plan, track
 
 
+def reload_track(plan: Plan) -> Track:
+    """The track of a plan that was made before, with the parameters that it had then.
+
+    Raises:
+        UsageError: it is gone or broken. Whether it is still the same, its digest says.
+    """
+    return load_track(plan.track, _common(plan.params))[0]
+
+
+def _common(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters for the track and every measured challenge: those without a challenge's name."""
+    return {name: value for name, value in params.items() if "." not in name}
+
+
 def _load(
     names: Iterable[str],
     track: Track,
@@ -125,9 +149,23 @@ def _load(
         # A common parameter that a challenge overrides with its own is used all the same.
         used |= {key for key in found if key in own and key in common}
         if name not in challenge_names():
-            sources[challenge.name] = str(Path(name).absolute())
+            _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)
     return tuple(challenges)
+
+
+def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
+    """Results are found by a challenge's name, so two challenges of one run cannot share it.
+
+    Raises:
+        UsageError: a shipped challenge or another file has the name.
+    """
+    if name in challenge_names() or sources.get(name, path) != path:
+        other = sources.get(name, "a challenge that comes with benchctl")
+        raise UsageError(
+            f"{path}: $.name: '{name}' is also the name of {other}", hint="give it a name of its own"
+        )
+    sources[name] = path
 
 
 def _check_numbers(options: PlanOptions) -> None:
@@ -143,6 +181,7 @@ def _check_numbers(options: PlanOptions) -> None:
         (options.forks < 1, "--forks must be at least 1", ""),
         (options.heap_mb < MIN_HEAP_MB, f"--heap must be at least {MIN_HEAP_MB}m", ""),
         (options.segments < 1, "--segments must be at least 1", ""),
+        (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
         (options.ingest_clients < 1, "--ingest-clients must be at least 1", ""),
     )
     for broken, text, hint in rules:

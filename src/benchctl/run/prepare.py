@@ -9,6 +9,7 @@ from pathlib import Path
 from benchctl.corpus.bulk import frame_bodies
 from benchctl.corpus.files import Corpus, ensure_corpus, open_documents
 from benchctl.engine.answers import AnswerBook, ask, compare_answers
+from benchctl.engine.archive import disk_errors
 from benchctl.engine.index import (
     IndexKey,
     PreparedIndex,
@@ -23,15 +24,18 @@ from benchctl.engine.install import Installation, install
 from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.node import Node, boot
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
+from benchctl.home import Home, open_folder
 from benchctl.load.ingest import ingest
 from benchctl.results.model import AnswerCheck, Plan, VariantSpec
 from benchctl.run.host import free_bytes
+from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import operations_used
 from benchctl.track.model import Operation, Track
 
 DOCUMENTS_PER_BODY = 2000
+# A dying JVM closes its sockets a moment before its process is gone.
+NODE_DEATH_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ def _build(
     plan: Plan, key: IndexKey, jdk: Jdk, corpus: Corpus, home: Home, observer: Observer
 ) -> PreparedIndex:
     engine = f"{key.installation.engine} {key.installation.version}"
-    with building(home, key, free_bytes=free_bytes) as root:
+    kept = home.logs / f"index-{key.folder_name}"
+    with building(home, key, free_bytes=free_bytes) as root, logs_kept_of_failure(root / "boot", kept):
         observer.stage(f"{engine}: starting a node to build the index")
         with boot(
             key.installation,
@@ -94,7 +99,7 @@ def _build(
             facts = fill(node, key, lambda node, name: _send(node, name, corpus, key.clients, observer))
             observer.stage(f"{engine}: stopping the node that built the index")
             node.stop()
-        shutil.rmtree(root / "boot")
+        shutil.rmtree(root / "boot", ignore_errors=True)
         prepared = keep(home, key, root, facts)
     report = facts.ingest
     observer.note(
@@ -114,13 +119,18 @@ def base_url(node: Node) -> str:
 
 
 def _send(node: Node, name: str, corpus: Corpus, clients: int, observer: Observer) -> Sent:
-    done = ingest(
-        frame_bodies(open_documents(corpus), DOCUMENTS_PER_BODY),
-        base_url=base_url(node),
-        index_name=name,
-        clients=clients,
-        on_progress=lambda documents: observer.progress("documents", documents, corpus.documents),
-    )
+    try:
+        done = ingest(
+            frame_bodies(open_documents(corpus), DOCUMENTS_PER_BODY),
+            base_url=base_url(node),
+            index_name=name,
+            clients=clients,
+            on_progress=lambda documents: observer.progress("documents", documents, corpus.documents),
+        )
+    except BenchctlError:
+        # The process knows better than the connection why it is gone.
+        node.check_alive(within_s=NODE_DEATH_S)
+        raise
     observer.stage("refresh, force-merge, flush")
     return Sent(done.documents, done.body_bytes, done.seconds)
 
@@ -149,6 +159,7 @@ def _ask_all(
 ) -> None:
     with (
         scratch_copy(subject, home, "answers") as root,
+        logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
         boot(
             subject.installation,
             subject.jdk,
@@ -178,7 +189,9 @@ def scratch_copy(subject: Subject, home: Home, purpose: str) -> Iterator[Path]:
     root = home.scratch / f"{purpose}-{subject.spec.name}"
     shutil.rmtree(root, ignore_errors=True)
     try:
-        root.mkdir(parents=True)
+        with disk_errors(f"create {root}"):
+            root.mkdir(parents=True)
+            open_folder(root)
         copy_index(subject.index, root / "data", home.node_owner)
         yield root
     finally:

@@ -50,8 +50,11 @@ def _find(name: str, kind: str, shipped_path: Path, known: tuple[str, ...]) -> P
     if name in known:
         return shipped_path
     path = Path(name)
-    if path.exists():
-        return path
+    try:
+        if path.exists():
+            return path
+    except OSError as err:
+        raise UsageError(f"cannot look for {kind} '{name}': {err.strerror}") from err
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(

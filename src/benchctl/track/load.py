@@ -23,6 +23,11 @@ _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clients")
 
 
+# A client is a thread and a connection.
+MOST_CLIENTS = 4096
+MOST_REQUESTS = 10**12
+
+
 class _IndexEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     body: str
@@ -56,6 +61,8 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
         raise UsageError(f"{path}: exactly one index is needed at $.indices, found {len(parsed.indices)}")
     index = parsed.indices[0]
     body_path = path.parent / index.body
+    if not body_path.resolve().is_relative_to(path.parent.resolve()):
+        raise UsageError(f"{path}: $.indices[0].body: '{index.body}' lies outside the track")
     body_text = renderer.render(body_path)
     body = _decode(body_text, IndexBody, body_path)
     operations = _by_name(parsed.operations, path)
@@ -160,13 +167,18 @@ def _task_problem(task: Task) -> str:
     counts = (task.iterations, task.warmup_iterations)
     periods = (task.time_period, task.warmup_time_period)
     rules = (
-        (task.clients < 1, "clients must be at least 1"),
+        (not 1 <= task.clients <= MOST_CLIENTS, f"clients must be at least 1, at most {MOST_CLIENTS:,}"),
         (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
+        (any((count or 0) > MOST_REQUESTS for count in counts), f"more than {MOST_REQUESTS:,} iterations"),
         (task.warmup_iterations is not None and task.warmup_iterations < 0, "warmup-iterations is negative"),
         (task.time_period is not None and task.time_period <= 0, "time-period must be above 0"),
         (
             task.warmup_time_period is not None and task.warmup_time_period < 0,
             "warmup-time-period is negative",
+        ),
+        (
+            task.warmup_time_period is not None and task.time_period is None,
+            "a warmup-time-period needs a time-period",
         ),
         (
             any(count is not None for count in counts) and any(period is not None for period in periods),
@@ -208,5 +220,7 @@ def _nearest_key(message: str, text: str) -> str:
     match = _UNKNOWN_FIELD.search(message)
     if match is None or match["field"] not in text:
         return ""
+    if match["field"] in _KNOWN_KEYS:
+        return f"'{match['field']}' is a key of another kind of object"
     near = difflib.get_close_matches(match["field"], _KNOWN_KEYS, n=1)
     return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(_KNOWN_KEYS)}"

@@ -26,6 +26,19 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     request_params: dict[str, Any] = {}
     request_timeout: float | None = None
 
+    @property
+    def url_params(self) -> dict[str, str]:
+        """The query parameters as engines read them: `true` and `false`, lists separated by commas."""
+        return {key: _url_param(value) for key, value in self.request_params.items()}
+
+
+def _url_param(value: Any) -> str:  # noqa: ANN401 - whatever JSON the track holds
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(_url_param(item) for item in value)
+    return "" if value is None else str(value)
+
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     """One entry of a schedule. Iterations are per client, as in Rally.

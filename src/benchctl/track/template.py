@@ -57,8 +57,15 @@ class Renderer:
             raise UsageError(
                 f"{path}: {err.message}", hint="give it with --param NAME=VALUE, or a default in the file"
             ) from err
+        except jinja2.TemplateNotFound as err:
+            raise UsageError(f"{path} includes '{err.name}', which is not in {self.folder}") from err
         except jinja2.TemplateError as err:
             raise UsageError(f"{path}: {err}") from err
+        except RecursionError as err:
+            raise UsageError(f"{path} includes or collects itself") from err
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
+            # An expression of the template failed: Jinja2 lets Python's own errors through.
+            raise UsageError(f"{path}: its template fails: {err}") from err
 
     def _collect(self, parts: str | Iterable[str]) -> str:
         patterns = [parts] if isinstance(parts, str) else list(parts)

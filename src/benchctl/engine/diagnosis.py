@@ -1,0 +1,77 @@
+"""Why a node failed, as far as its log tells, and what to do about it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SHOWN_LINES = 3
+_LINE_LENGTH = 300
+# Stack frames say where, and milder lines what was normal: the JVM arguments alone name all sorts of trouble.
+_NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
+_TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
+UNKNOWN_HINT = "the logs say more"
+
+
+@dataclass(frozen=True)
+class _Cause:
+    pattern: re.Pattern[str]
+    hint: str
+
+
+def _cause(pattern: str, hint: str) -> _Cause:
+    return _Cause(re.compile(pattern, re.IGNORECASE), hint)
+
+
+# The first that matches a line of the log explains the failure; the most specific come first.
+_CAUSES = (
+    _cause(
+        r"Unrecognized (VM )?option|Improperly specified VM option|Missing \+/- setting for VM option"
+        r"|VM option '.*' is (diagnostic|experimental)|Conflicting collector combinations|Invalid JVM",
+        "this JVM does not take that flag: correct it, or leave it out; "
+        "diagnostic flags need -XX:+UnlockDiagnosticVMOptions in front of them",
+    ),
+    _cause(
+        r"UnsupportedClassVersionError|the minimum required Java version|requires (at least )?Java"
+        r"|Unsupported Java",
+        "this version needs another Java, usually a newer one: choose it with --jdk",
+    ),
+    _cause(
+        r"Enabling a Security Manager is not supported|Security Manager is deprecated|setSecurityManager",
+        "this version uses the security manager, which Java 24 removed: choose an older Java with --jdk",
+    ),
+    _cause(r"Module \S+ not found", "the Java runtime lacks that module: choose another one with --jdk"),
+    _cause(
+        r"Cannot allocate memory|insufficient memory|Could not reserve enough space|OutOfMemoryError"
+        r"|(Initial|Invalid maximum) heap size",
+        "this machine has too little free memory for the heap, or the heap is too small: choose another size",
+    ),
+    _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
+    _cause(
+        r"Address already in use|BindHttpException|BindTransportException|Failed to bind",
+        "another process has that port: without a port in its settings, the node takes a free one",
+    ),
+    _cause(
+        r"failed to obtain node lock",
+        "another node uses this data folder, or the node's user cannot write to it",
+    ),
+    _cause(r"No space left on device", "free some disk space"),
+    _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
+)
+
+
+def diagnose(log: Sequence[str]) -> tuple[str, str]:
+    """What a failed node's log says.
+
+    Args:
+        log: its last lines.
+
+    Returns:
+        The line or lines that matter, empty when there are none, and what to do about them.
+    """
+    lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
+    for cause in _CAUSES:
+        for line in lines:
+            if cause.pattern.search(line):
+                return line[:_LINE_LENGTH], cause.hint
+    telling = [line for line in lines if _TELLING.search(line)] or lines
+    return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), UNKNOWN_HINT

@@ -1,0 +1,74 @@
+"""A node's stand-in on loopback: answers as it was told and notes what it was asked."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+Answers = dict[tuple[str, str], tuple[int, Any]]
+
+
+class FakeNode:
+    """A server on loopback that gives the answers it was told and refuses everything else.
+
+    Attributes:
+        answers: (method, path) -> status and body; bytes are sent as they are.
+        seen: method, path, parameters and decoded body of every request.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.answers: Answers = {}
+        self.headers: dict[str, str] = {}
+        self.seen: list[tuple[str, str, dict[str, str], Any]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that gave up and went is what some tests are about."""
+
+
+@contextmanager
+def fake_node() -> Iterator[FakeNode]:
+    """A fake node that is up within the block."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            parts = urlsplit(self.path)
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = json.loads(sent) if sent else None
+            fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
+            fake.hold.wait()
+            status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            for name, value in fake.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class finds these by name
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = LoopbackServer(("127.0.0.1", 0), Handler)
+    fake = FakeNode(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield fake
+    finally:
+        fake.hold.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

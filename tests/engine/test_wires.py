@@ -1,0 +1,78 @@
+"""Both engines' clients as wires: any answer comes through, and what is none is said to be none."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import get_args
+
+import pytest
+
+from benchctl.engine.wires import NodeRequestError, Wire, open_wire
+from benchctl.results.model import EngineName
+from engine.fake_node import FakeNode
+
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+PATIENCE_S = 10.0
+
+
+@pytest.fixture(params=ENGINES)
+def wire(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[Wire]:
+    with closing(open_wire(request.param, f"http://127.0.0.1:{node.port}")) as opened:
+        yield opened
+
+
+def test_a_request_arrives_as_it_was_sent(wire: Wire, node: FakeNode):
+    node.answers["PUT", "/big5/_settings"] = (200, {"acknowledged": True})
+    status, answer = wire.send("PUT", "/big5/_settings", {"flat": "a b"}, {"x": 1}, PATIENCE_S)
+    assert (status, answer) == (200, {"acknowledged": True})
+    assert node.seen == [("PUT", "/big5/_settings", {"flat": "a b"}, {"x": 1})]
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 502, 503, 504])
+def test_refusals_are_answers_and_nothing_is_retried(wire: Wire, node: FakeNode, status: int):
+    node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
+    assert wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S) == (status, {"error": "busy"})
+    assert len(node.seen) == 1
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
+    server.server_bind()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.server_close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_listening_is_no_answer(engine: EngineName):
+    with closed_port() as port, closing(open_wire(engine, f"http://127.0.0.1:{port}")) as wire:
+        with pytest.raises(NodeRequestError, match="GET /x got no answer") as caught:
+            wire.send("GET", "/x", {}, None, PATIENCE_S)
+        assert caught.value.status == 0
+
+
+def test_a_node_that_hangs_is_given_up(wire: Wire, node: FakeNode):
+    node.hold.clear()
+    with pytest.raises(NodeRequestError) as caught:
+        wire.send("POST", "/big5/_search", {}, {}, 0.1)
+    node.hold.set()
+    assert caught.value.status == 0
+
+
+def test_an_answer_that_is_no_json_is_no_answer(wire: Wire, node: FakeNode):
+    node.answers["POST", "/big5/_search"] = (200, b"{half")
+    with pytest.raises(NodeRequestError) as caught:
+        wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S)
+    assert caught.value.status == 0
+
+
+def test_warnings_of_the_node_go_to_the_log(wire: Wire, node: FakeNode, caplog: pytest.LogCaptureFixture):
+    node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
+    node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
+    with caplog.at_level(logging.INFO, logger="benchctl.engine.wires"):
+        wire.send("PUT", "/big5", {}, {}, PATIENCE_S)
+    assert "that setting is deprecated" in caplog.text

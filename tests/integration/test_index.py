@@ -1,0 +1,168 @@
+"""Prepared indices on real nodes: what is kept, what a fork's copy may touch, and what a failure leaves."""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.corpus.files import Corpus
+from benchctl.engine.index import copy_index
+from benchctl.engine.node import boot
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import CorpusSpec, EngineName, Plan, VariantSpec
+from benchctl.run.observer import SilentObserver
+from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.prepare import Subject, prepare_corpus, prepare_subjects
+from benchctl.track.model import Track
+
+pytestmark = pytest.mark.nodes
+
+DOCUMENTS = 5_000
+HEAP_MB = 512
+EMPTY_TRANSLOG_BYTES = 1_000
+VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
+
+
+@pytest.fixture(scope="module")
+def corpus(home: Home) -> Corpus:
+    return prepare_corpus(home, DOCUMENTS, 1, SilentObserver())
+
+
+@pytest.fixture(scope="module")
+def planned(corpus: Corpus) -> tuple[Plan, Track]:
+    options = PlanOptions(
+        variants=tuple(VariantSpec(engine, engine, version) for engine, version in VERSIONS.items()),
+        challenges=("range-only-short",),
+        warmup_challenges=(),
+        restart="challenge",
+        forks=1,
+        seed=1,
+        heap_mb=HEAP_MB,
+        track="big5",
+        corpus=CorpusSpec(corpus.seed, corpus.documents, corpus.generator_version, corpus.digest),
+        segments=1,
+        params={},
+    )
+    return plan_run(options)
+
+
+@pytest.fixture(scope="module")
+def subjects(planned: tuple[Plan, Track], corpus: Corpus, home: Home) -> dict[str, Subject]:
+    """Both engines with their indices."""
+    prepared = prepare_subjects(*planned, corpus, home, SilentObserver())
+    return {subject.spec.engine: subject for subject in prepared}
+
+
+@pytest.fixture
+def subject(subjects: dict[str, Subject], engine: EngineName) -> Subject:
+    """Each engine in turn, with its index."""
+    return subjects[engine]
+
+
+def files(root: Path) -> dict[str, Path]:
+    """Every file below a folder by its relative path."""
+    return {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+
+
+def contents(root: Path) -> dict[str, str]:
+    """The digest of every file below a folder."""
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files(root).items()}
+
+
+def is_lucene(name: str) -> bool:
+    """Whether a path is that of a file in a shard's `index` folder, `indices/UUID/0/index/FILE`."""
+    folder = Path(name).parent
+    return folder.name == "index" and folder.parent.name.isdigit()
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a fork's node saw of its copy."""
+
+    segments: tuple[object, ...]
+    hits: int
+
+
+def visit(subject: Subject, index_name: str, home: Home, scratch: Path) -> Visit:
+    """Boot on a copy as a fork does, search, and stop."""
+    copy_index(subject.index, scratch / "data", home.node_owner)
+    with boot(
+        subject.installation,
+        subject.jdk,
+        data=scratch / "data",
+        folder=scratch / "boot",
+        owner=home.node_owner,
+        heap_mb=HEAP_MB,
+        expect_index=index_name,
+    ) as node:
+        found = node.client.search(index_name, {"size": 0, "track_total_hits": True})
+        segments = tuple(node.client.segments(index_name))
+        node.stop()
+    return Visit(segments, found["hits"]["total"]["value"])
+
+
+def test_a_prepared_index_is_one_segment_with_an_empty_translog(subject: Subject):
+    facts = subject.index.facts
+    assert facts.documents == DOCUMENTS
+    assert [segment.documents for segment in facts.segments] == [DOCUMENTS]
+    assert facts.store_bytes == facts.segments[0].size_bytes
+    kept = files(subject.index.data)
+    translogs = {name: path.stat().st_size for name, path in kept.items() if name.endswith(".tlog")}
+    assert translogs
+    assert max(translogs.values()) < EMPTY_TRANSLOG_BYTES
+    assert len([name for name in kept if is_lucene(name) and Path(name).name.startswith("segments_")]) == 1
+
+
+def test_a_prepared_index_is_found_again(
+    subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home
+):
+    again = prepare_subjects(*planned, corpus, home, SilentObserver())
+    (found,) = [one for one in again if one.spec.engine == subject.spec.engine]
+    assert found.index.facts == msgspec.structs.replace(subject.index.facts, cached=True)
+
+
+def test_a_fork_sees_the_same_segments_and_changes_nothing(
+    subject: Subject, planned: tuple[Plan, Track], home: Home, scratch: Path
+):
+    before = contents(subject.index.root)
+    seen = visit(subject, planned[1].index_name, home, scratch)
+    assert seen == Visit(subject.index.facts.segments, DOCUMENTS)
+    assert contents(subject.index.root) == before
+
+
+def test_only_lucene_files_are_linked(subject: Subject, home: Home, scratch: Path):
+    copy_index(subject.index, scratch / "data", home.node_owner)
+    originals, copies = files(subject.index.data), files(scratch / "data")
+    assert {name for name in originals if not name.endswith(".lock")} == set(copies)
+    linked = {name for name, path in copies.items() if path.samefile(originals[name])}
+    assert linked == {name for name in copies if is_lucene(name)}
+    assert linked
+    if home.node_owner is not None:
+        own = [path for name, path in copies.items() if name not in linked]
+        assert {path.stat().st_uid for path in own} == {home.node_owner.uid}
+
+
+def cut_short(corpus: Corpus, folder: Path) -> Corpus:
+    """A copy of a corpus that ends in the middle of its last file."""
+    shutil.copytree(corpus.root, folder)
+    last = folder / corpus.parts[-1].name
+    os.truncate(last, last.stat().st_size // 2)
+    return replace(corpus, root=folder)
+
+
+def test_a_build_whose_sender_fails_half_way_leaves_nothing(
+    subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home, scratch: Path
+):
+    plan, track = planned
+    spec = msgspec.structs.replace(plan.corpus, digest="that of no prepared index")
+    plan = msgspec.structs.replace(plan, variants=(subject.spec,), corpus=spec)
+    broken = cut_short(corpus, scratch / "corpus")
+    before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
+    with pytest.raises(BenchctlError, match="is damaged"):
+        prepare_subjects(plan, track, broken, home, SilentObserver())
+    assert (sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())) == before

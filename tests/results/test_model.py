@@ -1,0 +1,32 @@
+"""What a record says about itself."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from benchctl.results.model import BootRecord, ForkRecord, TaskSummary, stray_boots
+
+FINE = TaskSummary(0, 0, "range", "range", samples=3)
+FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})
+UNSUPPORTED = TaskSummary(0, 0, "range", "range", unsupported="no such thing")
+
+
+@pytest.mark.parametrize(
+    ("counted", "summary", "stray"),
+    [
+        (4, FINE, False),
+        (None, FINE, False),
+        (5, FINE, True),
+        (3, FINE, True),
+        (3, FAILED, False),
+        (3, UNSUPPORTED, False),
+        (5, FAILED, True),
+    ],
+)
+def test_a_node_need_not_count_what_it_refused(
+    fork: Callable[..., ForkRecord], counted: int | None, summary: TaskSummary, *, stray: bool
+):
+    boot = BootRecord((0,), 1.0, 1.0, 1.0, 4, counted, (), "")
+    found = stray_boots(msgspec.structs.replace(fork("es", 0), boots=(boot,), summaries=(summary,)))
+    assert found == ((boot,) if stray else ())

@@ -1,0 +1,73 @@
+"""When a run may go on, and how it is left when it may not."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from benchctl.engine.index import PreparedIndex
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.home import Home
+from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run import orchestrate
+from benchctl.run.observer import SilentObserver
+from benchctl.run.orchestrate import Bench, engine_changes
+from benchctl.run.prepare import Subject
+from benchctl.track.model import Track
+
+RecordMaker = Callable[..., RunRecord]
+INDEX = IndexFacts("k", 9, 1, (SegmentFacts(9, 1, "9.8.0"),), IngestReport(9, 1, 1, 1.5, 1, 1, 1, 1, 1, 1, 1))
+
+
+def subject(record: RunRecord, index: IndexFacts) -> Subject:
+    installation = cast("Installation", None)
+    return Subject(record.plan.variants[0], installation, cast("Jdk", None), PreparedIndex(Path("/i"), index))
+
+
+def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):
+    run = msgspec.structs.replace(record(), indices={"es": INDEX})
+    kept = msgspec.structs.replace(INDEX, cached=True)
+    assert engine_changes(run, [subject(run, kept)]) == []
+    again = msgspec.structs.replace(kept, ingest=msgspec.structs.replace(INDEX.ingest, ingest_s=1.6))
+    assert engine_changes(run, [subject(run, again)]) == [
+        "the prepared index of es has changed or was built again"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "status"),
+    [
+        (KeyboardInterrupt(), BenchctlError, "interrupted"),
+        (BenchctlError("no"), BenchctlError, "failed"),
+        (ZeroDivisionError(), ZeroDivisionError, "failed"),
+    ],
+)
+def test_a_run_never_stays_running(
+    record: RecordMaker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    raised: type[BaseException],
+    status: str,
+):
+    def fail(*_args: object) -> None:
+        raise error
+
+    monkeypatch.setattr(orchestrate, "check_answers", fail)
+    folder = RunFolder(tmp_path / "elsewhere" / "x")
+    store = RunStore(folder.path.parent)
+    bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
+    run = orchestrate._Run(bench, folder, record("x"), cast("Track", None), [])
+    with pytest.raises(raised) as caught:
+        run.execute({})
+    assert folder.load().status == status
+    if isinstance(error, KeyboardInterrupt):
+        assert isinstance(caught.value, BenchctlError)
+        assert caught.value.exit_code == ExitCode.INTERRUPTED
+        assert caught.value.hint == f"go on with: benchctl run --resume {folder.path}"
