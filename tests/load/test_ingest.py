@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -94,14 +95,14 @@ def test_a_node_that_is_gone_is_an_error():
 
 
 def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as still_open:
 
         def interrupted() -> Iterator[tuple[int, bytes]]:
             yield 1, b"x\n"
             connection, _ = listener.accept()
-            with connection:
-                connection.recv(1)
-                raise KeyboardInterrupt
+            still_open.enter_context(connection)
+            connection.recv(1)
+            raise KeyboardInterrupt
 
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         begun = time.monotonic()
