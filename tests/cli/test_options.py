@@ -30,6 +30,10 @@ def test_documents_are_read_and_refused():
 def test_values_are_for_one_variant_or_for_all():
     assert keyed(["es=/a", "/b"], "--jdk") == {"es": "/a", "": "/b"}
     assert keyed(["es=https://host/x?a=b"], "--distribution") == {"es": "https://host/x?a=b"}
+    assert keyed(["https://host/x?a=b", "es=/a=b"], "--distribution") == {
+        "": "https://host/x?a=b",
+        "es": "/a=b",
+    }
     with pytest.raises(UsageError, match="twice for es"):
         keyed(["es=1", "es=2"], "--jdk")
     with pytest.raises(UsageError, match="twice for all"):

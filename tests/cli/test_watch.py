@@ -63,10 +63,10 @@ def test_a_fork_is_announced_and_told():
     assert fork_title("es", 3, 10, None) == "fork 3/10: es"
     assert fork_title("es", 3, 10, 61) == "fork 3/10: es, about 1 min 01 s left"
     assert fork_result(FORK) == (
-        "fork 2 of es: p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, of it 0.0 s node start)"
+        "es, block 2: p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, of it 0.0 s node start)"
     )
     failed = msgspec.structs.replace(FORK, status="failed", reason="the node died")
-    assert fork_result(failed) == "fork 2 of es FAILED: the node died"
+    assert fork_result(failed) == "es, block 2: FAILED: the node died"
 
 
 def test_plain_output_goes_to_standard_error_only(capsys: pytest.CaptureFixture[str]):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers, difference
 from benchctl.engine.client import SearchClient
+from benchctl.engine.wires import NodeRequestError
 from benchctl.track.model import Operation
 
 RANGE = Operation("range", body={"query": {}})
@@ -122,3 +123,27 @@ def test_an_operation_is_asked_with_the_parameters_that_are_measured():
     }
     assert node.timeout_s == 5.0
     assert answer == Answer(total=7)
+
+
+class Refusing:
+    """A client whose node refuses every search with one reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def search(self, *_args: object) -> None:
+        raise NodeRequestError("POST /big5/_search", 400, self.reason)
+
+
+def test_a_wrong_request_is_not_an_operation_that_the_node_lacks(tmp_path: Path):
+    lacking = ask(Refusing("Unknown aggregation type [multi_terms]"), RANGE, "big5")
+    wrong = ask(Refusing("failed to parse date field [yesterday]"), RANGE, "big5")
+    assert (lacking.unsupported is None, lacking.failed is None) == (False, True)
+    assert (wrong.unsupported is None, wrong.failed is None) == (True, False)
+    sort = Answer(total=5)
+    books = {
+        "es": book(tmp_path, "es", range=wrong, sort=sort),
+        "os": book(tmp_path, "os", range=wrong, sort=sort),
+    }
+    findings = compare_answers([RANGE, SORT], books, "es").findings
+    assert [(found.variant, found.kind) for found in findings] == [("es", "failed"), ("os", "failed")]

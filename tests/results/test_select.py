@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.model import RunRecord
+from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.select import select_sides, unlike
 from benchctl.track.model import Challenge, Task
 
@@ -72,3 +72,14 @@ def test_failed_forks_are_no_results(record: RecordMaker):
     failed = tuple(msgspec.structs.replace(fork, status="failed") for fork in good.forks)
     with pytest.raises(UsageError):
         select_sides([msgspec.structs.replace(good, forks=failed)], ["es", "os"])
+
+
+def test_across_runs_the_java_runtimes_must_be_alike(record: RecordMaker):
+    def on(jdk: str, run_id: str, variant: str) -> RunRecord:
+        facts = EngineFacts(variant, "1", "b", "9", "s", jdk, (), ())
+        return msgspec.structs.replace(record(run_id, variant), engines=(facts,))
+
+    with pytest.raises(BenchctlError, match="Java runtimes differ"):
+        select_sides([on("21", "1", "es"), on("17", "2", "os")], ["es", "os"])
+    chosen = select_sides([on("21", "1", "es"), on("21", "2", "os"), on("17", "3", "os")], ["es", "os"])
+    assert [side.run.id for side in chosen.sides] == ["1", "2"]

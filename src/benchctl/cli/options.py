@@ -16,6 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("text", "markdown", "csv", "json")
 
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
 
 
@@ -79,7 +80,8 @@ def keyed(values: Iterable[str], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in values:
         name, equals, value = text.partition("=")
-        key, value = (name, value) if equals else ("", text)
+        # A URL or a path may hold an equals sign, too.
+        key, value = (name, value) if equals and _NAME.fullmatch(name) else ("", text)
         if key in found:
             raise UsageError(f"{option} is given twice for {key or 'all variants'}")
         found[key] = value

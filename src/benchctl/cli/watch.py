@@ -79,7 +79,7 @@ def fork_title(variant: str, number: int, total: int, remaining_s: float | None)
 def fork_result(record: ForkRecord) -> str:
     """The line that says what a fork measured."""
     if record.status == "failed":
-        return f"fork {record.block} of {record.variant} FAILED: {record.reason}"
+        return f"{record.variant}, block {record.block}: FAILED: {record.reason}"
     parts = []
     for summary in record.summaries:
         if summary.unsupported is not None:
@@ -90,7 +90,7 @@ def fork_result(record: ForkRecord) -> str:
             parts.append(f"{summary.label} {summary.service_time.p90 / 1e6:.2f} ms")
     starts = sum(boot.start_s for boot in record.boots)
     return (
-        f"fork {record.block} of {record.variant}: p90 {', '.join(parts)} "
+        f"{record.variant}, block {record.block}: p90 {', '.join(parts)} "
         f"({record.wall_s:.1f} s, of it {starts:.1f} s node start)"
     )
 

@@ -13,6 +13,7 @@ from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.results.model import AnswerCheck, AnswerFinding
 from benchctl.track.model import Operation
+from benchctl.track.refusal import names_unknown
 
 # Sums of doubles depend on the order of the documents, and shards may add in any order.
 RELATIVE_TOLERANCE = 1e-9
@@ -31,6 +32,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             come in any order.
         aggregations: as answered.
         unsupported: the node's reason when it cannot do the operation.
+        failed: the node's reason when it refuses the request for another cause.
     """
 
     total: int | None = None
@@ -38,6 +40,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sort_values: list[Any] = []
     aggregations: Any = None
     unsupported: str | None = None
+    failed: str | None = None
 
 
 def operation_digest(operation: Operation) -> str:
@@ -58,7 +61,9 @@ def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
     except NodeRequestError as err:
         if err.status != 400:  # noqa: PLR2004 - HTTP's Bad Request
             raise
-        return Answer(unsupported=err.reason)
+        if names_unknown(err.reason):
+            return Answer(unsupported=err.reason)
+        return Answer(failed=err.reason)
     hits = found.get("hits", {})
     rows = hits.get("hits", [])
     total = hits.get("total")
@@ -141,7 +146,9 @@ def _judge(
 ) -> list[AnswerFinding]:
     if answer.unsupported is not None:
         return [AnswerFinding(operation, variant, baseline, "unsupported", answer.unsupported)]
-    if variant == baseline or expected.unsupported is not None:
+    if answer.failed is not None:
+        return [AnswerFinding(operation, variant, baseline, "failed", answer.failed)]
+    if variant == baseline or expected.unsupported is not None or expected.failed is not None:
         return []
     detail = difference(expected, answer)
     return [AnswerFinding(operation, variant, baseline, "different", detail)] if detail else []

@@ -1,6 +1,5 @@
 """What is asked and how it was answered: requests encoded before the clock, answers judged after it."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,6 +9,7 @@ import msgspec
 
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Operation
+from benchctl.track.refusal import UNKNOWN_TYPE, names_unknown
 
 DEFAULT_TIMEOUT_S = 60.0
 _REASON_LENGTH = 300
@@ -151,18 +151,6 @@ def judge(status: int, body: bytes) -> Answer:
     return Answer(outcome, found.took, hits, exact, failed, reason)
 
 
-# How engines say that they do not know a query, an aggregation, a language, a path or a part of the body.
-_UNKNOWN = re.compile(
-    r"unknown (?:query|aggregation|suggester|suggestion|rescorer)\b"
-    r"|no \[[\w-]+\] registered for \["
-    r"|script_lang not supported"
-    r"|no handler found for uri"
-    r"|unknown key for a ",
-    re.IGNORECASE,
-)
-_UNKNOWN_TYPE = "named_object_not_found_exception"
-
-
 def is_unsupported(status: int, body: bytes) -> str | None:
     """Say in the node's words why it cannot do an operation at all: an aggregation that it lacks, say.
 
@@ -177,8 +165,8 @@ def is_unsupported(status: int, body: bytes) -> str | None:
         return None
     causes = list(_causes(_Cause(reason=error) if isinstance(error, str) else error))
     # The sentence that names the unknown thing says more than the type that stands beside it.
-    named = [cause for cause in causes if _UNKNOWN.search(cause.reason or "")]
-    typed = [cause for cause in causes if cause.type == _UNKNOWN_TYPE]
+    named = [cause for cause in causes if names_unknown(cause.reason or "")]
+    typed = [cause for cause in causes if cause.type == UNKNOWN_TYPE]
     return next((_describe(cause) for cause in named + typed), None)
 
 

@@ -219,6 +219,8 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
     for finding in check.findings:
         if finding.kind == "unsupported":
             yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"
+        elif finding.kind == "failed":
+            yield f"{finding.operation}: {finding.variant} refuses it: {finding.detail}"
         else:
             yield f"{finding.operation}: {finding.variant} differs from {finding.baseline}: {finding.detail}"
 

@@ -35,7 +35,7 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
     noisiest = _noisiest(analysis)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
-    if plan is not None and len(analysis.variants) > 1:
+    if plan is not None:
         proposal = command(
             plan,
             forks=forks,

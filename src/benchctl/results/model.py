@@ -341,12 +341,12 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class AnswerFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One operation on which two variants do not answer alike, or which one of them cannot do."""
+    """One operation on which two variants do not answer alike, or which one cannot do or refuses."""
 
     operation: str
     variant: str
     baseline: str
-    kind: Literal["different", "unsupported"]
+    kind: Literal["different", "unsupported", "failed"]
     detail: str
 
 

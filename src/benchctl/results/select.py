@@ -60,6 +60,18 @@ def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def _unlike_sides(one: tuple[str, RunRecord], other: tuple[str, RunRecord]) -> tuple[str, ...]:
+    """As `unlike`, and the Java runtimes: within a run they were chosen, across runs they happened."""
+    reasons = unlike(one[1], other[1])
+    runtimes = [
+        next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
+        for variant, record in (one, other)
+    ]
+    if one[1].id != other[1].id and runtimes[0] != runtimes[1]:
+        return (*reasons, f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})")
+    return reasons
+
+
 def _difference(first: object, second: object) -> str:
     """Both values in brief; of challenges with the same names, the first task that is not the same."""
     brief = (_brief(first), _brief(second))
@@ -128,11 +140,12 @@ def _across_runs(newest: Sequence[RunRecord], variants: Sequence[str], *, force:
         chosen = [(variants[0], first)]
         for variant in variants[1:]:
             candidates = [record for record in newest if record.done(variant)]
-            alike = next((record for record in candidates if not unlike(first, record)), None)
+            pairs = [(record, _unlike_sides(chosen[0], (variant, record))) for record in candidates]
+            alike = next((record for record, unequal in pairs if not unequal), None)
             if alike is None and not fallback:
-                reasons = (*reasons, *(f"{variant}: {text}" for text in unlike(first, candidates[0])))
+                reasons = (*reasons, *(f"{variant}: {text}" for text in pairs[0][1]))
             chosen.append((variant, alike or candidates[0]))
-        if all(not unlike(first, record) for _, record in chosen):
+        if not any(_unlike_sides(chosen[0], other) for other in chosen[1:]):
             return Selection(_sides(chosen), ())
         fallback = fallback or chosen
     if not force:

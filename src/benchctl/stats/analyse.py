@@ -93,9 +93,17 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     warmups = tuple(challenge.name for challenge in plan.warmup_challenges)
     names = tuple(challenge.name for challenge in plan.schedules)
     return tuple(
-        Section(place, name, warmups + (names[:place] if plan.restart == "never" else ()))
-        for place, name in enumerate(names)
+        Section(place, _title(names, place), warmups + (names[:place] if plan.restart == "never" else ()))
+        for place in range(len(names))
     )
+
+
+def _title(names: Sequence[str], place: int) -> str:
+    """A challenge's name; of one that runs more than once, with its number."""
+    name = names[place]
+    if names.count(name) == 1:
+        return name
+    return f"{name} ({names[: place + 1].count(name)} of {names.count(name)})"
 
 
 def _row(
