@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from benchctl.home import Home
 from benchctl.results.model import RunRecord
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
+from benchctl.track.library import shipped
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
@@ -197,6 +199,40 @@ def test_one_node_runs_everything_when_asked_never_to_restart(benchctl: Benchctl
     assert boot.searches_sent == boot.searches_counted == 90 + 12 + 4
     assert [summary.samples for summary in fork.summaries] == [4, 4, 4, 4]
     assert fork.samples is not None
+
+
+ODD_OPERATIONS = """,
+{"name": "lacking", "body": {"size": 0, "aggs": {"a": {"auto_date_histogram": {"field": "@timestamp"}}}}},
+{"name": "wrong", "body": {"query": {"range": {"@timestamp": {"gte": "yesterday-ish"}}}}}
+"""
+
+
+def test_what_a_node_lacks_is_stepped_over_and_what_it_refuses_fails(
+    benchctl: Benchctl, store: RunStore, tmp_path: Path
+):
+    shutil.copytree(shipped("tracks") / "big5", tmp_path / "big5")
+    with (tmp_path / "big5" / "operations" / "search.json").open("a", encoding="utf-8") as operations:
+        operations.write(ODD_OPERATIONS)
+    tasks = [{"operation": name, "iterations": 3} for name in ("lacking", "wrong", "range")]
+    challenge = tmp_path / "odd.json"
+    challenge.write_text(json.dumps({"name": "odd", "schedule": tasks}), encoding="utf-8")
+    done = benchctl(
+        "run", "--variant", "es", "--forks", "1", "--track", str(tmp_path / "big5"), "--challenge",
+        str(challenge), *SMALL,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "every request failed in wrong of es" in done.stderr
+    record = store.find("latest").load()
+    lacking, wrong, fine = record.forks[0].summaries
+    assert "auto_date_histogram" in (lacking.unsupported or "")
+    assert wrong.failures == {"http_error": 3}
+    assert any("yesterday-ish" in reason for reason in wrong.failure_reasons)
+    assert fine.samples == 3
+    assert record.answers is not None
+    assert [(found.operation, found.kind) for found in record.answers.findings] == [
+        ("lacking", "unsupported"),
+        ("wrong", "failed"),
+    ]
 
 
 def test_an_interrupted_run_keeps_its_forks_and_is_resumed(

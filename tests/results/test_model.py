@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from benchctl.results.model import BootRecord, ForkRecord, TaskSummary, stray_boots
+from benchctl.results.model import BootRecord, ForkRecord, RunRecord, TaskSummary, stray_boots, unanswered
 
 FINE = TaskSummary(0, 0, "range", "range", samples=3)
 FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})
@@ -30,3 +30,12 @@ def test_a_node_need_not_count_what_it_refused(
     boot = BootRecord((0,), 1.0, 1.0, 1.0, 4, counted, (), "")
     found = stray_boots(msgspec.structs.replace(fork("es", 0), boots=(boot,), summaries=(summary,)))
     assert found == ((boot,) if stray else ())
+
+
+def test_tasks_without_any_answer_are_named_once_and_missing_features_are_none(
+    record: Callable[..., RunRecord], fork: Callable[..., ForkRecord]
+):
+    summaries = (FINE, msgspec.structs.replace(FAILED, label="wrong"), UNSUPPORTED)
+    forks = tuple(msgspec.structs.replace(fork("es", block), summaries=summaries) for block in range(2))
+    assert unanswered(msgspec.structs.replace(record(), forks=forks)) == ("wrong of es",)
+    assert unanswered(record("r", "es")) == ()

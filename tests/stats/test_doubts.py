@@ -53,6 +53,11 @@ def test_failures_are_added_over_forks(summary: Callable[..., TaskSummary]):
     assert found[0].text.endswith("3 rejected, 4 reset")
 
 
+def test_the_first_reason_of_a_failure_is_told(summary: Callable[..., TaskSummary]):
+    found = doubts([summary(10.0, failures={"rejected": 2}, failure_reasons=("queue full", "again"))])
+    assert found[0].text.endswith("2 rejected, such as: queue full")
+
+
 def test_unsettled_tasks_say_in_which_direction(summary: Callable[..., TaskSummary]):
     found = doubts([summary(10.0, drift=math.log(0.7))] * 3)
     assert [doubt.code for doubt in found] == ["not-steady"]

@@ -20,7 +20,7 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.model import CorpusSpec, RestartPolicy
+from benchctl.results.model import CorpusSpec, RestartPolicy, unanswered
 from benchctl.results.store import reference
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run
@@ -182,6 +182,12 @@ def run_command(
             f"{len(record.missing())} of {total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
             exit_code=ExitCode.FAILED,
+        )
+    failing = unanswered(record)
+    if failing:
+        raise BenchctlError(
+            f"every request failed in {', '.join(failing)}; the tables show the rest",
+            hint="the notes below the tables say why",
         )
 
 

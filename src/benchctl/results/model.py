@@ -103,6 +103,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         samples: successful measured requests.
         warmup_samples: unmeasured requests, successful or not.
         failures: measured requests that failed, by outcome name.
+        failure_reasons: the first few distinct reasons, in the words of the engine or the client.
         throughput_per_s: completions in the measured window over its seconds; None without samples.
         target_per_s: the offered rate of a throttled task; its throughput gets no verdict.
         service_time: send to last byte; None without samples.
@@ -124,6 +125,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     samples: int = 0
     warmup_samples: int = 0
     failures: dict[str, int] = {}
+    failure_reasons: tuple[str, ...] = ()
     throughput_per_s: float | None = None
     target_per_s: float | None = None
     service_time: Quantiles | None = None
@@ -393,3 +395,17 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
         wanted = [(block, v.name) for block in range(self.plan.forks) for v in self.plan.variants]
         return tuple(pair for pair in wanted if pair not in have)
+
+
+def unanswered(record: RunRecord) -> tuple[str, ...]:
+    """Tasks of which every measured request of some fork failed, as `task of variant`.
+
+    Operations that a node cannot do are not among them: those are expected of some distributions.
+    """
+    found = [
+        f"{summary.label} of {fork.variant}"
+        for fork in record.forks
+        for summary in fork.summaries
+        if fork.status == "done" and summary.samples == 0 and summary.failures and summary.unsupported is None
+    ]
+    return tuple(dict.fromkeys(found))

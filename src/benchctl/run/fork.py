@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from benchctl.engine.node import Node, boot
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -204,15 +206,11 @@ class ForkRunner:
         for schedule, index in places:
             task = self._plan.schedules[schedule].schedule[index]
             result = self._task(node, task, (schedule, index), number, origin_ns, progress)
-            progress.summaries.append(
-                summarise(
-                    result.columns,
-                    schedule=schedule,
-                    task_index=index,
-                    task=task,
-                    unsupported=result.unsupported,
-                )
+            summary = summarise(
+                result.columns, schedule=schedule, task_index=index, task=task, unsupported=result.unsupported
             )
+            reasons = tuple(detail for failure in result.failures for detail in failure.details)
+            progress.summaries.append(msgspec.structs.replace(summary, failure_reasons=reasons))
         progress.requests_s += time.monotonic() - clock
 
     def _task(

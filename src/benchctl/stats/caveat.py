@@ -64,10 +64,11 @@ def few_samples(variants: Sequence[str], fewest: int) -> Caveat:
     )
 
 
-def failures(variant: str, counts: dict[str, int]) -> Caveat:
+def failures(variant: str, counts: dict[str, int], reason: str = "") -> Caveat:
     """Requests that failed."""
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(counts.items()))
-    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}")
+    example = f", such as: {reason}" if reason else ""
+    return Caveat("failures", f"failed requests of {variant}, not in the figures: {listed}{example}")
 
 
 def unsupported(variant: str, reason: str) -> Caveat:

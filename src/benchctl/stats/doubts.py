@@ -134,7 +134,8 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     for summary in summaries:
         failed.update(summary.failures)
     if failed:
-        yield caveat.failures(label, dict(failed))
+        reasons = [reason for summary in summaries for reason in summary.failure_reasons]
+        yield caveat.failures(label, dict(failed), next(iter(reasons), ""))
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         return
