@@ -68,8 +68,9 @@ def _become_node(spec: dict[str, Any], keeper_pid: int) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper_pid:
         os._exit(1)
-    # Python ignores two of these, the keeper the third, and what is ignored stays ignored across exec.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+    # Python ignores two signals, the keeper one, and a shell some more of what it starts in the background;
+    # what is ignored stays ignored across exec.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     os.chdir(spec["cwd"])
     os.execve(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606 - a node is not a shell command
