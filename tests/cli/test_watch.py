@@ -6,28 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, step_progress, watching
-from benchctl.results.model import ForkRecord, Quantiles, TaskSummary
+from benchctl.results.model import Quantiles, TaskSummary
+from builders import make_fork
 
-FORK = ForkRecord(
-    variant="es",
-    block=2,
-    position=0,
-    status="done",
-    reason="",
-    started="",
+FORK = make_fork(
+    "es",
+    2,
+    TaskSummary(0, 0, "range", "range", 10, service_time=Quantiles(1e6, 2.5e6, 3e6, 1e6, 2e6, 3e6)),
+    TaskSummary(0, 1, "terms", "terms", unsupported="no such thing"),
+    TaskSummary(0, 2, "dead", "dead"),
     wall_s=8.04,
-    requests_s=1.0,
-    overhead_s=0.0,
-    copy_s=0.0,
-    probe_s=0.0,
-    boots=(),
-    summaries=(
-        TaskSummary(0, 0, "range", "range", 10, service_time=Quantiles(1e6, 2.5e6, 3e6, 1e6, 2e6, 3e6)),
-        TaskSummary(0, 1, "terms", "terms", unsupported="no such thing"),
-        TaskSummary(0, 2, "dead", "dead"),
-    ),
-    probes=(),
-    samples=None,
 )
 
 

@@ -1,11 +1,14 @@
-"""Fixtures of the engine tests: a home of their own, a server that archives come from, a fake node."""
+"""Fixtures of the engine tests: homes of their own, a server that archives come from, a fake node."""
 
+import os
+import pwd
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchctl.home import Home
+from benchctl.home import Home, Owner
 from engine.archive_server import Server, serving
 from engine.fake_node import FakeNode, fake_node
 
@@ -13,6 +16,29 @@ from engine.fake_node import FakeNode, fake_node
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def nobody() -> Owner:
+    """Another user, without rights."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can try things as another user")
+    entry = pwd.getpwnam("nobody")
+    return Owner(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that everybody can reach; pytest's own is private."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def nobodys_home(public: Path, nobody: Owner) -> Home:
+    """A home within `public` whose nodes run as nobody."""
+    return Home(public / "home", nobody)
 
 
 @pytest.fixture

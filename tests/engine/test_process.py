@@ -2,8 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,19 +10,7 @@ import pytest
 
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.errors import BenchctlError
-
-DEADLINE_S = 20.0
-POLL_S = 0.005
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Poll until the condition holds or the deadline has passed."""
-    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        pause.wait(POLL_S)
-    return True
+from waiting import DEADLINE_S, eventually
 
 
 def gone(pid: int) -> bool:

@@ -1,4 +1,8 @@
+"""What a node start is given: configuration, options, environment, and folders of its own."""
+
+import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,8 @@ from benchctl.home import Owner
 from benchctl.results.model import EngineName
 
 LOGS = Path("/boot/logs")
+# Another user, whoever runs the tests.
+SOMEONE = Owner("someone", os.geteuid() + 1, os.getegid() + 1)
 SHIPPED = """\
 ## comment
 -Xms1g
@@ -231,18 +237,31 @@ def test_nothing_is_handed_over_without_an_owner(boot: BootFolders):
     assert boot.logs.stat() == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_the_whole_tree_is_handed_over(boot: BootFolders):
-    file = boot.logs / "gc.log"
-    file.touch()
-    (boot.logs / "link").symlink_to("/etc/hostname")
-    hand_over(boot.root, Owner("nobody", 65534, 65534))
-    for path in (boot.root, boot.logs, file, boot.logs / "link"):
-        assert path.lstat().st_uid == 65534
-    assert Path("/etc/hostname").stat().st_uid == 0
+def test_the_whole_tree_is_handed_over_and_nothing_else(
+    boot: BootFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given_away: list[tuple[Path, int, int]] = []
+
+    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
+        assert not follow_symlinks
+        given_away.append((path, uid, gid))
+
+    monkeypatch.setattr(os, "chown", chown)
+    (boot.logs / "gc.log").touch()
+    tree = [boot.root, *boot.root.rglob("*"), boot.logs / "link"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").touch()
+    (boot.logs / "link").symlink_to(elsewhere)
+    hand_over(boot.root, SOMEONE)
+    assert sorted(given_away) == sorted((path, SOMEONE.uid, SOMEONE.gid) for path in tree)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root can give files away")
-def test_giving_files_away_as_an_ordinary_user_is_explained(boot: BootFolders):
-    with pytest.raises(BenchctlError, match="whom nodes run as"):
-        hand_over(boot.root, Owner("root", 0, 0))
+def test_a_tree_that_cannot_be_handed_over_is_told(boot: BootFolders, monkeypatch: pytest.MonkeyPatch):
+    def chown(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+
+    monkeypatch.setattr(os, "chown", chown)
+    said = f"cannot give {boot.root} to user 'someone', whom nodes run as: Operation not permitted"
+    with pytest.raises(BenchctlError, match=f"^{re.escape(said)}$"):
+        hand_over(boot.root, SOMEONE)

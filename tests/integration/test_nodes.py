@@ -4,8 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -21,11 +19,10 @@ from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import EngineName
+from waiting import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.nodes
 
-DEADLINE_S = 30.0
-POLL_S = 0.02
 INDEX = "shelf"
 BODY = {
     "settings": {"number_of_shards": 1, "number_of_replicas": 0},
@@ -33,16 +30,6 @@ BODY = {
 }
 
 Start = Callable[..., AbstractContextManager[Node]]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Poll until the condition holds or the deadline has passed."""
-    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        pause.wait(POLL_S)
-    return True
 
 
 def fill(node: Node) -> None:

@@ -1,7 +1,6 @@
 """Fixtures of the load tests: stub servers, and a task run with everything but what matters defaulted."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -60,17 +59,3 @@ def run() -> Run:
         )
 
     return run_it
-
-
-@pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
-    """Poll until something holds, at most 10 seconds."""
-
-    def poll(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
-        pause = threading.Event()
-        while not holds():
-            assert time.monotonic() < deadline, "did not happen within 10 seconds"
-            pause.wait(0.005)
-
-    return poll

@@ -14,6 +14,7 @@ from benchctl.load.executor import NodeGone, TaskResult
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
 from benchctl.track.model import Operation
 from load.stub_server import Reply, Serve
+from waiting import eventually
 
 MS = 1_000_000
 Run = Callable[..., TaskResult]
@@ -229,9 +230,7 @@ def wait_and_stop(stop: threading.Event, ready: Callable[[], object]) -> threadi
 
 
 @pytest.mark.parametrize("target", [None, 0.001])
-def test_stop_ends_a_task_between_requests(
-    serve: Serve, run: Run, eventually: Callable[[Callable[[], bool]], None], target: float | None
-):
+def test_stop_ends_a_task_between_requests(serve: Serve, run: Run, target: float | None):
     server, stop = serve(), threading.Event()
     stopper = wait_and_stop(stop, lambda: eventually(lambda: len(server.searches) >= 1))
     result = run(server, iterations=10**6, target_throughput=target, stop=stop)

@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -12,6 +11,7 @@ from benchctl.load.transport import WireClient
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Operation
 from load.stub_server import Reply, Serve
+from waiting import eventually
 
 SEARCH = prepare(Operation(name="range", body={"query": {"match_all": {}}}), "big5")
 MS = 1_000_000
@@ -162,15 +162,13 @@ def test_an_announced_close_is_not_a_failure(serve: Serve):
     assert [answer.connect_ns > 0 for answer in answers] == [True, True, False]
 
 
-def test_a_connection_that_died_while_idle_is_replaced(
-    serve: Serve, eventually: Callable[[Callable[[], bool]], None]
-):
+def test_a_connection_that_died_while_idle_is_replaced(serve: Serve):
     server = serve()
     with WireClient(server.url) as wire:
         wire.connect()
         (held,) = server._open
         held.shutdown(socket.SHUT_RDWR)
-        eventually(lambda: not server._open)
+        assert eventually(lambda: not server._open)
         answer = wire.send(SEARCH)
         assert (answer.failure, answer.connect_ns > 0) == (None, True)
     assert len(server.searches) == 1

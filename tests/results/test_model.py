@@ -28,7 +28,7 @@ def test_a_node_need_not_count_what_it_refused(
     fork: Callable[..., ForkRecord], counted: int | None, summary: TaskSummary, *, stray: bool
 ):
     boot = BootRecord((0,), 1.0, 1.0, 1.0, 4, counted, (), "")
-    found = stray_boots(msgspec.structs.replace(fork("es", 0), boots=(boot,), summaries=(summary,)))
+    found = stray_boots(fork("es", 0, summary, boots=(boot,)))
     assert found == ((boot,) if stray else ())
 
 
@@ -36,6 +36,6 @@ def test_tasks_without_any_answer_are_named_once_and_missing_features_are_none(
     record: Callable[..., RunRecord], fork: Callable[..., ForkRecord]
 ):
     summaries = (FINE, msgspec.structs.replace(FAILED, label="wrong"), UNSUPPORTED)
-    forks = tuple(msgspec.structs.replace(fork("es", block), summaries=summaries) for block in range(2))
+    forks = tuple(fork("es", block, *summaries) for block in range(2))
     assert unanswered(msgspec.structs.replace(record(), forks=forks)) == ("wrong of es",)
     assert unanswered(record("r", "es")) == ()

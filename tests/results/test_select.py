@@ -52,9 +52,9 @@ def test_challenges_of_one_name_are_told_apart_by_their_tasks(record: RecordMake
 def test_another_host_is_another_world(record: RecordMaker):
     here = record("1", "es")
     there = msgspec.structs.replace(
-        here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="h2")
+        here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="lab2")
     )
-    assert unlike(here, there) == ("the hosts differ (h, h2)",)
+    assert unlike(here, there) == ("the hosts differ (lab1, lab2)",)
     assert unlike(here, here) == ()
 
 

@@ -73,7 +73,9 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
 def test_missing_forks_are_the_planned_ones_that_are_not_done(
     record: RecordMaker, fork: Callable[..., ForkRecord]
 ):
-    run = msgspec.structs.replace(record(), forks=(fork("es", 0), fork("os", 0, "failed"), fork("os", 1)))
+    run = msgspec.structs.replace(
+        record(), forks=(fork("es", 0), fork("os", 0, status="failed"), fork("os", 1))
+    )
     assert run.missing() == ((0, "os"), (1, "es"))
     assert [done.block for done in run.done("os")] == [1]
 

@@ -12,9 +12,10 @@ from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
-from benchctl.results.model import EngineFacts, IndexFacts, IngestReport, VariantSpec
+from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.run.fork import engine_facts
 from benchctl.run.prepare import Subject
+from builders import ES
 
 INDEX = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
 DISTRIBUTION = Path("/home/engines/es")
@@ -40,7 +41,7 @@ class StandIn:
 @pytest.fixture
 def subject() -> Subject:
     return Subject(
-        VariantSpec("es", "elasticsearch", "8.11.0"),
+        ES,
         Installation("elasticsearch", "8.11.0", DISTRIBUTION, "a" * 64, ("apm",), "9.8.0", "sha512"),
         Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset()),
         PreparedIndex(Path("/home/indices/i"), INDEX),

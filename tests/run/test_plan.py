@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.results.model import CorpusSpec, VariantSpec
 from benchctl.run.plan import (
     PlanOptions,
     block_order,
@@ -21,9 +20,7 @@ from benchctl.run.plan import (
     plan_run,
     reload_track,
 )
-
-ES = VariantSpec("es", "elasticsearch", "8.11.0")
-OS = VariantSpec("os", "opensearch", "2.11.0")
+from builders import CORPUS, ES, OS
 
 
 def options(**changes: Any) -> PlanOptions:
@@ -36,7 +33,7 @@ def options(**changes: Any) -> PlanOptions:
         "seed": 1,
         "heap_mb": 512,
         "track": "big5",
-        "corpus": CorpusSpec(1, 1000, 1, "x"),
+        "corpus": CORPUS,
         "segments": 1,
         "params": {},
     }

@@ -63,7 +63,7 @@ def test_p_is_adjusted_over_the_tasks_of_one_metric_only(
 ):
     made = {
         name: [
-            fork(name, block, summary(ms, "a"), summary(other, "b", (0, 1)))
+            fork(name, block, summary(ms, "a"), summary(other, "b", 1))
             for block, (ms, other) in enumerate(zip(side, (5.0, 5.5, 4.6, 5.2, 5.1), strict=True))
         ]
         for name, side in (("es", ES_MS), ("os", OS_MS))

@@ -1,0 +1,121 @@
+"""Parts of a run's record made by hand: plain values, and what a test cares about by keyword."""
+
+from typing import Any
+
+import msgspec
+
+from benchctl.results.model import (
+    RECORD_VERSION,
+    CorpusSpec,
+    Environment,
+    ForkRecord,
+    Plan,
+    Quantiles,
+    RunRecord,
+    TaskSummary,
+    VariantSpec,
+)
+from benchctl.track.model import Challenge, Task
+
+NS_PER_MS = 1e6
+
+ES = VariantSpec("es", "elasticsearch", "8.11.0")
+OS = VariantSpec("os", "opensearch", "2.11.0")
+CORPUS = CorpusSpec(seed=1, documents=1_000_000, generator_version=1, digest="c")
+
+
+def make_plan(**changes: Any) -> Plan:
+    """Two forks of both engines, three requests each."""
+    base = Plan(
+        variants=(ES, OS),
+        schedules=(Challenge("c", (Task("range", iterations=3),)),),
+        warmup_challenges=(),
+        restart="challenge",
+        forks=2,
+        seed=1,
+        heap_mb=512,
+        track="big5",
+        track_digest="t",
+        corpus=CORPUS,
+        segments=1,
+        params={},
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def make_environment(**changes: Any) -> Environment:
+    """A host on which nothing is remarkable."""
+    base = Environment(
+        fingerprint="f",
+        hostname="lab1",
+        kernel="6.1.0",
+        distribution="Debian 12",
+        cpu_model="Example CPU 3000",
+        cpus=2,
+        governor=None,
+        memory_bytes=24 * 2**30,
+        virtualization="kvm",
+        python="3.11.7",
+        benchctl="0.1.0",
+        benchctl_commit=None,
+        libcurl="libcurl/8.5.0",
+        load_before=(0.1, 0.2, 0.3),
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def make_summary(label: str, mean_ms: float, **changes: Any) -> TaskSummary:
+    """The fork's first task, by one client without pauses; its figures are in proportion to the mean."""
+    mean_ns = mean_ms * NS_PER_MS
+    base = TaskSummary(
+        schedule=0,
+        task=0,
+        label=label,
+        operation=label,
+        samples=200,
+        throughput_per_s=1000 / mean_ms,
+        service_time=Quantiles(*(mean_ns * factor for factor in (1, 1.1, 1.3, 1, 1.1, 1.3))),
+        mean_ns=mean_ns,
+        sd_ns=mean_ns * 0.1,
+        min_ns=mean_ns * 0.8,
+        max_ns=mean_ns * 1.5,
+        lag1=0.0,
+        effective_samples=200.0,
+        drift=0.0,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def make_fork(variant: str, block: int, *summaries: TaskSummary, **changes: Any) -> ForkRecord:
+    """A fork that is done, of which nothing is known but its summaries."""
+    base = ForkRecord(
+        variant=variant,
+        block=block,
+        position=0,
+        status="done",
+        reason="",
+        started="",
+        wall_s=1.0,
+        requests_s=1.0,
+        overhead_s=0.0,
+        copy_s=0.0,
+        probe_s=0.0,
+        boots=(),
+        summaries=summaries,
+        probes=(),
+        samples=None,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def make_record(run_id: str = "r", **changes: Any) -> RunRecord:
+    """A run that has just begun."""
+    base = RunRecord(
+        record_version=RECORD_VERSION,
+        id=run_id,
+        created="2026-01-01T00:00:00Z",
+        status="running",
+        plan=make_plan(),
+        environment=make_environment(),
+    )
+    return msgspec.structs.replace(base, **changes)
