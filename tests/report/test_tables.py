@@ -92,3 +92,14 @@ def test_long_names_of_variants_lose_nothing(record: RunRecord):
 )
 def test_names_break_at_joints(name: str, lines: list[str]):
     assert break_name(name, 20).split("\n") == lines
+
+
+def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord):
+    schedules = record.plan.schedules * 2
+    again = [msgspec.structs.replace(one, schedule=1) for one in record.forks[0].summaries]
+    forks = tuple(msgspec.structs.replace(fork, summaries=(*fork.summaries, *again)) for fork in record.forks)
+    plan = msgspec.structs.replace(record.plan, schedules=schedules)
+    text = render_text(analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks)), width=160)
+    for number in (1, 2):
+        assert f"big5rangedebug ({number} of 2): throughput" in text
+        assert f"big5rangedebug ({number} of 2): range " in text

@@ -43,7 +43,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     """What the run could see: spread of forks, detectable difference, cross-check; None for one variant."""
     lines = tuple(
         (
-            row.label,
+            _place(row, analysis),
             _title(row),
             comparison.contender,
             f"{percent(comparison.cv_baseline_percent)}, {percent(comparison.cv_contender_percent)}",
@@ -58,6 +58,13 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     headers = ("Operation", "Metric", "Variant", "CV of forks", "Sees from", "Permutation p (least)")
     title = f"Precision: CV of {analysis.variants[0]} and of the variant; what 80 % of such runs would find"
     return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
+
+
+def _place(row: Row, analysis: Analysis) -> str:
+    """The task, with its challenge where there are several."""
+    if len(analysis.sections) == 1:
+        return row.label
+    return f"{analysis.sections[row.schedule].challenge}: {row.label}"
 
 
 def _belongs(row: Row, section: Section, metric: Metric) -> bool:

@@ -135,7 +135,8 @@ def _scale_texts(analysis: Analysis) -> Iterator[str]:
     seen = {}
     for row in analysis.rows:
         if row.scale is not None:
-            seen[row.schedule, row.task] = f"{row.challenge}, {row.label}: {row.scale.text}"
+            challenge = analysis.sections[row.schedule].challenge
+            seen[row.schedule, row.task] = f"{challenge}, {row.label}: {row.scale.text}"
     yield from seen.values()
 
 
