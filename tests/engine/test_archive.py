@@ -268,7 +268,7 @@ def test_whatever_an_archive_holds_all_of_it_stays_inside(pack: Pack, members: l
             unpack(archive, target)
         assert {path.name for path in folder.iterdir()} <= {archive.name, "jail"}
         assert everything_in(folder / "jail") <= {"out"} | {f"out/{inner}" for inner in everything_in(target)}
-        for path in target.rglob("*"):
+        for path in (target / inner for inner in everything_in(target)):
             if path.is_symlink():
                 assert Path(os.path.normpath(path.parent / path.readlink())).is_relative_to(target)
             with contextlib.suppress(OSError, RuntimeError):  # links to nothing, and in circles
