@@ -20,7 +20,8 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.model import CorpusSpec, RestartPolicy, unanswered
+from benchctl.results.checks import unanswered
+from benchctl.results.model import CorpusSpec, RestartPolicy
 from benchctl.results.store import reference
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run

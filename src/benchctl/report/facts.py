@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from benchctl.report.numbers import figure, mebibytes
+from benchctl.results.checks import stray_boots
 from benchctl.results.model import (
     EngineFacts,
     Environment,
@@ -15,7 +16,6 @@ from benchctl.results.model import (
     IndexFacts,
     RunRecord,
     VariantSpec,
-    stray_boots,
 )
 from benchctl.stats.disturbed import disturbances
 

@@ -12,6 +12,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.results.checks import stray_boots
 from benchctl.results.model import (
     RECORD_VERSION,
     EngineFacts,
@@ -21,7 +22,6 @@ from benchctl.results.model import (
     Plan,
     RunRecord,
     RunStatus,
-    stray_boots,
 )
 from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 from benchctl.run.fork import ForkJob, ForkRunner

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from benchctl.results.model import BootRecord, ForkRecord, RunRecord, TaskSummary, stray_boots, unanswered
+from benchctl.results.checks import stray_boots, unanswered
+from benchctl.results.model import BootRecord, ForkRecord, RunRecord, TaskSummary
 
 FINE = TaskSummary(0, 0, "range", "range", samples=3)
 FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})
