@@ -7,6 +7,7 @@ import msgspec
 from benchctl.results.model import (
     RECORD_VERSION,
     CorpusSpec,
+    DriverFigures,
     Environment,
     ForkRecord,
     Plan,
@@ -82,6 +83,21 @@ def make_summary(label: str, mean_ms: float, **changes: Any) -> TaskSummary:
         lag1=0.0,
         effective_samples=200.0,
         drift=0.0,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def make_driver(**changes: Any) -> DriverFigures:
+    """A driver that was hardly there: one client's closed loop of 10 ms."""
+    base = DriverFigures(
+        requests=200,
+        offered_per_s=100.0,
+        lag_p50_ns=40_000,
+        lag_p99_ns=90_000,
+        lag_max_ns=400_000,
+        think_share=0.004,
+        cpu_share=0.01,
+        gap_s=0.008,
     )
     return msgspec.structs.replace(base, **changes)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.bulk import frame_bodies
+from benchctl.corpus.bulk import batches, frame, frame_bodies, frame_with_ids
 
 LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"x")), max_size=40)
 
@@ -62,3 +62,32 @@ def test_nothing_gives_no_body(blocks: list[bytes]):
 def test_a_body_needs_a_document():
     with pytest.raises(ValueError, match="at least one"):
         list(frame_bodies([b"a\n"], 0))
+
+
+@given(lines=LINES, per_body=st.integers(1, 12))
+def test_batches_are_the_documents_of_bodies(lines: list[bytes], per_body: int):
+    stream = [line + b"\n" for line in lines]
+    framed = [(len(documents), frame(documents)) for documents in batches(stream, per_body)]
+    assert framed == list(frame_bodies(stream, per_body))
+
+
+def test_documents_bring_their_ids():
+    documents = [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    ids, repeated = [42, 42, 12_345_678_901], [False, True, False]
+    assert frame_with_ids(documents, ids, repeated, "index").splitlines() == [
+        b'{"index":{"_id":"0000000042"}}',
+        b'{"a":1}',
+        b'{"index":{"_id":"0000000042"}}',
+        b'{"a":2}',
+        b'{"index":{"_id":"12345678901"}}',
+        b'{"a":3}',
+    ]
+    assert frame_with_ids(documents, ids, repeated, "update").splitlines()[2:4] == [
+        b'{"update":{"_id":"0000000042"}}',
+        b'{"doc":{"a":2}}',
+    ]
+
+
+def test_every_document_needs_an_id():
+    with pytest.raises(ValueError, match="zip"):
+        frame_with_ids([b"{}"], [], [], "index")

@@ -1,6 +1,7 @@
 """A node's stand-in on loopback: answers as it was told and notes what it was asked."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ class FakeNode:
     Attributes:
         answers: (method, path) -> status and body; bytes are sent as they are.
         seen: method, path, parameters and decoded body of every request.
+        told: the headers of every request.
     """
 
     def __init__(self, port: int) -> None:
@@ -24,6 +26,7 @@ class FakeNode:
         self.answers: Answers = {}
         self.headers: dict[str, str] = {}
         self.seen: list[tuple[str, str, dict[str, str], Any]] = []
+        self.told: list[dict[str, str]] = []
         self.hold = threading.Event()
         self.hold.set()
 
@@ -34,8 +37,8 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def fake_node() -> Iterator[FakeNode]:
-    """A fake node that is up within the block."""
+def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
+    """A fake node that is up within the block; with a context, it speaks TLS only."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -44,6 +47,7 @@ def fake_node() -> Iterator[FakeNode]:
             parts = urlsplit(self.path)
             sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             body = json.loads(sent) if sent else None
+            fake.told.append(dict(self.headers))
             fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
             fake.hold.wait()
             status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
@@ -62,6 +66,9 @@ def fake_node() -> Iterator[FakeNode]:
             return
 
     server = LoopbackServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        # The handshake is the first thing that a connection's own thread reads.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     fake = FakeNode(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

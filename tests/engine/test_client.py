@@ -13,6 +13,7 @@ from benchctl.engine.client import (
     NodeInfo,
     SearchClient,
     connect,
+    loopback,
     node_reason,
 )
 from benchctl.engine.wires import NodeRequestError
@@ -24,7 +25,7 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 @pytest.fixture(params=ENGINES)
 def client(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[SearchClient]:
-    with connect(request.param, node.port) as made:
+    with connect(request.param, loopback(node.port)) as made:
         yield made
 
 

@@ -4,13 +4,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from authority import certificate_file, server_context
+from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.wires import NodeRequestError, Wire, open_wire
 from benchctl.results.model import EngineName
-from engine.fake_node import FakeNode
+from engine.fake_node import FakeNode, fake_node
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PATIENCE_S = 10.0
@@ -76,3 +79,30 @@ def test_warnings_of_the_node_go_to_the_log(wire: Wire, node: FakeNode, caplog: 
     with caplog.at_level(logging.INFO, logger="benchctl.engine.wires"):
         wire.send("PUT", "/big5", {}, {}, PATIENCE_S)
     assert "that setting is deprecated" in caplog.text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_credentials_and_trust_reach_the_node(engine: EngineName, tmp_path: Path):
+    with fake_node(server_context()) as shielded:
+        shielded.answers["GET", "/x"] = (200, {})
+        endpoint = Endpoint(
+            (f"https://127.0.0.1:{shielded.port}",), Auth.bearer("t0ken"), certificate_file(tmp_path)
+        )
+        with closing(open_wire(engine, endpoint)) as wire:
+            assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
+    headers = {name.lower(): value for name, value in shielded.told[0].items()}
+    assert headers["authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_strangers_are_believed_only_on_request(engine: EngineName):
+    with fake_node(server_context("elsewhere.example")) as shielded:
+        shielded.answers["GET", "/x"] = (200, {})
+        hosts = (f"https://127.0.0.1:{shielded.port}",)
+        with closing(open_wire(engine, Endpoint(hosts, verify=False))) as wire:
+            assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
+        with (
+            closing(open_wire(engine, Endpoint(hosts))) as wire,
+            pytest.raises(NodeRequestError, match=r"(?i)certificate"),
+        ):
+            wire.send("GET", "/x", {}, None, PATIENCE_S)

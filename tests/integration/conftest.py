@@ -1,5 +1,8 @@
 import itertools
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -13,6 +16,8 @@ from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.node import Node, boot
 from benchctl.home import Home, resolve_home
 from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.store import RunStore
+from integration.calls import Benchctl
 
 HEAP_MB = 512
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
@@ -75,3 +80,24 @@ def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], s
         return boot(installations[engine], jdk, **{**defaults, **changes})
 
     return begin
+
+
+@pytest.fixture(scope="session")
+def environ(home: Home) -> dict[str, str]:
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), "COLUMNS": "120"}
+
+
+@pytest.fixture(scope="session")
+def benchctl(environ: dict[str, str]) -> Benchctl:
+    def call(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchctl", *arguments]
+        return subprocess.run(
+            command, env=environ | changes, capture_output=True, text=True, check=False, timeout=500
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def store(home: Home) -> RunStore:
+    return RunStore(home.runs)

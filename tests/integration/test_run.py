@@ -2,14 +2,13 @@
 
 import http.client
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,30 +20,11 @@ from benchctl.results.model import RunRecord
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.library import shipped
+from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
 SMALL = ("--docs", "20k", "--heap", "512m")
-Benchctl = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def environ(home: Home) -> dict[str, str]:
-    return {**os.environ, "BENCHCTL_HOME": str(home.root), "COLUMNS": "120"}
-
-
-@pytest.fixture(scope="session")
-def benchctl(environ: dict[str, str]) -> Benchctl:
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "benchctl", *arguments]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=500)
-
-    return call
-
-
-@pytest.fixture(scope="session")
-def store(home: Home) -> RunStore:
-    return RunStore(home.runs)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Fixtures of the load tests: stub servers, and a task run with everything but what matters defaulted."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,10 +9,11 @@ from typing import Any
 import pytest
 
 from benchctl.load.executor import TaskResult, run_task
-from benchctl.track.model import Operation, Task
+from benchctl.track.model import Task
+from benchctl.track.operation import Operation, Search
 from load.stub_server import Reply, Serve, StubServer
 
-SEARCH = Operation(name="range", body={"query": {"match_all": {}}})
+SEARCH = Search(name="range", body={"query": {"match_all": {}}})
 
 Run = Callable[..., TaskResult]
 
@@ -21,8 +23,10 @@ def serve() -> Iterator[Serve]:
     """Start stub servers that end with the test."""
     with ExitStack() as stack:
 
-        def start(*script: Reply, default: Reply | None = None) -> StubServer:
-            return stack.enter_context(StubServer(script, default))
+        def start(
+            *script: Reply, default: Reply | None = None, tls: ssl.SSLContext | None = None
+        ) -> StubServer:
+            return stack.enter_context(StubServer(script, default, tls))
 
         yield start
 

@@ -6,11 +6,13 @@ that it really took, in nanoseconds, where an engine writes the number of hits.
 
 import argparse
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
@@ -73,9 +75,13 @@ class StubServer:
     Args:
         script: replies to the first searches, in order of arrival.
         default: the reply to every search after those.
+        tls: what it shows to its clients; None speaks plain HTTP.
     """
 
-    def __init__(self, script: Iterable[Reply] = (), default: Reply | None = None) -> None:
+    def __init__(
+        self, script: Iterable[Reply] = (), default: Reply | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.received: list[Received] = []
         self.connections = 0
         self.hanging = threading.Event()
@@ -90,7 +96,7 @@ class StubServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
     def searches(self) -> list[Received]:
@@ -118,7 +124,8 @@ class StubServer:
         with self._lock:
             for connection in self._open:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _SEND_RESET_ON_CLOSE)
-                connection.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):  # the client may have gone first
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _start(self, target: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=target, args=args)
@@ -140,6 +147,7 @@ class StubServer:
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         try:
+            connection = self._shielded(connection)
             while (request := _read(connection, number)) is not None:
                 if not self._answer(connection, request):
                     return
@@ -149,6 +157,22 @@ class StubServer:
             with self._lock:
                 self._open.discard(connection)
             connection.close()
+
+    def _shielded(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        with self._lock:
+            self._open.discard(connection)
+        # The handshake takes the descriptor over.
+        shielded = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        try:
+            shielded.do_handshake()
+        except OSError:
+            shielded.close()
+            raise
+        with self._lock:
+            self._open.add(shielded)
+        return shielded
 
     def _answer(self, connection: socket.socket, request: Received) -> bool:
         with self._lock:

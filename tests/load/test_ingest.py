@@ -69,7 +69,7 @@ def bodies(count: int) -> Iterator[tuple[int, bytes]]:
 
 def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
     told: list[int] = []
-    done = ingest(bodies(50), base_url=bulk_server.url, index_name="i", clients=3, on_progress=told.append)
+    done = ingest(bodies(50), endpoint=bulk_server.url, index_name="i", clients=3, on_progress=told.append)
     assert sorted(bulk_server.bodies) == sorted(body for _, body in bodies(50))
     assert done.documents == 500
     assert done.body_bytes == sum(len(body) for _, body in bodies(50))
@@ -78,12 +78,12 @@ def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
 
 @pytest.mark.parametrize(
     ("bulk_server", "said"),
-    [((200, REFUSED), "1 in one body.*full"), ((503, b"busy"), "HTTP 503.*busy")],
+    [((200, REFUSED), "1 documents were refused.*full"), ((503, b"busy"), "HTTP 503.*busy")],
     indirect=["bulk_server"],
 )
 def test_the_first_refusal_ends_it(bulk_server: BulkServer, said: str):
     with pytest.raises(BenchctlError, match=said):
-        ingest(bodies(5000), base_url=bulk_server.url, index_name="i", clients=2, on_progress=lambda _: None)
+        ingest(bodies(5000), endpoint=bulk_server.url, index_name="i", clients=2, on_progress=lambda _: None)
     assert len(bulk_server.bodies) < 5000
 
 
@@ -91,7 +91,7 @@ def test_a_node_that_is_gone_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(BenchctlError, match="went away"):
-        ingest(bodies(5), base_url=url, index_name="i", clients=2, on_progress=lambda _: None)
+        ingest(bodies(5), endpoint=url, index_name="i", clients=2, on_progress=lambda _: None)
 
 
 def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
@@ -107,5 +107,5 @@ def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            ingest(interrupted(), base_url=url, index_name="i", clients=2, on_progress=lambda _: None)
+            ingest(interrupted(), endpoint=url, index_name="i", clients=2, on_progress=lambda _: None)
     assert time.monotonic() - begun < 20

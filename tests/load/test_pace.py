@@ -95,10 +95,10 @@ def test_halting_ends_a_wait():
 def test_no_turn_comes_after_halting(bounds: dict[str, Any]):
     halt = threading.Event()
     halt.set()
-    assert list(turns(Task(operation="x", **bounds), client=0, seed=1, start_ns=0, halt=halt)) == []
+    assert list(turns(Task(operation="x", **bounds), client=0, seed=1, start_ns=0, timer=Waiter(halt))) == []
     halt.clear()
     late = time.monotonic_ns() - 100 * 10**9
-    pending = turns(Task(operation="x", **bounds), client=0, seed=1, start_ns=late, halt=halt)
+    pending = turns(Task(operation="x", **bounds), client=0, seed=1, start_ns=late, timer=Waiter(halt))
     next(pending)
     halt.set()
     assert list(pending) == []
@@ -107,11 +107,11 @@ def test_no_turn_comes_after_halting(bounds: dict[str, Any]):
 def test_an_open_loop_catches_up_without_leaving_an_arrival_out():
     task = Task(operation="x", warmup_iterations=1, iterations=3, target_throughput=1000)
     start_ns = time.monotonic_ns() - 10**9
-    found = list(turns(task, client=0, seed=1, start_ns=start_ns, halt=threading.Event()))
+    found = list(turns(task, client=0, seed=1, start_ns=start_ns, timer=Waiter(threading.Event())))
     assert found == [(start_ns + number * 1_000_000, number < 1) for number in range(4)]
 
 
 def test_a_closed_loop_has_no_intended_start():
     task = Task(operation="x", warmup_iterations=2, iterations=1)
-    found = list(turns(task, client=0, seed=1, start_ns=0, halt=threading.Event()))
+    found = list(turns(task, client=0, seed=1, start_ns=0, timer=Waiter(threading.Event())))
     assert found == [(None, True), (None, True), (None, False)]

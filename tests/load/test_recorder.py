@@ -1,15 +1,19 @@
-"""The recorder gives back what it was given, over chunk borders, in the sample columns' types."""
+"""The recorder gives back what it was given, over buffers' borders, in memory or by way of a file."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.errors import BenchctlError
 from benchctl.load import recorder as recorder_module
-from benchctl.load.operations import Answer
 from benchctl.load.recorder import Recorder
-from benchctl.load.transport import Exchange
-from benchctl.results.samples import SAMPLE_DTYPES, Outcome
+from benchctl.load.request import Answer, Exchange
+from benchctl.results.samples import ROW_DTYPE, SAMPLE_DTYPES, Columns, Outcome, Place, concatenate
+from benchctl.results.spool import SampleSpool
 
 INT64 = st.integers(0, 2**62)
 EXCHANGES = st.builds(
@@ -30,25 +34,66 @@ ANSWERS = st.builds(
     hits_exact=st.booleans(),
     failed_shards=st.integers(0, 2**15 - 1),
 )
-ROWS = st.lists(st.tuples(EXCHANGES, ANSWERS, INT64, st.booleans()), max_size=30)
+OWN = st.fixed_dictionaries(
+    {
+        "warmup": st.booleans(),
+        "part": st.integers(0, 2**15 - 1),
+        "attempt": st.integers(0, 127),
+        "weight": st.integers(0, 2**31 - 1),
+        "processing_ns": INT64,
+    }
+)
+ROWS = st.lists(st.tuples(EXCHANGES, ANSWERS, INT64, OWN), max_size=30)
+EXCHANGE = Exchange(5, 0, 1, 9, 200, b"", 0)
+PLACE = Place(origin_ns=0, schedule=0, task=0, boot=0, client=0)
+
+Fill = Callable[[Recorder], None]
 
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recorder_module, "_MAX_CHUNK_ROWS", 4)
+    monkeypatch.setattr(recorder_module, "_TASK_BYTES", 16 * ROW_DTYPE.itemsize)
+    monkeypatch.setattr(recorder_module, "_MOST_CHUNK_ROWS", 4)
+    monkeypatch.setattr(recorder_module, "_LEAST_CHUNK_ROWS", 2)
+
+
+def recorded(spool: SampleSpool, place: Place, fill: Fill, expected: int | None) -> Columns:
+    file = spool.file(place)
+    recorder = Recorder(expected, file)
+    fill(recorder)
+    recorder.finish()
+    return concatenate(list(file.pieces()))
 
 
 @pytest.mark.usefixtures("small_chunks")
 @settings(deadline=None)
-@given(rows=ROWS, expected=st.none() | st.integers(0, 40), origin_ns=st.integers(0, 2**61))
+@given(
+    rows=ROWS,
+    expected=st.none() | st.integers(0, 40),
+    origin_ns=st.integers(0, 2**61),
+    on_disk=st.booleans(),
+)
 def test_columns_are_what_was_appended(
-    rows: list[tuple[Exchange, Answer, int, bool]], expected: int | None, origin_ns: int
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[Exchange, Answer, int, dict[str, int]]],
+    expected: int | None,
+    origin_ns: int,
+    on_disk: bool,  # noqa: FBT001 - hypothesis draws it
 ):
-    recorder = Recorder(expected)
-    for exchange, answer, intended_ns, warmup in rows:
-        recorder.append(exchange, answer, intended_ns, warmup=warmup)
-    columns = recorder.columns(origin_ns=origin_ns, schedule=1, task=2, boot=3, client=4)
-    assert recorder.count == len(rows)
+    def fill(recorder: Recorder) -> None:
+        for number, (exchange, answer, intended_ns, own) in enumerate(rows):
+            assert recorder.count == number
+            recorder.append(exchange, answer, intended_ns, **own)
+        assert recorder.count == len(rows)
+
+    place = Place(origin_ns=origin_ns, schedule=1, task=2, boot=3, client=4)
+    if on_disk:
+        with SampleSpool(tmp_path_factory.mktemp("spool") / "x") as spool:
+            columns = recorded(spool, place, fill, expected)
+    else:
+        recorder = Recorder(expected)
+        fill(recorder)
+        columns = recorder.columns(place)
     assert {name: values.dtype for name, values in columns.items()} == dict(SAMPLE_DTYPES)
     found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert found == [
@@ -57,7 +102,6 @@ def test_columns_are_what_was_appended(
             "task": 2,
             "boot": 3,
             "client": 4,
-            "warmup": warmup,
             "intended_ns": intended_ns - origin_ns,
             "start_ns": exchange.start_ns - origin_ns,
             "connect_ns": exchange.connect_ns,
@@ -70,16 +114,54 @@ def test_columns_are_what_was_appended(
             "hits_exact": answer.hits_exact,
             "response_bytes": exchange.response_bytes,
             "failed_shards": answer.failed_shards,
+            **own,
         }
-        for exchange, answer, intended_ns, warmup in rows
+        for exchange, answer, intended_ns, own in rows
     ]
 
 
-def test_a_long_task_crosses_the_real_chunk_border():
-    recorder = Recorder()
-    total = recorder_module._MAX_CHUNK_ROWS + 3
-    exchange = Exchange(5, 0, 1, 9, 200, b"", 0)
-    for number in range(total):
-        recorder.append(exchange, Answer(Outcome.OK, took_ms=number), number, warmup=False)
-    columns = recorder.columns(origin_ns=0, schedule=0, task=0, boot=0, client=0)
+@pytest.mark.parametrize("expected", [None, 100])
+def test_a_long_task_crosses_the_real_border_of_buffers(tmp_path: Path, expected: int | None):
+    total = 3 * recorder_module._MOST_CHUNK_ROWS + 3
+
+    def fill(recorder: Recorder) -> None:
+        for number in range(total):
+            recorder.append(EXCHANGE, Answer(Outcome.OK, took_ms=number), number, warmup=False)
+
+    with SampleSpool(tmp_path / "spool") as spool:
+        columns = recorded(spool, PLACE, fill, expected)
     assert np.array_equal(columns["took_ms"], np.arange(total))
+
+
+@pytest.mark.parametrize(("clients", "megabytes"), [(1, 100), (8, 100), (100, 100), (500, 200)])
+def test_all_clients_of_a_task_share_the_memory(tmp_path: Path, clients: int, megabytes: int):
+    with SampleSpool(tmp_path / "spool") as spool:
+        recorder = Recorder(None, spool.file(PLACE), clients=clients)
+        longest = Recorder(recorder_module._TASK_BYTES // clients // ROW_DTYPE.itemsize, clients=clients)
+    assert recorder._spare is not None
+    assert clients * (len(recorder._buffer) + len(recorder._spare)) < megabytes * 2**20
+    assert clients * len(longest._buffer) < megabytes * 2**20
+
+
+def test_a_task_that_fits_is_written_only_when_it_has_ended(tmp_path: Path):
+    with SampleSpool(tmp_path / "spool") as spool:
+        recorder = Recorder(1_000, spool.file(PLACE))
+        for _ in range(1_000):
+            recorder.append(EXCHANGE, Answer(Outcome.OK), 0, warmup=False)
+        assert list((tmp_path / "spool").iterdir()) == []
+        recorder.finish()
+        assert len(list((tmp_path / "spool").iterdir())) == 1
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_full_disk_ends_the_task_with_an_error(tmp_path: Path):
+    with SampleSpool(tmp_path / "spool") as spool:
+        (tmp_path / "spool" / "000000.rows").symlink_to("/dev/full")
+        recorder = Recorder(None, spool.file(PLACE))
+        with pytest.raises(BenchctlError, match="No space left"):
+            append_many(recorder)
+
+
+def append_many(recorder: Recorder) -> None:
+    for _ in range(20):
+        recorder.append(EXCHANGE, Answer(Outcome.OK), 0, warmup=False)

@@ -6,19 +6,22 @@ import time
 
 import pytest
 
-from benchctl.load.operations import Request, prepare
+from benchctl.load.judge import judge_plain
+from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
 from benchctl.results.samples import Outcome
-from benchctl.track.model import Operation
 from load.stub_server import Reply, Serve
 from waiting import eventually
 
-SEARCH = prepare(Operation(name="range", body={"query": {"match_all": {}}}), "big5")
 MS = 1_000_000
+_HEADERS = ("Accept: application/json", "Content-Type: application/json")
 
 
-def request(timeout_s: float = 60.0, body: bytes = b"{}") -> Request:
-    return Request("POST", "/big5/_search", body, ("Content-Type: application/json",), timeout_s)
+def request(timeout_s: float = 60.0, body: bytes = b'{"query":{"match_all":{}}}') -> Request:
+    return Request("POST", "/big5/_search", body, _HEADERS, timeout_s, judge_plain)
+
+
+SEARCH = request()
 
 
 def test_the_connection_opens_without_a_search_and_is_kept(serve: Serve):
@@ -53,7 +56,7 @@ def test_what_the_node_gets_is_the_request_and_no_more(serve: Serve):
 def test_other_methods_pass_through_and_leave_no_trace(serve: Serve, method: str):
     server = serve(default=Reply(body=b""))
     with WireClient(server.url) as wire:
-        wire.send(Request(method, "/big5/_search", b"", (), 5.0))
+        wire.send(Request(method, "/big5/_search", b"", (), 5.0, judge_plain))
         wire.send(SEARCH)
         wire.connect()
     assert [received.method for received in server.received] == [method, "POST", "GET"]
@@ -169,6 +172,7 @@ def test_a_connection_that_died_while_idle_is_replaced(serve: Serve):
         (held,) = server._open
         held.shutdown(socket.SHUT_RDWR)
         assert eventually(lambda: not server._open)
+        assert eventually(lambda: time.monotonic_ns() > wire._fresh_until_ns)
         answer = wire.send(SEARCH)
         assert (answer.failure, answer.connect_ns > 0) == (None, True)
     assert len(server.searches) == 1

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from benchctl.report.planning import command, planning_lines, proposed_forks
-from benchctl.results.model import Plan, RunRecord, VariantSpec
+from benchctl.results.model import Plan, RunRecord, TargetSpec, VariantSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.track.model import Challenge
 
@@ -47,6 +47,35 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
         *("--restart", "never", "--segments", "4", "--heap", "1024m", "--paired"),
         *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
     ]
+
+
+def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[..., Plan]):
+    target = TargetSpec(
+        ("https://a:1", "https://b:2"),
+        "/c/ca.pem",
+        auth_file="/c/auth.yml",
+        restart_command=("restart", "my node"),
+    )
+    plain = TargetSpec(("http://127.0.0.1:9200",), verify=False)
+    variants = (
+        VariantSpec("prod", "elasticsearch", "8.11.0", target=target),
+        VariantSpec("lab", "opensearch", "2.11.0", target=plain),
+    )
+    plan = msgspec.structs.replace(replan(), variants=variants)
+    assert shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None)) == [
+        *("benchctl", "run", "--challenge", "big5rangedebug"),
+        *("--target", "prod=https://a:1,https://b:2", "--target-ca", "prod=/c/ca.pem"),
+        *("--target-auth", "prod=/c/auth.yml", "--restart-command", "prod=restart 'my node'"),
+        *("--target", "lab=http://127.0.0.1:9200", "--insecure", "lab"),
+        *("--param", "iterations=300", "--forks", "5"),
+    ]
+    mixed = msgspec.structs.replace(
+        plan, variants=(VariantSpec("es", "elasticsearch", "8.11.0"), variants[1])
+    )
+    assert command(mixed, forks=5, corpus_documents=1000, iterations=None) == (
+        "benchctl run --challenge big5rangedebug --variant es --target lab=http://127.0.0.1:9200 --insecure "
+        "lab --heap 1024m --param iterations=300 --docs 1k --forks 5"
+    )
 
 
 @pytest.mark.parametrize(("forks", "proposed"), [(1, 5), (4, 5), (5, 10), (10, 20)])

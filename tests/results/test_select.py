@@ -10,6 +10,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.select import select_sides, unlike
 from benchctl.track.model import Challenge, Task
+from redlines import SEARCH
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -83,3 +84,11 @@ def test_across_runs_the_java_runtimes_must_be_alike(record: RecordMaker):
         select_sides([on("21", "1", "es"), on("17", "2", "os")], ["es", "os"])
     chosen = select_sides([on("21", "1", "es"), on("21", "2", "os"), on("17", "3", "os")], ["es", "os"])
     assert [side.run.id for side in chosen.sides] == ["1", "2"]
+
+
+def test_a_search_is_compared_with_searches_for_the_same_objective_only(record: RecordMaker):
+    looser = msgspec.structs.replace(SEARCH, limit_ns=100_000_000)
+    found = [with_plan(record(name, name), redline=one) for name, one in (("es", SEARCH), ("os", looser))]
+    assert unlike(*found)[0].startswith("redline differs")
+    assert unlike(found[0], with_plan(record("os", "os"), redline=SEARCH)) == ()
+    assert unlike(found[0], record("os", "os")) != ()

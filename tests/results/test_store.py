@@ -3,20 +3,19 @@
 import errno
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
 import msgspec
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord
-from benchctl.results.samples import SAMPLE_DTYPES, concatenate, empty_columns, select
-from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
+from benchctl.results.samples import Columns, empty_columns
+from benchctl.results.store import RunStore, new_run_id, reference
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -80,41 +79,37 @@ def test_missing_forks_are_the_planned_ones_that_are_not_done(
     assert [done.block for done in run.done("os")] == [1]
 
 
-@settings(max_examples=20, deadline=None)
-@given(rows=st.integers(0, 50), seed=st.integers(0, 2**32 - 1))
-def test_samples_survive_parquet_bit_by_bit(tmp_path_factory: pytest.TempPathFactory, rows: int, seed: int):
-    random = np.random.default_rng(seed)
-    columns = {
-        name: random.integers(0, 2, rows).astype(dtype)
-        if dtype == np.bool_
-        else random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, rows, dtype=dtype)
-        for name, dtype in SAMPLE_DTYPES.items()
-    }
-    folder = RunFolder(tmp_path_factory.mktemp("it's a run"))
-    back = folder.read_samples(folder.write_samples(columns, "es@8.19.0", 3))
-    for name, dtype in SAMPLE_DTYPES.items():
-        assert back[name].dtype == dtype
-        np.testing.assert_array_equal(back[name], columns[name])
+def test_samples_of_a_fork_are_found_where_the_record_says(store: RunStore):
+    folder = store.create("x")
+    chunks = [empty_columns(2), empty_columns(1)]
+    chunks[1]["end_ns"][:] = 9
+    relative = folder.write_samples(iter(chunks), "es@8.19.0", 3)
+    assert relative == "forks/003-es@8.19.0.parquet"
+    assert folder.read_samples(relative)["end_ns"].tolist() == [0, 0, 9]
+
+
+def test_samples_that_cannot_be_written_leave_no_rubbish(store: RunStore):
+    folder = store.create("x")
+
+    def failing() -> Iterator[Columns]:
+        yield empty_columns(2)
+        yield empty_columns(2)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BenchctlError, match="No space left"):
+        folder.write_samples(failing(), "es", 0)
+    assert list((folder.path / "forks").iterdir()) == []
 
 
 def test_anybody_with_duckdb_sees_the_samples(store: RunStore):
     folder = store.create("x")
     columns = empty_columns(3)
     columns["end_ns"][:] = [5, 6, 7]
-    folder.write_samples(columns, "es", 0)
+    folder.write_samples([columns], "es", 0)
     with duckdb.connect() as connection:
         query = "SELECT sum(end_ns) FROM read_parquet(?)"
         found = connection.execute(query, [f"{store.root}/*/forks/*.parquet"]).fetchall()
     assert found == [(18,)]
-
-
-def test_columns_join_and_select():
-    first, second = empty_columns(2), empty_columns(1)
-    second["task"][:] = 4
-    both = concatenate([first, second])
-    assert both["task"].tolist() == [0, 0, 4]
-    assert select(both, both["task"] == 4)["task"].tolist() == [4]
-    assert concatenate([])["task"].shape == (0,)
 
 
 @given(st.text())

@@ -1,5 +1,6 @@
 """When a run may go on, and how it is left when it may not."""
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,17 +9,20 @@ from typing import cast
 import msgspec
 import pytest
 
+from benchctl.endpoint import Endpoint
+from benchctl.engine.cluster import ClusterFacts
 from benchctl.engine.index import PreparedIndex
 from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.target import Address
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
-from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
+from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate
 from benchctl.run.observer import SilentObserver
 from benchctl.run.orchestrate import Bench, engine_changes
-from benchctl.run.prepare import Subject
+from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Track
 
 RecordMaker = Callable[..., RunRecord]
@@ -37,6 +41,20 @@ def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):
     again = msgspec.structs.replace(kept, ingest=msgspec.structs.replace(INDEX.ingest, ingest_s=1.6))
     assert engine_changes(run, [subject(run, again)]) == [
         "the prepared index of es has changed or was built again"
+    ]
+
+
+def test_an_index_on_a_cluster_must_stay_as_it_was(record: RecordMaker):
+    run = msgspec.structs.replace(record(), indices={"es": INDEX})
+    spec = msgspec.structs.replace(run.plan.variants[0], target=TargetSpec(("http://a:1",)))
+    found = TargetSubject(
+        spec, Address("es", Endpoint.of("http://a:1")), cast("ClusterFacts", None), 1, INDEX
+    )
+    filled_by_others = msgspec.structs.replace(INDEX, key="")
+    assert engine_changes(run, [dataclasses.replace(found, index_facts=filled_by_others)]) == []
+    grown = msgspec.structs.replace(INDEX, documents=10)
+    assert engine_changes(run, [dataclasses.replace(found, index_facts=grown)]) == [
+        "the index of es has changed"
     ]
 
 

@@ -20,6 +20,7 @@ from benchctl.run.plan import (
     plan_run,
     reload_track,
 )
+from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 
 
@@ -86,10 +87,18 @@ def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
 
 def test_restart_says_which_tasks_share_a_node():
     plan, _ = plan_run(options())
-    assert boots(plan) == (((0, 0), (0, 1), (0, 2)), ((1, 0),))
-    assert boots(msgspec.structs.replace(plan, restart="never")) == (((0, 0), (0, 1), (0, 2), (1, 0)),)
+    first, second = (((0, 0),), ((0, 1),), ((0, 2),)), (((1, 0),),)
+    assert boots(plan) == (first, second)
+    assert boots(msgspec.structs.replace(plan, restart="never")) == ((*first, *second),)
     by_task = boots(msgspec.structs.replace(plan, restart="task"))
-    assert by_task == (((0, 0),), ((0, 1),), ((0, 2),), ((1, 0),))
+    assert by_task == tuple((step,) for step in (*first, *second))
+
+
+def test_tasks_of_a_parallel_element_share_a_node_whatever_the_policy():
+    plan, _ = plan_run(options())
+    challenge = Challenge("c", (Task("a"), Task("b", group=1), Task("c", group=1)))
+    plan = msgspec.structs.replace(plan, schedules=(challenge,), restart="task")
+    assert boots(plan) == ((((0, 0),),), (((0, 1), (0, 2)),))
 
 
 @given(seed=st.integers(0, 2**63 - 1), block=st.integers(0, 1000))
@@ -116,6 +125,28 @@ def test_operations_are_asked_once_in_order_of_first_use():
         "range",
         "composite-date_histogram-daily",
     ]
+
+
+def test_only_searches_with_one_answer_are_compared(tmp_path: Path):
+    integer = {"kind": "integer", "min": 0, "max": 9}
+    schedule = [
+        {"operation": {"name": "mine", "operation-type": "search", "body": {"size": 3}}},
+        {
+            "operation": {
+                "name": "varied",
+                "operation-type": "search",
+                "body": {"size": "${n}"},
+                "values": {"n": integer},
+            }
+        },
+        {"operation": {"name": "raw", "operation-type": "raw-request", "path": "/_search"}},
+        {"operation": "refresh"},
+        {"operation": "range"},
+    ]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "schedule": schedule}), encoding="utf-8")
+    plan, track = plan_run(options(challenges=(str(path),)))
+    assert [operation.name for operation in operations_used(plan, track)] == ["mine", "range"]
 
 
 def test_params_are_json_where_they_can_be():

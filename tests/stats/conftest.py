@@ -21,6 +21,7 @@ def make_samples(durations_ns: Sequence[int], **columns: Any) -> Columns:
     made["intended_ns"][:] = made["start_ns"]
     made["took_ms"][:] = -1
     made["hits"][:] = -1
+    made["weight"][:] = 1
     for name, values in columns.items():
         made[name][:] = values
     return made

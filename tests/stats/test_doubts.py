@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import AnswerCheck, AnswerFinding, TaskSummary
-from benchctl.stats.doubts import row_doubts
+from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, TaskSummary
+from benchctl.stats.doubts import general_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric
 from benchctl.track.model import Task
+from builders import make_fork
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -96,3 +97,21 @@ def test_a_short_task_below_its_rate_without_queueing_is_not_saturated(summary: 
 def test_answers_that_differ(summary: Callable[..., TaskSummary], kind: str, expected: list[str]):
     answers = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", kind, "buckets 7 and 8"),))
     assert codes([summary(10.0)], answers=answers) == expected
+
+
+def used(start_s: float) -> ForkRecord:
+    boot = BootRecord((0,), start_s, 0.0, 0.0, 10, 10, (), "")
+    return make_fork("es", 0, boots=(boot,))
+
+
+def test_passes_over_one_running_cluster_are_no_node_starts():
+    forks = {"es": [used(5.0)], "prod": [used(0.0), used(0.0)], "lab": [used(0.0)]}
+    found = [doubt for doubt in general_doubts(forks, forks, []) if doubt.code == "not-restarted"]
+    assert len(found) == 1
+    assert found[0].text.startswith("prod and lab ran already")
+    assert "intervals are too narrow" in found[0].text
+
+
+def test_fresh_nodes_raise_no_such_doubt():
+    forks = {"es": [used(5.0)], "prod": [used(12.0)]}
+    assert "not-restarted" not in {doubt.code for doubt in general_doubts(forks, forks, [])}

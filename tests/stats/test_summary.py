@@ -1,5 +1,4 @@
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -7,16 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.results.samples import Columns, Outcome, concatenate
-from benchctl.stats.summary import drift, effective_samples, lag1_autocorrelation, summarise
+from benchctl.results.model import Quantiles
+from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns, gathered, select
+from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
+from stats.plain_summary import plain_summary
 
 SECOND = 1_000_000_000
 TASK = Task("range", iterations=10)
 
 
-def summarised(columns: Columns, task: Task = TASK, **places: Any):
-    return summarise(columns, schedule=places.get("schedule", 0), task_index=places.get("task", 0), task=task)
+def summarised(chunks: Columns | Iterable[Columns], task: Task = TASK, **places: Any):
+    return summarise(chunks, schedule=places.get("schedule", 0), task_index=places.get("task", 0), task=task)
 
 
 def test_warmup_never_enters_throughput(samples: Callable[..., Columns]):
@@ -88,39 +89,124 @@ def test_hits_only_when_every_answer_agrees(samples: Callable[..., Columns]):
     assert summarised(samples([1] * 3, hits=7, hits_exact=[True, False, True])).hits_exact is False
 
 
-def test_lag1_of_a_known_process():
-    generator = np.random.default_rng(1)
-    values = np.zeros(50_000)
-    for place, shock in enumerate(generator.normal(size=values.size - 1), 1):
-        values[place] = 0.5 * values[place - 1] + shock
-    assert lag1_autocorrelation(values, np.zeros(values.size)) == pytest.approx(0.5, abs=0.02)
+CELL = st.fixed_dictionaries(
+    {
+        "client": st.integers(0, 3),
+        "task": st.sampled_from([0, 0, 0, 1]),
+        "schedule": st.sampled_from([0, 0, 0, -1]),
+        "warmup": st.sampled_from([False, False, True]),
+        "outcome": st.sampled_from([Outcome.OK] * 5 + list(Outcome)),
+        "pause_ns": st.integers(0, 5_000),
+        "late_ns": st.integers(0, 3_000),
+        "service_us": st.integers(1, 20),
+        "first_byte_ns": st.integers(0, 900),
+        "processing_ns": st.integers(0, 9_000),
+        "took_ms": st.integers(-1, 4),
+        "hits": st.sampled_from([7, 7, 7, 7, 8, -1]),
+        "hits_exact": st.booleans(),
+        "part": st.sampled_from([0, 0, 0, 1, 2]),
+        "attempt": st.sampled_from([0, 0, 1]),
+        "weight": st.integers(1, 500),
+    }
+)
 
 
-def test_lag1_does_not_reach_across_clients():
-    values = np.array([1.0, 1.0, 1.0, 9.0, 9.0, 9.0])
-    assert lag1_autocorrelation(values, np.array([0, 0, 0, 1, 1, 1])) > lag1_autocorrelation(
-        values, np.zeros(6)
-    )
+def columns_of(cells: list[dict[str, Any]]) -> Columns:
+    """Clients that each send one request after the other."""
+    made = empty_columns(len(cells))
+    clock_ns = [0] * 4
+    for row, cell in enumerate(cells):
+        client = cell["client"]
+        start_ns = clock_ns[client] + cell["pause_ns"]
+        clock_ns[client] = start_ns + cell["service_us"] * 1_000
+        times = {"start_ns": start_ns, "end_ns": clock_ns[client], "intended_ns": start_ns - cell["late_ns"]}
+        for name, value in {**cell, **times}.items():
+            if name in made:
+                made[name][row] = value
+    return made
 
 
-def test_lag1_of_too_little_or_constant_data_is_unknown():
-    assert lag1_autocorrelation(np.array([1, 2]), np.zeros(2)) is None
-    assert lag1_autocorrelation(np.array([4, 4, 4]), np.zeros(3)) is None
+@settings(deadline=None, max_examples=200)
+@given(cells=st.lists(CELL, max_size=60), rows=st.integers(1, 20), throttled=st.booleans())
+def test_chunks_give_what_all_samples_in_memory_give(
+    cells: list[dict[str, Any]],
+    rows: int,
+    throttled: bool,  # noqa: FBT001 - hypothesis draws it
+):
+    columns = columns_of(cells)
+    chunks = [
+        {name: values[place : place + rows] for name, values in columns.items()}
+        for place in range(0, len(cells), rows)
+    ]
+    task = Task("range", iterations=10, target_throughput=5 if throttled else None)
+    found = summarised(chunks, task)
+    mine = select(columns, (columns["task"] == 0) & (columns["schedule"] == 0))
+    for name, value in plain_summary(mine, throttled=throttled).items():
+        same_as(getattr(found, name), value, name)
 
 
-def test_effective_samples_shrink_with_correlation_and_never_grow():
-    assert effective_samples(100, 0.5) == pytest.approx(100 / 3)
-    assert effective_samples(100, -0.5) == 100
-    assert effective_samples(100, None) == 100
-
-
-def test_drift_is_the_log_ratio_of_the_outer_thirds():
-    assert drift(np.array([200, 200, 150, 150, 100, 100])) == pytest.approx(math.log(0.5))
-    assert drift(np.array([1, 2, 3, 4, 5])) is None
+def same_as(found: Any, expected: Any, name: str) -> None:
+    if isinstance(expected, Quantiles):
+        for field in Quantiles.__struct_fields__:
+            same_as(getattr(found, field), getattr(expected, field), f"{name}.{field}")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12), name
+    else:
+        assert found == expected, name
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 10**9), min_size=6, max_size=50))
-def test_drift_of_reversed_time_is_its_negative(values: list[int]):
-    forward = np.asarray(values)
-    assert drift(forward[::-1]) == pytest.approx(-drift(forward))
+@given(cells=st.lists(CELL, max_size=60))
+def test_every_operation_is_in_exactly_one_count(cells: list[dict[str, Any]]):
+    columns = columns_of(cells)
+    found = summarised(columns)
+    operations = (columns["task"] == 0) & (columns["schedule"] == 0) & (columns["part"] == 0)
+    counted = found.samples + sum(found.failures.values()) + found.warmup_samples + found.cancelled
+    assert counted == operations.sum()
+
+
+def test_realistic_samples_give_what_all_in_memory_give(samples: Callable[..., Columns]):
+    random = np.random.default_rng(5)
+    service_ns = (random.lognormal(7, 0.6, 20_000)).astype(np.int64) * 1_000
+    parts = [samples(service_ns[client::4], client=client, weight=2) for client in range(4)]
+    for part in parts:
+        part["intended_ns"] -= random.exponential(1e6, part["end_ns"].size).astype(np.int64)
+    found = summarised(list(gathered(parts, 7_000)), Task("range", iterations=10, target_throughput=5))
+    for name, value in plain_summary(concatenate(parts), throttled=True).items():
+        same_as(getattr(found, name), value, name)
+
+
+def test_samples_that_can_be_read_only_once_are_refused(samples: Callable[..., Columns]):
+    with pytest.raises(TypeError, match="read twice"):
+        summarised(iter([samples([1, 2])]))
+
+
+def test_parts_of_an_operation_are_pages_and_nothing_else(samples: Callable[..., Columns]):
+    found = summarised(samples([100, 100, 200], part=[1, 2, 0], outcome=[Outcome.OK] * 3))
+    assert (found.samples, found.mean_ns, found.pages.p50) == (1, 200.0, pytest.approx(100))
+    assert found.throughput_per_s == pytest.approx(SECOND / 200)
+
+
+def test_what_the_driver_cancelled_is_no_failure_and_no_time(samples: Callable[..., Columns]):
+    found = summarised(samples([10, 10, 500], outcome=[Outcome.OK, Outcome.OK, Outcome.CANCELLED]))
+    assert (found.samples, found.cancelled, found.failures) == (2, 1, {})
+    assert found.throughput_per_s == pytest.approx(2 * SECOND / 20)
+
+
+def test_a_retried_request_is_one_success_and_its_rejections_are_failures(samples: Callable[..., Columns]):
+    columns = samples([5, 5, 10], attempt=[0, 1, 2], outcome=[Outcome.REJECTED, Outcome.REJECTED, Outcome.OK])
+    columns["intended_ns"][:] = 0
+    found = summarised(columns, Task("bulk", iterations=1, target_throughput=1))
+    assert (found.samples, found.retries, found.failures) == (1, 2, {"rejected": 2})
+    assert (found.latency.p50, found.service_time.p50) == (20, 10)
+
+
+def test_throughput_is_in_units_of_work(samples: Callable[..., Columns]):
+    found = summarised(samples([SECOND // 2] * 4, weight=500))
+    assert found.throughput_per_s == pytest.approx(1_000)
+
+
+def test_unknown_processing_and_first_byte_times_are_left_out(samples: Callable[..., Columns]):
+    found = summarised(samples([10] * 3, processing_ns=[12, 0, 12], first_byte_ns=0))
+    assert found.processing_time.p50 == pytest.approx(12)
+    assert found.first_byte is None

@@ -12,11 +12,13 @@ from benchctl.cli.boundary import guarded
 # `benchctl node status` needs none of them.
 _COMMANDS = {
     "run": ("benchctl.cli.run", "run_command"),
+    "redline": ("benchctl.cli.redline", "redline_command"),
     "compare": ("benchctl.cli.compare", "compare_command"),
     "show": ("benchctl.cli.show", "show_command"),
     "list": ("benchctl.cli.listing", "list_group"),
     "corpus": ("benchctl.cli.corpus", "corpus_group"),
     "node": ("benchctl.cli.node", "node_group"),
+    "calibrate": ("benchctl.cli.calibrate", "calibrate_command"),
 }
 
 

@@ -82,7 +82,9 @@ def operations_command(track_name: str) -> None:
     track, _ = load_track(track_name, {})
     table = _table("operation", "type", "body")
     for operation in track.operations.values():
-        table.add_row(operation.name, operation.operation_type, ", ".join(operation.body))
+        body = getattr(operation, "body", None)
+        keys = ", ".join(body) if isinstance(body, dict) else ""
+        table.add_row(operation.name, operation.type_name, keys)
     _print(table)
 
 

@@ -1,12 +1,15 @@
 """`benchctl run`: measure, then compare."""
 
+import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import psutil
 from click.core import ParameterSource
 
+from benchctl.cli.load_options import LoadOptions, load_options
 from benchctl.cli.options import (
     DocumentsType,
     HeapType,
@@ -14,18 +17,21 @@ from benchctl.cli.options import (
     open_store,
     runs_option,
 )
-from benchctl.cli.output import print_run
+from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
-from benchctl.report.formats import Format
 from benchctl.results.checks import unanswered
 from benchctl.results.model import CorpusSpec, RestartPolicy
 from benchctl.results.store import reference
+from benchctl.run.calibrate import calibrate
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run, reload_track
+
+if TYPE_CHECKING:
+    from benchctl.report.formats import Format
 
 # What may stand beside --resume: it says where, how and what to show, not what to measure.
 _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format"})
@@ -45,8 +51,10 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
     multiple=True,
     metavar="VARIANT",
     help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the baseline"
-    "  [default: es and os]",
+    "  [default: es and os, or the targets]",
 )
+@target_options
+@load_options
 @click.option(
     "--forks", type=int, default=5, show_default=True, help="Passes of every variant on fresh nodes."
 )
@@ -107,6 +115,12 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of variants in blocks.")
 @click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")
 @click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs.")
+@click.option(
+    "--calibrate",
+    "calibrating",
+    is_flag=True,
+    help="First measure what the driver itself costs on this machine, and keep that with the run.",
+)
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 @click.option("--quiet", is_flag=True, help="Print the result only.")
@@ -130,13 +144,16 @@ def run_command(
     corpus_seed: int,
     resume: str | None,
     runs_folder: Path | None,
-    output_format: Format,
+    output_format: "Format",
     *,
+    target_options: TargetOptions,
+    load_options: LoadOptions,
     paired: bool,
+    calibrating: bool,
     wait: bool,
     quiet: bool,
 ) -> None:
-    """Measure challenges on fresh nodes and compare the variants.
+    """Measure challenges on fresh nodes, or on clusters that run already, and compare the variants.
 
     Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
     the corpus, one prepared index an engine.
@@ -144,8 +161,10 @@ def run_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     if resume is None:
+        targets = resolve_targets(target_options, os.environ)
+        started = variants or (() if targets else ("es", "os"))
         options = PlanOptions(
-            variants=resolve_variants(variants or ("es", "os"), distributions, jdks),
+            variants=(*resolve_variants(started, distributions, jdks), *targets),
             challenges=challenges,
             warmup_challenges=warmups,
             restart=restart,
@@ -158,6 +177,9 @@ def run_command(
             params=parse_params(params),
             ingest_clients=ingest_clients,
             paired=paired,
+            on_error=load_options.on_error,
+            transport=load_options.transport,
+            workers=load_options.workers,
         )
         plan, loaded = plan_run(options)
         folder = None
@@ -170,11 +192,15 @@ def run_command(
         watching(quiet=quiet) as observer,
         host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
     ):
-        bench = Bench(home, store, observer, threading.Event())
+        bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
         if folder is None:
-            folder, record = start_run(bench, plan, loaded)
+            calibration = calibrate(observer, bench.stop) if calibrating else None
+            folder, record = start_run(bench, plan, loaded, calibration=calibration)
         else:
             record = resume_run(bench, folder, loaded)
+    # The statistics behind the tables take longer to load than a search; no first request waits for them.
+    from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
+
     print_run(folder, output_format, usual=home.runs)
     if record.missing():
         total = plan.forks * len(plan.variants)

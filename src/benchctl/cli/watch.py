@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from benchctl.cli.streams import is_terminal
-from benchctl.results.model import ForkRecord
+from benchctl.results.model import ForkRecord, TaskSummary
 from benchctl.run.observer import Observer, SilentObserver
 
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
@@ -82,6 +82,8 @@ def fork_result(record: ForkRecord) -> str:
         return f"{record.variant}, block {record.block}: FAILED: {record.reason}"
     parts = []
     for summary in record.summaries:
+        if summary.redline_end is not None:
+            return f"{record.variant}, block {record.block}: {_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
             parts.append(f"{summary.label} unsupported")
         elif summary.service_time is None:
@@ -93,6 +95,15 @@ def fork_result(record: ForkRecord) -> str:
         f"{record.variant}, block {record.block}: p90 {', '.join(parts)} "
         f"({record.wall_s:.1f} s, of it {starts:.1f} s node start)"
     )
+
+
+def _redline(summary: TaskSummary) -> str:
+    if summary.redline_per_s is None:
+        return f"no red-line of {summary.label}: {summary.redline_text}"
+    rate = f"{summary.redline_per_s:.4g}/s"
+    if summary.redline_end == "found":
+        return f"red-line of {summary.label} {rate}"
+    return f"red-line of {summary.label} at least {rate}, {summary.redline_text}"
 
 
 class PlainObserver:

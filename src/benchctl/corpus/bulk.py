@@ -1,6 +1,7 @@
 """Bulk request bodies: an action line before every document line, a fixed number of documents a body."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 _ACTION = b'{"index":{}}\n'
 _NEXT = b"\n" + _ACTION
@@ -20,6 +21,12 @@ def frame_bodies(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[t
     Raises:
         ValueError: `documents_per_body` is less than 1.
     """
+    for documents in batches(blocks, documents_per_body):
+        yield len(documents), frame(documents)
+
+
+def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[bytes]]:
+    """Cut a stream of document lines into the documents of one body each; arguments as of `frame_bodies`."""
     if documents_per_body < 1:
         raise ValueError(f"a body needs at least one document, not {documents_per_body}")
     waiting: list[bytes] = []
@@ -27,10 +34,10 @@ def frame_bodies(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[t
         waiting += lines
         whole = len(waiting) - len(waiting) % documents_per_body
         for first in range(0, whole, documents_per_body):
-            yield documents_per_body, _body(waiting[first : first + documents_per_body])
+            yield waiting[first : first + documents_per_body]
         del waiting[:whole]
     if waiting:
-        yield len(waiting), _body(waiting)
+        yield waiting
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -47,5 +54,29 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def _body(documents: list[bytes]) -> bytes:
+def frame(documents: Sequence[bytes]) -> bytes:
+    """One body, whose documents get their ids from the engine."""
     return b"".join([_ACTION, _NEXT.join(documents), b"\n"])
+
+
+def frame_with_ids(
+    documents: Sequence[bytes],
+    ids: Iterable[int],
+    repeated: Iterable[bool],
+    on_conflict: Literal["index", "update"],
+) -> bytes:
+    """One body, whose documents bring their ids.
+
+    Args:
+        documents: one line each.
+        ids: one for each document; ten digits of it are written, or more.
+        repeated: whether the id was given to an earlier document.
+        on_conflict: what is done with a document whose id was.
+    """
+    lines = [
+        b'{"update":{"_id":"%010d"}}\n{"doc":%b}\n' % (number, document)
+        if again and on_conflict == "update"
+        else b'{"index":{"_id":"%010d"}}\n%b\n' % (number, document)
+        for document, number, again in zip(documents, ids, repeated, strict=True)
+    ]
+    return b"".join(lines)

@@ -1,16 +1,14 @@
 """Part files written by several processes, which end with the one that started them."""
 
 import os
-import signal
-import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing import get_context
 from pathlib import Path
 
+from benchctl.child import follow_parent
 from benchctl.corpus.layout import Span
 from benchctl.corpus.parts import CorpusPart, write_part
 from benchctl.errors import BenchctlError
@@ -47,7 +45,7 @@ def write_parts(
         yield from map(write, spans)
         return
     # Spawned, not forked: the caller may have threads. They live as long as this iterator.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_follow_parent)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=follow_parent)
     try:
         yield from pool.map(write, spans)
     except BrokenProcessPool as err:
@@ -57,16 +55,3 @@ def write_parts(
         ) from err
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _follow_parent() -> None:
-    """In a worker: leave interrupts to the parent, which then shuts the pool down, and never outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)

@@ -12,7 +12,16 @@ from benchctl.engine.archive import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.results.model import AnswerCheck, AnswerFinding
-from benchctl.track.model import Operation
+from benchctl.track.composite import change_composite, composites
+from benchctl.track.operation import (
+    Asking,
+    CompositeAgg,
+    MultiSearch,
+    Operation,
+    PaginatedSearch,
+    ScrollSearch,
+    Search,
+)
 from benchctl.track.refusal import names_unknown
 
 # Sums of doubles depend on the order of the documents, and shards may add in any order.
@@ -48,18 +57,57 @@ def operation_digest(operation: Operation) -> str:
     return hashlib.sha256(msgspec.json.encode(operation, order="sorted")).hexdigest()
 
 
-def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
-    """Ask one operation, with exact counting of hits.
+def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
+    """Ask one operation, with exact counting of hits: the first page of several, all searches of a batch.
 
     Raises:
-        BenchctlError: the node failed in another way than by not knowing the operation.
+        BenchctlError: the node failed in another way than by not knowing the operation, or what it asks.
     """
-    body = {**operation.body, "track_total_hits": True}
+    index = operation.index or index_name
+    if isinstance(operation, MultiSearch):
+        return _together(
+            [_search(client, operation, search.index or index, search.body) for search in operation.searches]
+        )
+    if isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
+        return _search(client, operation, index, _first_page(operation))
+    raise TypeError(f"answers of {type(operation).__name__} are not compared")
+
+
+def _first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
+    """The body of a search, or of the first one of several."""
+    size = operation.results_per_page
+    if size is None:
+        return operation.body
+    if isinstance(operation, CompositeAgg):
+        (names,) = composites(operation.body)
+        return change_composite(operation.body, names, {"size": size})
+    return {**operation.body, "size": size}
+
+
+def _together(answers: list[Answer]) -> Answer:
+    """The answers of a batch as one."""
+    refused = next((one for one in answers if one.unsupported is not None or one.failed is not None), None)
+    if refused is not None:
+        return refused
+    totals = [one.total for one in answers if one.total is not None]
+    return Answer(
+        total=sum(totals) if len(totals) == len(answers) else None,
+        returned=sum(one.returned for one in answers),
+        sort_values=[values for one in answers for values in one.sort_values],
+        aggregations=[one.aggregations for one in answers],
+    )
+
+
+def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
+    body = {**asked, "track_total_hits": True}
+    # What belongs to a scroll is no part of a search.
+    params = {name: value for name, value in operation.url_params.items() if name != "scroll"}
     timeout_s = ANSWER_TIMEOUT_S if operation.request_timeout is None else operation.request_timeout
     try:
-        found = client.search(operation.index or index_name, body, operation.url_params, timeout_s)
+        found = client.search(index, body, params, timeout_s)
     except NodeRequestError as err:
-        if err.status != 400:  # noqa: PLR2004 - HTTP's Bad Request
+        # An index that another task makes is not there yet.
+        if err.status not in {400, 404}:
             raise
         if names_unknown(err.reason):
             return Answer(unsupported=err.reason)

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
+from benchctl.endpoint import Endpoint
 from benchctl.engine.wires import NodeRequestError, Wire, open_wire
 from benchctl.results.model import EngineName, SegmentFacts
 
@@ -123,6 +124,10 @@ class SearchClient:
         """Change settings of an index; None as a value takes a setting back to its default."""
         self.request("PUT", f"/{_part(name)}/_settings", body=settings)
 
+    def put_cluster_settings(self, settings: Mapping[str, Any]) -> None:
+        """Change settings of the cluster, for as long as its data lives."""
+        self.request("PUT", "/_cluster/settings", body={"persistent": settings})
+
     def refresh(self, name: str) -> None:
         """Make everything indexed visible to searches."""
         self.request("POST", f"/{_part(name)}/_refresh", timeout_s=FORCE_MERGE_TIMEOUT_S)
@@ -210,9 +215,14 @@ class SearchClient:
         return node
 
 
-def connect(engine: EngineName, port: int) -> SearchClient:
-    """A client of the node on a loopback port; nothing is sent before the first call."""
-    return SearchClient(open_wire(engine, f"http://127.0.0.1:{port}"))
+def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
+    """A client of a cluster's first host; nothing is sent before the first call."""
+    return SearchClient(open_wire(engine, endpoint))
+
+
+def loopback(port: int) -> Endpoint:
+    """A node that benchctl started itself, by its port."""
+    return Endpoint((f"http://127.0.0.1:{port}",))
 
 
 def _part(name: str) -> str:

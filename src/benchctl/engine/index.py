@@ -15,7 +15,6 @@ import msgspec
 from benchctl.engine.archive import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.install import Installation
-from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
 from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport
@@ -46,8 +45,8 @@ class Sent:
     seconds: float
 
 
-Sender = Callable[[Node, str], Sent]
-"""Sends the whole corpus to an index of a node."""
+Sender = Callable[[str], Sent]
+"""Sends the whole corpus to an index, by its name."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def building(home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int]) ->
         shutil.rmtree(root, ignore_errors=True)
 
 
-def fill(node: Node, key: IndexKey, send: Sender) -> IndexFacts:
+def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
     """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
 
     Periodic refreshes are off during the ingest: they cut segments by the clock, and the same corpus would
@@ -155,12 +154,11 @@ def fill(node: Node, key: IndexKey, send: Sender) -> IndexFacts:
     Raises:
         BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
     """
-    client = node.client
     name = key.track.index_name
     body = key.track.index_body
     quiet = {**body.settings, REFRESH_INTERVAL: "-1"}
     client.create_index(name, {"settings": quiet, "mappings": body.mappings})
-    sent = send(node, name)
+    sent = send(name)
     refresh_s = _timed(lambda: client.refresh(name))
     merge_s = _timed(lambda: client.force_merge(name, key.segments))
     client.put_settings(name, {REFRESH_INTERVAL: body.settings.get(REFRESH_INTERVAL)})

@@ -10,7 +10,8 @@ from typing import Any
 
 import psutil
 
-from benchctl.engine.client import NodeInfo, SearchClient, connect
+from benchctl.endpoint import Endpoint
+from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
 from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
@@ -65,6 +66,15 @@ class Node:
         self.version = info.version
         self.build = info.build
         self.lucene = launch.installation.lucene
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the measured client finds it."""
+        return loopback(self.http_port)
+
+    def searches_counted(self) -> int | None:
+        """Query phases since it started, by its own statistics."""
+        return self.client.node_search_count()
 
     def cpu_seconds(self) -> float:
         """CPU time that the server JVM has used, over all its threads.
@@ -219,7 +229,7 @@ def boot(
     ) as process:
         launch = _Launch(installation, folders, process, started, timeout_s)
         port = launch.wait_port()
-        with connect(installation.engine, port) as client:
+        with connect(installation.engine, loopback(port)) as client:
             info = launch.wait_healthy(client, expect_index)
             start_s = time.monotonic() - started
             yield Node(launch, client=client, http_port=port, info=info, start_s=start_s)

@@ -1,14 +1,15 @@
 """How unmeasured requests travel to a node: through the engines' official Python clients."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import elasticsearch
-import opensearchpy
 
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
+from benchctl.official import header_items, tls_options
 from benchctl.results.model import EngineName
 
 _log = logging.getLogger(__name__)
@@ -50,20 +51,21 @@ class ElasticsearchWire:
     asks for plain JSON whatever the server's major version, and leaves a node's warnings to the caller.
     """
 
-    def __init__(self, url: str) -> None:
-        self._client = elasticsearch.Elasticsearch(url)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._headers = header_items(endpoint)
+        self._client = elasticsearch.Elasticsearch(endpoint.hosts[0], **tls_options(endpoint))
 
     def send(
         self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
     ) -> tuple[int, Any]:
         """Give status and decoded body of any answer; NodeRequestError when there is none."""
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", **self._headers}
         if body is not None:
             headers["content-type"] = "application/json"
         try:
             answer = self._client.transport.perform_request(
                 method,
-                _target(path, params),
+                with_query(path, params),
                 body=body,
                 headers=headers,
                 request_timeout=timeout_s,
@@ -73,7 +75,7 @@ class ElasticsearchWire:
             )
         except elasticsearch.TransportError as err:
             raise NodeRequestError(f"{method} {path}", 0, str(err.__cause__ or err)) from err
-        _log_warning(f"{method} {path}", answer.meta.headers.get("warning"))
+        log_warning(f"{method} {path}", answer.meta.headers.get("warning"))
         return answer.meta.status, answer.body
 
     def close(self) -> None:
@@ -81,58 +83,23 @@ class ElasticsearchWire:
         self._client.close()
 
 
-class _QuietConnection(opensearchpy.Urllib3HttpConnection):
-    """A connection that logs the node's deprecation warnings instead of making Python warnings of them."""
+def open_wire(engine: EngineName, endpoint: Endpoint | str) -> Wire:
+    """The wire to a cluster's first host by its engine's own client; nothing is sent yet."""
+    endpoint = Endpoint.of(endpoint)
+    if engine == "elasticsearch":
+        return ElasticsearchWire(endpoint)
+    # It takes a while to load, which a run on a cluster of the other engine need not wait for.
+    from benchctl.engine.opensearch_wire import OpenSearchWire  # noqa: PLC0415 - see above
 
-    def _raise_warnings(self, warning_headers: Any) -> None:  # noqa: ANN401 - the overridden method's type
-        for header in warning_headers or ():
-            _log_warning(self.host, header)
-
-
-class OpenSearchWire:
-    """Requests through opensearch-py."""
-
-    def __init__(self, url: str) -> None:
-        self._client = opensearchpy.OpenSearch(
-            url, max_retries=0, retry_on_timeout=False, connection_class=_QuietConnection
-        )
-
-    def send(
-        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
-    ) -> tuple[int, Any]:
-        """Give status and decoded body of any answer; NodeRequestError when there is none."""
-        try:
-            answer = self._client.transport.perform_request(
-                method, _target(path, params), body=body, timeout=timeout_s
-            )
-        except opensearchpy.TransportError as err:
-            if isinstance(err.status_code, int):
-                return err.status_code, err.info
-            raise NodeRequestError(f"{method} {path}", 0, str(err.info)) from err
-        except opensearchpy.SerializationError as err:
-            raise NodeRequestError(f"{method} {path}", 0, str(err)) from err
-        return 200, answer
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+    return OpenSearchWire(endpoint)
 
 
-_WIRES: Mapping[EngineName, Callable[[str], Wire]] = {
-    "elasticsearch": ElasticsearchWire,
-    "opensearch": OpenSearchWire,
-}
-
-
-def open_wire(engine: EngineName, url: str) -> Wire:
-    """The wire to a node by its engine's own client; nothing is sent before the first request."""
-    return _WIRES[engine](url)
-
-
-def _target(path: str, params: Mapping[str, str]) -> str:
+def with_query(path: str, params: Mapping[str, str]) -> str:
+    """A path and its query parameters, percent-encoded."""
     return f"{path}?{urlencode(params)}" if params else path
 
 
-def _log_warning(request: str, header: str | None) -> None:
+def log_warning(request: str, header: str | None) -> None:
+    """Keep a node's warning, if there is one; it is no concern of whoever asked."""
     if header:
         _log.info("%s: the node warns: %s", request, header)

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice, takewhile
+from itertools import count, dropwhile, islice, takewhile
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Extent:
     """How long one client of a task goes on: a number of requests, or a period.
 
     Attributes:
-        requests: requests of one client, warm-up included; None when a period bounds the task.
+        requests: requests of one client, warm-up included; None when something else ends the task.
         warmup_requests: the first so many of them are warm-up.
         period_ns: nanoseconds from the task's start, warm-up included; None when requests bound the task.
         warmup_ns: what belongs before this offset is warm-up.
@@ -59,7 +59,9 @@ def extent(task: Task) -> Extent:
     return Extent(warmup + measured, warmup, None, 0)
 
 
-def arrivals(task: Task, *, client: int, seed: int) -> Iterator[int]:
+def arrivals(
+    task: Task, *, client: int, seed: int, from_ns: int = 0, bounds: Extent | None = None
+) -> Iterator[int]:
     """When one client's requests are due in an open loop.
 
     All clients share one arrival process, and client i of n takes its arrivals i, i + n, and so on: clients
@@ -72,6 +74,8 @@ def arrivals(task: Task, *, client: int, seed: int) -> Iterator[int]:
         task: a task with a target.
         client: which client, from 0.
         seed: the run's seed.
+        from_ns: a client that ramps up later has no arrivals before that; nobody else takes them.
+        bounds: how long the task goes on, where it is not what the task says.
 
     Returns:
         A lazy iterator of nanoseconds from the task's start, never decreasing.
@@ -86,7 +90,9 @@ def arrivals(task: Task, *, client: int, seed: int) -> Iterator[int]:
         due = _poisson(rate_per_s, task.clients, client, _seed_sequence(task, seed))
     else:
         due = _deterministic(rate_per_s, task.clients, client)
-    bounds = extent(task)
+    bounds = extent(task) if bounds is None else bounds
+    if from_ns:
+        due = dropwhile(lambda offset_ns: offset_ns < from_ns, due)
     period_ns = bounds.period_ns
     if period_ns is None:
         return islice(due, bounds.requests)

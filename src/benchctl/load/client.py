@@ -1,24 +1,56 @@
-"""One client of a task: its connection, its loop, and what it keeps of every request."""
+"""One client of a task: its loop over what it asks, and what it keeps of every request."""
 
-import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from benchctl.errors import BenchctlError
-from benchctl.load.arrivals import extent
-from benchctl.load.operations import Answer, Request, is_unsupported, judge
-from benchctl.load.pace import turns
+from benchctl.load.judge import is_unsupported
+from benchctl.load.pace import Timer, Turn
+from benchctl.load.programs import Program, Reply, Script
 from benchctl.load.recorder import Recorder
+from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.tally import FailureTally
-from benchctl.load.transport import Exchange, WireClient
 from benchctl.results.samples import Outcome
-from benchctl.track.model import Task
 
 _CONNECTION_LOST = frozenset({Outcome.REFUSED, Outcome.RESET})
 _LOST_IN_A_ROW = 3
+_FIRST_BACKOFF_NS = 50_000_000
+_LONGEST_BACKOFF_NS = 5_000_000_000
+_CANCELLED = Answer(Outcome.CANCELLED)
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
     """The node stopped answering in the middle of a task; whoever runs its process knows more."""
+
+
+class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
+    """A request failed, and the run was told to end then."""
+
+
+class Wire(Protocol):
+    """One client's way to the cluster."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called: a failure after that is not the node's."""
+        ...
+
+    def connect(self) -> Exchange:
+        """Open the connection by a request that is not a search, so that no measured one pays for it."""
+        ...
+
+    def send(self, request: Request) -> Exchange:
+        """Send a request and wait for the whole answer; failures are part of the result, not exceptions."""
+        ...
+
+    def interrupt(self) -> None:
+        """End a request in flight from another thread; the wire is of no use afterwards."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; harmless when repeated."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -26,18 +58,18 @@ class Assignment:
     """What one client has to do.
 
     Attributes:
-        task: the task.
-        request: what it repeats.
-        client: which client, from 0.
-        seed: of Poisson arrivals.
+        label: the task's name, for messages.
+        client: which client of the task, from 0.
+        program: what it asks.
         measured: False makes every request a warm-up.
+        abort_on_failure: the first request that fails ends the task with an error.
     """
 
-    task: Task
-    request: Request
+    label: str
     client: int
-    seed: int
-    measured: bool
+    program: Program
+    measured: bool = True
+    abort_on_failure: bool = False
 
 
 class Client:
@@ -45,95 +77,213 @@ class Client:
 
     Args:
         assignment: what to do.
-        base_url: where the node is.
-        halt: set by whoever wants all clients of the task to end, this one included.
+        wire: its connection, open.
+        timer: its clock.
+        recorder: takes the samples.
 
     Attributes:
-        recorder: the samples so far.
         tally: the failures so far.
-        searches_sent: requests that can have reached the node.
+        searches_sent: searches that can have reached the node.
         unsupported: the node's reason when it cannot do the operation at all.
+        ended_ns: when it had done all of its assignment; 0 before.
     """
 
-    def __init__(self, assignment: Assignment, base_url: str, halt: threading.Event) -> None:
-        self.recorder = Recorder(extent(assignment.task).requests)
+    def __init__(self, assignment: Assignment, wire: Wire, timer: Timer, recorder: Recorder) -> None:
+        self.assignment = assignment
+        self.recorder = recorder
         self.tally = FailureTally()
         self.searches_sent = 0
         self.unsupported: str | None = None
-        self._assignment = assignment
-        self._base_url = base_url
-        self._halt = halt
-        self._wire = WireClient(base_url)
+        self.ended_ns = 0
+        self._wire = wire
+        self._timer = timer
         self._lost_in_a_row = 0
+        self._operations = 0
 
-    @property
-    def number(self) -> int:
-        """Which client this is, from 0."""
-        return self._assignment.client
-
-    def connect(self) -> None:
-        """Open the connection.
-
-        Raises:
-            NodeGone: nothing answers there.
-        """
-        greeting = self._wire.connect()
-        if greeting.failure is not None and not self._wire.interrupted:
-            raise self._node_gone(f"cannot connect: {greeting.detail}")
-
-    def run(self, start_ns: int) -> None:
-        """Do all of the assignment, from `start_ns` on the monotonic clock.
+    def run(self, turns: Iterable[Turn]) -> None:
+        """Do all of the assignment, an operation each turn.
 
         Raises:
             NodeGone: the connection was refused or reset several times in a row.
+            TaskAborted: a request failed, and that was to end the task.
         """
-        job = self._assignment
-        send = self._wire.send
-        for intended_ns, warmup in turns(
-            job.task, client=job.client, seed=job.seed, start_ns=start_ns, halt=self._halt
-        ):
-            exchange = send(job.request)
-            # The request's clock has stopped: from here on nothing costs it anything.
-            self.searches_sent += exchange.failure is not Outcome.REFUSED
-            if self._wire.interrupted:
+        measured = self.assignment.measured
+        wire = self._wire
+        for work, (due_ns, warmup) in _paired(self.assignment.program, turns):
+            unmeasured = warmup or not measured
+            if isinstance(work, Request):
+                exchange, answer = self._ask(work, due_ns, 0, warmup=unmeasured)
+                if answer.outcome is Outcome.OK:
+                    self._operations += 1
+                    continue
+                status, body = exchange.status, exchange.body
+            else:
+                answer, status, body = self._follow(work, due_ns, warmup=unmeasured)
+            self._operations += 1
+            if answer.outcome is not Outcome.OK:
+                self._handle_failure(answer, status, body)
+            if wire.interrupted or self.unsupported is not None:
                 return
-            answer = _answer(exchange)
-            due_ns = exchange.start_ns if intended_ns is None else intended_ns
-            self.recorder.append(exchange, answer, due_ns, warmup=warmup or not job.measured)
+
+    def _ask(
+        self, request: Request, due_ns: int | None, part: int, *, warmup: bool
+    ) -> tuple[Exchange, Answer]:
+        """Send one request, and again when the node rejects it as too many and its policy says so."""
+        attempt = 0
+        while True:
+            exchange = self._wire.send(request)
+            # The request's clock has stopped: from here on nothing costs it anything.
+            if exchange.failure is None:
+                self.searches_sent += request.searches
+                answer = request.judge(exchange.status, exchange.body)
+            else:
+                answer = self._lost(request, exchange)
+            start_ns = exchange.start_ns
+            if due_ns is None:
+                due_ns = start_ns
+            self.recorder.append(
+                exchange,
+                answer,
+                due_ns,
+                warmup=warmup,
+                part=part,
+                attempt=attempt,
+                weight=request.weight,
+                processing_ns=self._timer.now_ns() - start_ns,
+            )
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
+                return exchange, answer
+            if answer.outcome in _CONNECTION_LOST:
+                self._lose(answer)
             else:
-                self._handle_failure(exchange, answer)
+                self._lost_in_a_row = 0
+            if answer.outcome is not Outcome.REJECTED or attempt >= request.retries:
+                return exchange, answer
+            if not self._pause(min(_FIRST_BACKOFF_NS << attempt, _LONGEST_BACKOFF_NS)):
+                return exchange, answer
+            # The last rejection is that of the operation, and counted there.
+            self.tally.add(answer.outcome, answer.reason)
+            attempt += 1
 
-    def interrupt(self) -> None:
-        """End the request in flight, from another thread; it leaves no sample."""
-        self._wire.interrupt()
+    def _lost(self, request: Request, exchange: Exchange) -> Answer:
+        """What became of a request that got no whole answer."""
+        if exchange.failure is not Outcome.REFUSED:
+            self.searches_sent += request.searches
+        if exchange.failure is None or self._wire.interrupted:
+            return _CANCELLED
+        return Answer(exchange.failure, reason=exchange.detail)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._wire.close()
+    def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> tuple[Answer, int, bytes]:
+        """Run an operation of several requests: a sample for each, and one for the whole."""
+        whole = _Whole(self._timer.now_ns())
+        reply: Reply | None = None
+        parts = 0
+        try:
+            while not (self._wire.interrupted or (reply and reply.answer.outcome is Outcome.CANCELLED)):
+                item = script.send(reply)
+                if isinstance(item, Request):
+                    parts += 1
+                    reply = Reply(*self._ask(item, None, parts, warmup=warmup))
+                    whole.add(reply)
+                else:
+                    reply = None
+                    if not self._pause(round(item * 1e9)):
+                        whole.cancel()
+                        break
+            else:
+                # What it had asked went well, but it had not come to its end.
+                whole.cancel()
+        except StopIteration as end:
+            whole.conclude(end.value)
+        finally:
+            script.close()
+        exchange = whole.exchange(self._timer.now_ns())
+        self.recorder.append(
+            exchange,
+            whole.answer,
+            exchange.start_ns if due_ns is None else due_ns,
+            warmup=warmup,
+            processing_ns=self._timer.now_ns() - exchange.start_ns,
+        )
+        return whole.answer, exchange.status, exchange.body
 
-    def _handle_failure(self, exchange: Exchange, answer: Answer) -> None:
-        self.tally.add(answer.outcome, answer.reason)
-        if answer.outcome in _CONNECTION_LOST:
-            self._lost_in_a_row += 1
-            if self._lost_in_a_row >= _LOST_IN_A_ROW:
-                raise self._node_gone(answer.reason)
+    def _pause(self, pause_ns: int) -> bool:
+        return self._timer.wait_until(self._timer.now_ns() + pause_ns)
+
+    def _lose(self, answer: Answer) -> None:
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row >= _LOST_IN_A_ROW:
+            raise NodeGone(
+                f"the node is gone in task '{self.assignment.label}': {answer.reason}",
+                hint="look at the end of the node's log",
+            )
+
+    def _handle_failure(self, answer: Answer, status: int, body: bytes) -> None:
+        if answer.outcome is Outcome.CANCELLED:
             return
-        self._lost_in_a_row = 0
-        if self.recorder.count == 1:
-            self.unsupported = is_unsupported(exchange.status, exchange.body)
-            if self.unsupported is not None:
-                self._halt.set()
+        self.tally.add(answer.outcome, answer.reason)
+        if self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
+            self.unsupported = is_unsupported(status, body)
+        if self.unsupported is None:
+            self._abort_if_told(answer)
 
-    def _node_gone(self, reason: str) -> NodeGone:
-        return NodeGone(
-            f"the node at {self._base_url} is gone in task '{self._assignment.task.label}': {reason}",
-            hint="look at the end of the node's log",
+    def _abort_if_told(self, answer: Answer) -> None:
+        if self.assignment.abort_on_failure:
+            raise TaskAborted(
+                f"a request of task '{self.assignment.label}' failed "
+                f"({answer.outcome.name.lower()}): {answer.reason}",
+                hint="--on-error continue counts failures and goes on",
+            )
+
+
+class _Whole:
+    """An operation of several requests, put together from their replies."""
+
+    def __init__(self, began_ns: int) -> None:
+        self.answer = Answer(Outcome.OK)
+        self._began_ns = began_ns
+        self._replies: list[Reply] = []
+        # Whose status and body speak for the whole: the first that failed, else the last.
+        self._decisive: Exchange | None = None
+
+    def add(self, reply: Reply) -> None:
+        """One more of its requests."""
+        self._replies.append(reply)
+        if self.answer.outcome is Outcome.OK:
+            self.answer = reply.answer
+            self._decisive = reply.exchange
+
+    def conclude(self, answer: Answer | None) -> None:
+        """What the script says of the whole; by default its first failure, or its last reply."""
+        if answer is not None and self.answer.outcome is Outcome.OK:
+            self.answer = answer
+
+    def cancel(self) -> None:
+        """It was ended from outside."""
+        self.answer = _CANCELLED
+
+    def exchange(self, now_ns: int) -> Exchange:
+        """All of it as if it were one request: the first one's start to the last one's end."""
+        if self._decisive is None:
+            return Exchange(self._began_ns, 0, 0, now_ns, 0, b"", 0)
+        parts = [reply.exchange for reply in self._replies]
+        return Exchange(
+            start_ns=parts[0].start_ns,
+            connect_ns=sum(part.connect_ns for part in parts),
+            first_byte_ns=parts[0].first_byte_ns,
+            end_ns=parts[-1].end_ns,
+            status=self._decisive.status,
+            body=self._decisive.body,
+            response_bytes=sum(part.response_bytes for part in parts),
         )
 
 
-def _answer(exchange: Exchange) -> Answer:
-    if exchange.failure is not None:
-        return Answer(exchange.failure, reason=exchange.detail)
-    return judge(exchange.status, exchange.body)
+def _paired(program: Program, turns: Iterable[Turn]) -> Iterator[tuple[Request | Script, Turn]]:
+    """Work and turn together; the work is made before the turn comes, so that no latency holds its making."""
+    waiting = iter(turns)
+    while (work := program()) is not None:
+        turn = next(waiting, None)
+        if turn is None:
+            return
+        yield work, turn

@@ -6,30 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Queue
 
-import msgspec
-
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.load.operations import Request
-from benchctl.load.transport import WireClient
+from benchctl.load.judge import judge_bulk
+from benchctl.load.request import Request
+from benchctl.load.transport import MeasuredClient, open_client
+from benchctl.results.samples import Outcome
 
 # Bodies framed ahead of the senders: enough to hide the reader, few enough to bound memory.
 BODIES_AHEAD = 4
 BULK_TIMEOUT_S = 300.0
-
-
-class _Status(msgspec.Struct):
-    status: int
-    error: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _BulkAnswer(msgspec.Struct):
-    """The few keys of a bulk answer that matter; `items` is only looked at when something failed."""
-
-    errors: bool = True
-
-
-class _BulkItems(msgspec.Struct):
-    items: list[dict[str, _Status]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +30,7 @@ class Ingested:
 def ingest(
     bodies: Iterator[tuple[int, bytes]],
     *,
-    base_url: str,
+    endpoint: Endpoint | str,
     index_name: str,
     clients: int,
     on_progress: Callable[[int], None],
@@ -56,7 +42,7 @@ def ingest(
 
     Args:
         bodies: (documents, body) pairs.
-        base_url: the node.
+        endpoint: the node or cluster, or its address.
         index_name: where the documents go.
         clients: concurrent senders, a connection each.
         on_progress: told the number of documents acknowledged so far.
@@ -66,7 +52,7 @@ def ingest(
     """
     waiting: Queue[tuple[int, bytes] | None] = Queue(maxsize=clients + BODIES_AHEAD)
     tally = _Tally(on_progress)
-    wires = [WireClient(base_url) for _ in range(clients)]
+    wires = [open_client(endpoint, number) for number in range(clients)]
     senders = [
         threading.Thread(target=_send_all, args=(waiting, tally, wire, index_name), daemon=True)
         for wire in wires
@@ -113,7 +99,7 @@ class _Tally:
 
 
 def _send_all(
-    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, client: WireClient, index_name: str
+    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, client: MeasuredClient, index_name: str
 ) -> None:
     """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
     with client:
@@ -128,13 +114,14 @@ def _send_all(
                 tally.failure = err
 
 
-def _send(client: WireClient, index_name: str, body: bytes) -> None:
+def _send(client: MeasuredClient, index_name: str, body: bytes) -> None:
     request = Request(
         method="POST",
         path=f"/{index_name}/_bulk",
         body=body,
         headers=("Content-Type: application/x-ndjson",),
         timeout_s=BULK_TIMEOUT_S,
+        judge=judge_bulk,
     )
     exchange = client.send(request)
     if exchange.failure is not None:
@@ -142,22 +129,6 @@ def _send(client: WireClient, index_name: str, body: bytes) -> None:
             f"the node went away during the ingest: {exchange.detail}",
             hint="the node's log says why",
         )
-    if exchange.status != 200:  # noqa: PLR2004 - HTTP's OK
-        raise BenchctlError(
-            f"the node refused a bulk request: HTTP {exchange.status}: {exchange.body[:300]!r}"
-        )
-    if msgspec.json.decode(exchange.body, type=_BulkAnswer).errors:
-        raise BenchctlError(f"the node refused documents: {first_error(exchange.body)}")
-
-
-def first_error(body: bytes) -> str:
-    """The reason of the first document that was refused, and how many were."""
-    failed = [
-        status
-        for item in msgspec.json.decode(body, type=_BulkItems).items
-        for status in item.values()
-        if status.status >= 300  # noqa: PLR2004 - HTTP's successes end there
-    ]
-    return (
-        f"{len(failed)} in one body, the first with {bytes(failed[0].error)[:300].decode(errors='replace')}"
-    )
+    answer = request.judge(exchange.status, exchange.body)
+    if answer.outcome is not Outcome.OK:
+        raise BenchctlError(f"the node refused a bulk request: {answer.reason}")

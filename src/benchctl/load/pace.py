@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from benchctl.load.arrivals import Extent, arrivals, extent
 from benchctl.track.model import Task
@@ -13,6 +14,22 @@ _LEAD_MEMORY = 8
 
 Clock = Callable[[], int]
 Turn = tuple[int | None, bool]
+
+
+class Timer(Protocol):
+    """A client's clock, and how it waits."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds, monotonic."""
+        ...
+
+    def wait_until(self, moment_ns: int) -> bool:
+        """Come back at `moment_ns`, never before; at once when it has passed. False when halted."""
+        ...
+
+    def halted(self) -> bool:
+        """Whether the client is to end."""
+        ...
 
 
 class Waiter:
@@ -31,6 +48,8 @@ class Waiter:
         self._halt = halt
         self._clock = clock
         self._lead_ns = 0
+        self.now_ns = clock
+        self.halted = halt.is_set
 
     def wait_until(self, moment_ns: int) -> bool:
         """Come back at `moment_ns`, never before; at once when it has passed.
@@ -51,7 +70,9 @@ class Waiter:
         return not self._halt.is_set()
 
 
-def turns(task: Task, *, client: int, seed: int, start_ns: int, halt: threading.Event) -> Iterator[Turn]:
+def turns(
+    task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
+) -> Iterator[Turn]:
     """Yield once per request of a client, when it is time to send it.
 
     Args:
@@ -59,40 +80,57 @@ def turns(task: Task, *, client: int, seed: int, start_ns: int, halt: threading.
         client: which client, from 0.
         seed: of Poisson arrivals.
         start_ns: when the task starts, on the monotonic clock.
-        halt: ends the iterator at once when set.
+        timer: the client's clock.
+        ramp_up_ns: how much later than the task this client starts.
 
     Yields:
         (intended start in nanoseconds of the monotonic clock, or None in a closed loop; whether it is
         warm-up). Arrivals that fell due while the client was busy follow without a pause; none is left out.
     """
-    waiter = Waiter(halt)
     bounds = extent(task)
-    if not waiter.wait_until(start_ns):
+    if not timer.wait_until(start_ns + ramp_up_ns):
         return
     if task.rate_per_s is not None:
-        due = arrivals(task, client=client, seed=seed)
-        yield from _open_loop(due, bounds, start_ns, waiter)
+        due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns)
+        yield from _open_loop(due, bounds, start_ns, timer)
     elif bounds.requests is not None:
-        yield from _counted(bounds, bounds.requests, halt)
+        yield from _counted(bounds, bounds.requests, timer)
     elif bounds.period_ns is not None:
-        yield from _timed(bounds, bounds.period_ns, start_ns, halt)
+        yield from _timed(bounds, bounds.period_ns, start_ns, timer)
 
 
-def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, waiter: Waiter) -> Iterator[Turn]:
+def endless_turns(task: Task, *, client: int, seed: int, start_ns: int, timer: Timer) -> Iterator[Turn]:
+    """As `turns`, for a task that goes on until its work has run out: all of it measured."""
+    open_ended = Extent(None, task.warmup_iterations or 0, None, 0)
+    if not timer.wait_until(start_ns):
+        return
+    if task.rate_per_s is not None:
+        due = arrivals(task, client=client, seed=seed, bounds=open_ended)
+        yield from _open_loop(due, open_ended, start_ns, timer)
+        return
+    position = 0
+    while not timer.halted():
+        yield None, open_ended.is_warmup(position, 0)
+        position += 1
+
+
+def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Timer) -> Iterator[Turn]:
     for position, offset_ns in enumerate(due):
         intended_ns = start_ns + offset_ns
-        if not waiter.wait_until(intended_ns):
+        if not timer.wait_until(intended_ns):
             return
         yield intended_ns, bounds.is_warmup(position, offset_ns)
 
 
-def _counted(bounds: Extent, requests: int, halt: threading.Event) -> Iterator[Turn]:
+def _counted(bounds: Extent, requests: int, timer: Timer) -> Iterator[Turn]:
+    halted = timer.halted
     for position in range(requests):
-        if halt.is_set():
+        if halted():
             return
         yield None, bounds.is_warmup(position, 0)
 
 
-def _timed(bounds: Extent, period_ns: int, start_ns: int, halt: threading.Event) -> Iterator[Turn]:
-    while (elapsed_ns := time.monotonic_ns() - start_ns) < period_ns and not halt.is_set():
+def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Timer) -> Iterator[Turn]:
+    now_ns, halted = timer.now_ns, timer.halted
+    while (elapsed_ns := now_ns() - start_ns) < period_ns and not halted():
         yield None, bounds.is_warmup(0, elapsed_ns)

@@ -1,75 +1,91 @@
-"""One client's samples while it runs: packed rows in preallocated chunks, columns at the end."""
+"""One client's samples while it runs: rows packed into buffers that were sized before its first request."""
 
 import struct
 
 import numpy as np
 
-from benchctl.load.operations import Answer
-from benchctl.load.transport import Exchange
-from benchctl.results.samples import SAMPLE_DTYPES, Columns, empty_columns
+from benchctl.load.request import Answer, Exchange
+from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Place, Rows, columns_of
+from benchctl.results.spool import RowFile
 
-# What differs from request to request, in the order that `append` packs; the other columns are constant for a
-# client and cost nothing while it runs.
-_FIELDS = (
-    "intended_ns",
-    "start_ns",
-    "connect_ns",
-    "first_byte_ns",
-    "end_ns",
-    "response_bytes",
-    "hits",
-    "took_ms",
-    "status",
-    "failed_shards",
-    "outcome",
-    "hits_exact",
-    "warmup",
-)
-_CLOCKS = ("intended_ns", "start_ns", "end_ns")
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 
 
 def _row_struct() -> struct.Struct:
-    dtypes = [SAMPLE_DTYPES[name] for name in _FIELDS]
+    dtypes = [ROW_DTYPE[name] for name in ROW_FIELDS]
     codes = ("?" if dtype.kind == "b" else _INTEGERS[dtype.itemsize] for dtype in dtypes)
     return struct.Struct("=" + "".join(codes))
 
 
-# One pack of a row costs 0.4 us; a store into each of 13 numpy columns costs 0.8, into 13 array.array 1.2. A
-# list of tuples is quicker to append to but takes six times the memory, in objects.
+# One pack of a row costs 0.4 us; a store into each of its numpy columns twice that, into array.array thrice.
+# A list of tuples is quicker to append to but takes six times the memory, in objects.
 _ROW = _row_struct()
-_ROW_DTYPE = np.dtype([(name, SAMPLE_DTYPES[name]) for name in _FIELDS])
-_MAX_CHUNK_ROWS = 1 << 16
+_ROW_BYTES = _ROW.size
+_pack_into = _ROW.pack_into
+
+# What all clients of a task may hold together: a million rows of one client, 150,000 of each of eight.
+_TASK_BYTES = 96 * 2**20
+_MOST_CHUNK_ROWS = 1 << 16
+_LEAST_CHUNK_ROWS = 1 << 10
 
 
 class Recorder:
-    """Samples of one client, in order.
+    """Samples of one client, in the order of its requests.
+
+    A task that fits into memory has one buffer, and nothing is written before it ends. A longer one, or one
+    that only time ends, has two: one fills while another thread writes the other out.
 
     Args:
-        expected: how many are coming, where that is known: a short task gets one chunk of just that size.
-            Longer and unbounded ones grow by a chunk at a time; rows are never moved while the client runs.
-
-    Attributes:
-        count: rows so far; other threads may read it at any time.
+        expected: how many rows are coming, where that is known.
+        file: takes the rows; without one, all of them stay in memory, whatever that comes to.
+        clients: how many clients the task has: they share the memory.
     """
 
-    def __init__(self, expected: int | None = None) -> None:
-        rows = _MAX_CHUNK_ROWS if expected is None else min(expected, _MAX_CHUNK_ROWS)
-        self._chunk_bytes = max(rows, 1) * _ROW.size
-        self._chunk = bytearray(self._chunk_bytes)
-        self._full: list[bytearray] = []
+    def __init__(self, expected: int | None = None, file: RowFile | None = None, *, clients: int = 1) -> None:
+        share = max(_TASK_BYTES // (clients * _ROW_BYTES), 2 * _LEAST_CHUNK_ROWS)
+        self._chunk_rows = min(share // 2, _MOST_CHUNK_ROWS)
+        self._file = file
+        self._spare: bytearray | None = None
+        if expected is not None and expected <= share:
+            self._buffer = bytearray(max(expected, 1) * _ROW_BYTES)
+        else:
+            self._buffer = self._new_chunk()
+            if file is not None:
+                self._spare = self._new_chunk()
+        self._end = len(self._buffer)
         self._offset = 0
-        self.count = 0
+        self._full: list[bytearray] = []
+        self._full_rows = 0
 
-    def append(self, exchange: Exchange, answer: Answer, intended_ns: int, *, warmup: bool) -> None:
-        """Keep one request; clocks are those of the monotonic clock."""
-        if self._offset == self._chunk_bytes:
-            self._full.append(self._chunk)
-            self._chunk = bytearray(self._chunk_bytes)
-            self._offset = 0
-        _ROW.pack_into(
-            self._chunk,
-            self._offset,
+    @property
+    def count(self) -> int:
+        """Rows so far; other threads may read it at any time."""
+        return self._full_rows + self._offset // _ROW_BYTES
+
+    def append(
+        self,
+        exchange: Exchange,
+        answer: Answer,
+        intended_ns: int,
+        *,
+        warmup: bool,
+        part: int = 0,
+        attempt: int = 0,
+        weight: int = 1,
+        processing_ns: int = 0,
+    ) -> None:
+        """Keep one request; clocks are those of the monotonic clock.
+
+        Raises:
+            BenchctlError: rows of before could not be written out.
+        """
+        offset = self._offset
+        if offset == self._end:
+            self._next_buffer()
+            offset = 0
+        _pack_into(
+            self._buffer,
+            offset,
             intended_ns,
             exchange.start_ns,
             exchange.connect_ns,
@@ -83,32 +99,44 @@ class Recorder:
             answer.outcome,
             answer.hits_exact,
             warmup,
+            part,
+            attempt,
+            weight,
+            processing_ns,
         )
-        self._offset += _ROW.size
-        self.count += 1
+        self._offset = offset + _ROW_BYTES
 
-    def columns(self, *, origin_ns: int, schedule: int, task: int, boot: int, client: int) -> Columns:
-        """Turn the rows into sample columns.
+    def finish(self) -> None:
+        """Hand what is left to the file, and wait until all of it is written.
 
-        Args:
-            origin_ns: the fork's origin on the monotonic clock; all clocks are counted from it.
-            schedule: fills the column of that name, as the others do.
-            task: position in the schedule.
-            boot: which node start.
-            client: which client.
-
-        Returns:
-            Arrays of shape (count,).
+        Raises:
+            BenchctlError: rows could not be written.
         """
-        chunks = [*self._full, self._chunk[: self._offset]]
-        rows = np.concatenate([np.frombuffer(chunk, _ROW_DTYPE) for chunk in chunks])
-        columns = empty_columns(self.count)
-        for name in _FIELDS:
-            columns[name][:] = rows[name]
-        for name in _CLOCKS:
-            columns[name] -= origin_ns
-        columns["schedule"][:] = schedule
-        columns["task"][:] = task
-        columns["boot"][:] = boot
-        columns["client"][:] = client
-        return columns
+        if self._file is not None:
+            self._file.finish(memoryview(self._buffer)[: self._offset])
+
+    def rows(self) -> Rows:
+        """All rows of a recorder without a file: shape (count,), of ROW_DTYPE."""
+        chunks = [*self._full, self._buffer[: self._offset]]
+        return np.concatenate([np.frombuffer(chunk, ROW_DTYPE) for chunk in chunks])
+
+    def columns(self, place: Place) -> Columns:
+        """All rows of a recorder without a file as sample columns of shape (count,)."""
+        return columns_of(self.rows(), place)
+
+    def _new_chunk(self) -> bytearray:
+        return bytearray(self._chunk_rows * _ROW_BYTES)
+
+    def _next_buffer(self) -> None:
+        full, spare = self._buffer, self._spare
+        if self._file is None:
+            self._full.append(full)
+        else:
+            # The buffer that comes back is the one handed over before.
+            spare = self._file.hand_over(full) or spare
+            self._spare = None
+        # Only a task that has more rows than it was expected to have (pages, retries) makes a buffer here.
+        self._buffer = spare or self._new_chunk()
+        self._offset = 0
+        self._full_rows += self._end // _ROW_BYTES
+        self._end = len(self._buffer)

@@ -1,12 +1,9 @@
-"""What a task comes to beside its samples: failures by kind, and how far the driver itself lagged behind."""
+"""What a task comes to beside its samples: failures by kind, with the first few reasons."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from benchctl.results.samples import Columns, Outcome
+from benchctl.results.samples import Outcome
 
 _DETAILS_KEPT = 3
 
@@ -58,24 +55,3 @@ def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
             failure.outcome, known.count + failure.count, tuple(details)[:_DETAILS_KEPT]
         )
     return tuple(merged[outcome] for outcome in sorted(merged))
-
-
-def driver_lag_ns(columns: Columns, *, open_loop: bool) -> npt.NDArray[np.int64]:
-    """How late the driver itself sent each request of one client: time that no node is to blame for.
-
-    A request could be sent as soon as it was due and the one before had ended; in a closed loop it is always
-    due. Waiting behind a slow answer is therefore not lag; it is in the latency.
-
-    Args:
-        columns: one client's samples in order, shape (n,).
-        open_loop: whether requests had a due time.
-
-    Returns:
-        Nanoseconds; shape (n,) in an open loop, (n - 1,) in a closed one, whose first request follows none.
-    """
-    starts, ends = columns["start_ns"], columns["end_ns"]
-    if not open_loop:
-        return np.asarray(starts[1:] - ends[:-1], dtype=np.int64)
-    possible = columns["intended_ns"].copy()
-    possible[1:] = np.maximum(possible[1:], ends[:-1])
-    return np.asarray(starts - possible, dtype=np.int64)

@@ -1,5 +1,7 @@
-"""The one measured wire client: libcurl over one kept-alive connection, timed by libcurl's own clocks."""
+"""The one measured wire client: libcurl over kept-alive connections, timed by libcurl's own clocks."""
 
+import contextlib
+import itertools
 import os
 import select
 import socket
@@ -7,10 +9,11 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
 import pycurl
 
-from benchctl.load.operations import Request
+from benchctl.endpoint import Endpoint, system_trust
+from benchctl.load.judge import judge_plain
+from benchctl.load.request import Exchange, Request
 from benchctl.results.samples import Outcome
 
 _CONNECT_TIMEOUT_MS = 10_000
@@ -18,10 +21,21 @@ _CONNECT_TIMEOUT_MS = 10_000
 _BUFFER_BYTES = 256 * 1024
 _A_DAY_S = 86_400
 _NS_PER_US = 1_000
+# A connection that has just brought a whole answer is taken to be open still.
+_FRESH_NS = 300_000
+_TOTAL_TIME = pycurl.TOTAL_TIME_T
+_FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
+_STATUS = pycurl.RESPONSE_CODE
+
+_E_TOO_LARGE = 100  # pycurl has no name for it
 
 # What libcurl's failures mean for a request. Anything else is a misuse of libcurl, and a bug.
 _FAILURES = {
     pycurl.E_COULDNT_CONNECT: Outcome.REFUSED,
+    pycurl.E_COULDNT_RESOLVE_HOST: Outcome.REFUSED,
+    pycurl.E_PEER_FAILED_VERIFICATION: Outcome.REFUSED,
+    pycurl.E_SSL_CACERT_BADFILE: Outcome.REFUSED,
+    pycurl.E_SSL_CONNECT_ERROR: Outcome.REFUSED,  # no TLS, or none that both sides speak
     pycurl.E_OPERATION_TIMEDOUT: Outcome.TIMEOUT,
     pycurl.E_SEND_ERROR: Outcome.RESET,
     pycurl.E_RECV_ERROR: Outcome.RESET,
@@ -30,57 +44,40 @@ _FAILURES = {
     pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.BAD_BODY,  # a status line of HTTP/0.9, or none at all
     pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.BAD_BODY,  # its newer name lacks FTP
     pycurl.E_BAD_CONTENT_ENCODING: Outcome.BAD_BODY,
+    _E_TOO_LARGE: Outcome.BAD_BODY,  # headers that never end
 }
 
 # Opens the connection and warms nothing that a search uses; engines count it apart from searches.
-_GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0)
-
-
-class Exchange(msgspec.Struct, frozen=True, gc=False):
-    """One request on the wire, whatever came of it.
-
-    Attributes:
-        start_ns: just before it was handed to libcurl, on the monotonic clock.
-        connect_ns: time to connect; 0 on the kept-alive connection.
-        first_byte_ns: from start to the first byte of the response; 0 when there was none.
-        end_ns: the last byte of the body, or the failure.
-        status: HTTP status; 0 when there was no response.
-        body: the body, as far as it came.
-        response_bytes: its length.
-        failure: what went wrong on the wire; None when a whole response came, errors by HTTP included.
-        detail: libcurl's words about the failure.
-    """
-
-    start_ns: int
-    connect_ns: int
-    first_byte_ns: int
-    end_ns: int
-    status: int
-    body: bytes
-    response_bytes: int
-    failure: Outcome | None = None
-    detail: str = ""
+_GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0, judge_plain)
 
 
 class WireClient:
-    """One connection to one node, for one thread at a time; a context manager.
+    """One connection to one host, for one thread at a time; a context manager.
 
     libcurl silently repeats a request when a kept-alive connection breaks before the first byte of the
     answer. A benchmark must not: the node may have worked on both, and the sample would hide the failure. So
     a connection that died while idle is replaced before a request, and none is opened in the middle of one.
 
     Args:
-        base_url: scheme, host and port, without a final slash.
+        endpoint: the cluster, or its address.
+        host: which of its hosts, from 0.
     """
 
-    def __init__(self, base_url: str) -> None:
-        self._base_url = base_url
+    def __init__(self, endpoint: Endpoint | str, host: int = 0) -> None:
+        endpoint = Endpoint.of(endpoint)
+        self._base_url = endpoint.hosts[host]
+        # A body of more than 1 MB would otherwise wait for the node's "100 Continue".
+        self._headers = (*endpoint.headers, "Expect:")
         self._chunks: list[bytes] = []
         self._loaded: Request | None = None
-        self._socket: socket.socket | None = None
+        # The open one; several only while libcurl tries the addresses of a name.
+        self._sockets: list[socket.socket] = []
         self._may_open = True
+        self._opened = False
+        self._fresh_ns = _FRESH_NS
+        self._fresh_until_ns = 0
         self._interrupted = False
-        self._curl = self._new_handle()
+        self._curl = self._new_handle(endpoint)
 
     def __enter__(self) -> Self:
         return self
@@ -106,21 +103,35 @@ class WireClient:
         curl = self._curl
         chunks = self._chunks
         chunks.clear()
-        self._may_open = self._is_unconnected()
+        now_ns = time.monotonic_ns()
+        # Looking costs a system call, for which the interpreter lock is let go and fought for again.
+        stale = bool(self._sockets) and now_ns > self._fresh_until_ns and self._is_readable()
+        self._may_open = stale or not self._sockets
+        if stale:
+            # libcurl would send into it, and take an answer that nobody asked for for the one to come.
+            curl.setopt(pycurl.FRESH_CONNECT, 1)
         failure, detail = None, ""
         start_ns = time.monotonic_ns()
         try:
             curl.perform()
         except pycurl.error as err:
             failure, detail = self._explain(err)
+        if stale:
+            curl.setopt(pycurl.FRESH_CONNECT, 0)
         getinfo = curl.getinfo
+        end_ns = start_ns + getinfo(_TOTAL_TIME) * _NS_PER_US
+        self._fresh_until_ns = end_ns + self._fresh_ns if failure is None else 0
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        connect_ns = 0
+        if self._opened:
+            connect_ns = self._connect_ns() if getinfo(pycurl.NUM_CONNECTS) else 0
+            self._opened = False
         return Exchange(
             start_ns,
-            getinfo(pycurl.CONNECT_TIME_T) * _NS_PER_US if getinfo(pycurl.NUM_CONNECTS) else 0,
-            getinfo(pycurl.STARTTRANSFER_TIME_T) * _NS_PER_US,
-            start_ns + getinfo(pycurl.TOTAL_TIME_T) * _NS_PER_US,
-            getinfo(pycurl.RESPONSE_CODE),
+            connect_ns,
+            getinfo(_FIRST_BYTE_TIME) * _NS_PER_US,
+            end_ns,
+            getinfo(_STATUS),
             body,
             len(body),
             failure,
@@ -130,20 +141,18 @@ class WireClient:
     def interrupt(self) -> None:
         """End a request in flight from another thread; the client is of no use afterwards."""
         self._interrupted = True
-        current = self._socket
-        if current is not None:
-            try:
+        for current in tuple(self._sockets):
+            # It may have been closed meanwhile: then there is nothing left to end.
+            with contextlib.suppress(OSError):
                 current.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                # It was closed meanwhile: there is nothing left to end.
-                return
 
     def close(self) -> None:
         """Close the connection; harmless when repeated."""
         self._curl.close()
-        self._forget_socket()
+        while self._sockets:
+            self._sockets.pop().close()
 
-    def _new_handle(self) -> Any:  # noqa: ANN401 - pycurl has no types
+    def _new_handle(self, endpoint: Endpoint) -> Any:  # noqa: ANN401 - pycurl has no types
         curl = pycurl.Curl()
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.NOPROXY, "*")
@@ -152,19 +161,24 @@ class WireClient:
         curl.setopt(pycurl.USERAGENT, "benchctl")
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _CONNECT_TIMEOUT_MS)
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
+        curl.setopt(pycurl.MAXCONNECTS, 1)
         # A slow schedule must not make libcurl think its idle connection too old.
         curl.setopt(pycurl.MAXAGE_CONN, _A_DAY_S)
+        # Where a connection must be replaced, it leads to the same address, and no request waits for a name.
+        curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _A_DAY_S)
         curl.setopt(pycurl.WRITEFUNCTION, self._chunks.append)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
+        if self._base_url.startswith("https:"):
+            _set_trust(curl, endpoint)
         return curl
 
     def _load(self, request: Request) -> None:
         """Set what differs between requests; a task's request is loaded once and sent many times."""
         curl = self._curl
         curl.setopt(pycurl.URL, self._base_url + request.path)
-        # A body of more than 1 MB would otherwise wait for the node's "100 Continue".
-        curl.setopt(pycurl.HTTPHEADER, [*request.headers, "Expect:"])
+        if self._loaded is None or request.headers is not self._loaded.headers:
+            self._load_headers(request.headers)
         curl.setopt(pycurl.TIMEOUT_MS, max(round(request.timeout_s * 1000), 1))
         if request.body or request.method == "POST":
             curl.setopt(pycurl.POST, 1)
@@ -175,40 +189,143 @@ class WireClient:
             curl.unsetopt(pycurl.CUSTOMREQUEST)
         else:
             curl.setopt(pycurl.CUSTOMREQUEST, request.method)
+        if request.method == "HEAD":
+            # Its answer says how long a body would be that never comes. POST and HTTPGET take this back.
+            curl.setopt(pycurl.NOBODY, 1)
         self._loaded = request
+
+    def _load_headers(self, headers: tuple[str, ...]) -> None:
+        self._curl.setopt(pycurl.HTTPHEADER, [*headers, *self._headers])
+        # Who asks for packed answers has them unpacked; libcurl would not do it because of a header alone.
+        asked = (line.partition(":") for line in headers)
+        packed = [value.strip() for name, _, value in asked if name.lower() == "accept-encoding"]
+        if packed:
+            self._curl.setopt(pycurl.ACCEPT_ENCODING, packed[0])
+        else:
+            self._curl.unsetopt(pycurl.ACCEPT_ENCODING)
 
     def _explain(self, err: pycurl.error) -> tuple[Outcome, str]:
         code, detail = err.args
         if code == pycurl.E_COULDNT_CONNECT and not self._may_open:
+            # This node may close behind an answer without a word: from now on every request looks first.
+            self._fresh_ns = 0
             return Outcome.RESET, "the connection broke before the answer began"
+        if code == pycurl.E_RECV_ERROR and self._received_nonsense():
+            return Outcome.BAD_BODY, detail
         failure = _FAILURES.get(code)
         if failure is None:
             raise err
         return failure, detail
 
-    def _is_unconnected(self) -> bool:
-        """Whether the next request needs a new connection; an idle one with something to read is closed."""
-        current = self._socket
-        if current is None:
-            return True
+    def _received_nonsense(self) -> bool:
+        """Whether libcurl could receive, but not make chunks or headers of it; TLS has no such tell."""
+        return self._base_url.startswith("http:") and self._curl.getinfo(pycurl.OS_ERRNO) == 0
+
+    def _connect_ns(self) -> int:
+        """Time to a connection that can be used, TLS included."""
+        getinfo = self._curl.getinfo
+        usable_us: int = max(getinfo(pycurl.CONNECT_TIME_T), getinfo(pycurl.APPCONNECT_TIME_T))
+        return usable_us * _NS_PER_US
+
+    def _is_readable(self) -> bool:
+        """Whether there is something to read on an idle connection: its end, or what nobody asked for."""
         poller = select.poll()
-        poller.register(current, select.POLLIN)
+        poller.register(self._sockets[-1], select.POLLIN)
         return bool(poller.poll(0))
 
     def _open_socket(self, _purpose: int, address: Any) -> Any:  # noqa: ANN401 - pycurl has no types
         if not self._may_open or self._interrupted:
             return pycurl.SOCKET_BAD
         # libcurl works on a duplicate of the descriptor; ours is for `interrupt` and for looking at it idle.
-        self._forget_socket()
-        self._socket = socket.socket(address.family, address.socktype, address.protocol)
-        return self._socket
+        opened = socket.socket(address.family, address.socktype, address.protocol)
+        self._sockets.append(opened)
+        self._opened = True
+        return opened
 
     def _close_socket(self, descriptor: int) -> int:
+        inode = os.fstat(descriptor).st_ino
         os.close(descriptor)
-        self._forget_socket()
+        for ours in [one for one in self._sockets if os.fstat(one.fileno()).st_ino == inode]:
+            self._sockets.remove(ours)
+            ours.close()
         return 0
 
-    def _forget_socket(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+
+class RoundRobinClient:
+    """One connection to every host of a cluster; each request goes to the next one. A context manager.
+
+    Args:
+        endpoint: the cluster.
+        first: which host gets the first request, so that clients do not all begin with the same.
+    """
+
+    def __init__(self, endpoint: Endpoint, first: int) -> None:
+        count = len(endpoint.hosts)
+        self._wires = [WireClient(endpoint, (first + step) % count) for step in range(count)]
+        self._turns = itertools.cycle(self._wires)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called: a failure after that is not the cluster's."""
+        return any(wire.interrupted for wire in self._wires)
+
+    def connect(self) -> Exchange:
+        """Open all connections; the first failure, or the last success."""
+        for wire in self._wires:
+            greeting = wire.connect()
+            if greeting.failure is not None:
+                break
+        return greeting
+
+    def send(self, request: Request) -> Exchange:
+        """Send a request to the next host, whatever became of the one before."""
+        return next(self._turns).send(request)
+
+    def interrupt(self) -> None:
+        """End a request in flight from another thread; the client is of no use afterwards."""
+        for wire in self._wires:
+            wire.interrupt()
+
+    def close(self) -> None:
+        """Close the connections; harmless when repeated."""
+        for wire in self._wires:
+            wire.close()
+
+
+MeasuredClient = WireClient | RoundRobinClient
+
+
+def open_client(endpoint: Endpoint | str, client: int = 0) -> MeasuredClient:
+    """A client's way to a cluster; nothing is sent before it is told to connect.
+
+    Args:
+        endpoint: the cluster, or its address.
+        client: which client, from 0; with several hosts, client i begins with host i modulo their number.
+    """
+    endpoint = Endpoint.of(endpoint)
+    if len(endpoint.hosts) == 1:
+        return WireClient(endpoint)
+    return RoundRobinClient(endpoint, client % len(endpoint.hosts))
+
+
+def _set_trust(curl: Any, endpoint: Endpoint) -> None:  # noqa: ANN401 - pycurl has no types
+    """Say whose certificates are believed, if any have to be."""
+    if not endpoint.verify:
+        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
+        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
+    elif endpoint.ca is not None:
+        curl.setopt(pycurl.CAINFO, str(endpoint.ca))
+        curl.unsetopt(pycurl.CAPATH)
+    else:
+        trust = system_trust()
+        for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
+            if value is not None:
+                curl.setopt(option, value)

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from benchctl.report.curve import objective_text
+from benchctl.report.driver import calibration_lines
 from benchctl.report.numbers import figure, mebibytes
 from benchctl.results.checks import stray_boots
 from benchctl.results.model import (
@@ -14,6 +16,7 @@ from benchctl.results.model import (
     Environment,
     ForkRecord,
     IndexFacts,
+    RedlineSpec,
     RunRecord,
     VariantSpec,
 )
@@ -34,6 +37,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
     sections = [
         FactSection("Run", tuple(_run_lines(record))),
         FactSection("Host", tuple(_host_lines(record.environment))),
+        FactSection("Driver floor", tuple(calibration_lines(record.calibration))),
         FactSection("Engines", tuple(_engine_lines(record))),
         FactSection("Differences between variants", tuple(_difference_lines(record))),
         FactSection("Indices", tuple(_index_lines(record))),
@@ -71,7 +75,10 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.id}, {record.created}, {record.status}"
     names = ", ".join(one.name for one in plan.schedules)
-    yield f"challenges: {names}; fresh node: {_restart(plan.restart)}"
+    if plan.redline is None:
+        yield f"challenges: {names}; fresh node: {_restart(plan.restart)}"
+    else:
+        yield from _redline_lines(plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
@@ -80,6 +87,16 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     yield (
         f"corpus: {plan.corpus.documents:,} documents, seed {plan.corpus.seed}, "
         f"generator {plan.corpus.generator_version}, digest {plan.corpus.digest[:12]}"
+    )
+
+
+def _redline_lines(search: RedlineSpec) -> Iterator[str]:
+    bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}/s"
+    yield f"red-line of {search.operation} on a fresh node a fork: {objective_text(search)}{bound}"
+    yield (
+        f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
+        f"{search.schedule} arrivals, {_counted(search.clients, 'client')}, rates "
+        f"{100 * search.tolerance:g} % apart"
     )
 
 
@@ -191,6 +208,9 @@ def _segments(facts: IndexFacts) -> str:
 
 def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
     ingest = facts.ingest
+    if ingest.clients == 0:
+        yield "found on the cluster, filled by others"
+        return
     if ingest.ingest_s > 0:
         yield (
             f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.report.curve import curve_grids, curve_plot
+from benchctl.report.driver import driver_grid
 from benchctl.report.layout import Grid, precision_grid, result_grids
 from benchctl.report.notes import collect_notes
 from benchctl.report.planning import planning_lines
@@ -22,11 +24,16 @@ _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric",
 _COMPARISON_COLUMNS = tuple(
     name for name in Comparison.__struct_fields__ if name not in ("metric", "higher_is_better", "caveats")
 )
-_LIST_COLUMNS = ("values_baseline", "values_contender", "caveats")
+_LIST_COLUMNS = ("values_baseline", "values_contender", "load_baseline", "load_contender", "caveats")
 
 
 def render(
-    analysis: Analysis, output_format: Format = "text", *, plan: Plan | None = None, width: int = WIDE
+    analysis: Analysis,
+    output_format: Format = "text",
+    *,
+    plan: Plan | None = None,
+    width: int = WIDE,
+    driver: bool = False,
 ) -> str:
     """Write an analysis.
 
@@ -36,15 +43,16 @@ def render(
             (everything) for programs, in full precision.
         plan: what was run; without it no command is proposed to readers.
         width: columns, for text.
+        driver: with what the driver itself did, for readers; JSON always holds it.
 
     Raises:
         UsageError: there is no such format.
     """
     match output_format:
         case "text":
-            return render_text(analysis, plan=plan, width=width)
+            return render_text(analysis, plan=plan, width=width, driver=driver)
         case "markdown":
-            return _markdown(analysis, plan)
+            return _markdown(analysis, plan, driver=driver)
         case "csv":
             return _csv(analysis)
         case "json":
@@ -55,16 +63,19 @@ def render(
             )
 
 
-def _markdown(analysis: Analysis, plan: Plan | None) -> str:
+def _markdown(analysis: Analysis, plan: Plan | None, *, driver: bool) -> str:
     notes = collect_notes(analysis)
     parts = [_markdown_grid(grid) for grid in result_grids(analysis, notes)]
     parts.append(" ".join(legend(analysis)))
     listed = [f"{number}. {_escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
     parts.append("\n".join(listed))
     parts.append("\n".join(f"- {_escaped(doubt.text)}" for doubt in notes.general))
-    precision = precision_grid(analysis)
-    if precision is not None:
-        parts.append(_markdown_grid(precision))
+    more = (precision_grid(analysis), driver_grid(analysis) if driver else None)
+    parts += [_markdown_grid(grid) for grid in more if grid is not None]
+    if analysis.redline is not None:
+        parts += [_markdown_grid(grid) for grid in curve_grids(analysis.redline)]
+        plot = curve_plot(analysis.redline, WIDE)
+        parts.append("\n".join(["```text", *plot, "```"]) if plot else "")
     parts.append("\n".join(f"- {_planning_item(line)}" for line in planning_lines(analysis, plan)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -103,10 +114,11 @@ def _csv(analysis: Analysis) -> str:
 
 def _csv_line(row: Row, comparison: Comparison, figures: dict[str, Figures]) -> list[object]:
     """Full precision; an empty field where there is no value; lists separated by spaces."""
-    sides = [figures[comparison.baseline].values, figures[comparison.contender].values]
+    sides = [figures[comparison.baseline], figures[comparison.contender]]
     return [
         *(getattr(row, name) for name in _ROW_COLUMNS),
         *(getattr(comparison, name) for name in _COMPARISON_COLUMNS),
-        *(" ".join("" if value is None else repr(value) for value in values) for values in sides),
+        *(" ".join("" if value is None else repr(value) for value in side.values) for side in sides),
+        *(" ".join(side.load) for side in sides),
         " ".join(dict.fromkeys(doubt.code for doubt in row.caveats)),
     ]

@@ -6,9 +6,9 @@ import msgspec
 
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
-from benchctl.stats.analysis import Analysis, Figures, Row, Section
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section
 from benchctl.stats.compare import Comparison
-from benchctl.stats.metrics import METRICS, Metric
+from benchctl.stats.metrics import ALL_METRICS, Metric
 
 _TWO = 2
 
@@ -34,8 +34,8 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     return [
         _result_grid(analysis, section, metric, rows, notes)
         for section in analysis.sections
-        for metric in METRICS
-        if (rows := [row for row in analysis.rows if _belongs(row, section, metric)])
+        for metric in ALL_METRICS
+        for rows in _by_unit([row for row in analysis.rows if _belongs(row, section, metric)])
     ]
 
 
@@ -43,7 +43,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     """What the run could see: spread of forks, detectable difference, cross-check; None for one variant."""
     lines = tuple(
         (
-            _place(row, analysis),
+            task_name(row, analysis),
             _title(row),
             comparison.contender,
             f"{percent(comparison.cv_baseline_percent)}, {percent(comparison.cv_contender_percent)}",
@@ -60,11 +60,19 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
 
 
-def _place(row: Row, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
     return f"{analysis.sections[row.schedule].challenge}: {row.label}"
+
+
+def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows whose figures can stand in one column."""
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row.unit, []).append(row)
+    return list(grouped.values())
 
 
 def _belongs(row: Row, section: Section, metric: Metric) -> bool:
@@ -76,7 +84,7 @@ def _result_grid(
 ) -> Grid:
     better = "higher" if metric.higher_is_better else "lower"
     before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
-    title = f"{section.challenge}{before}: {metric.title}, {metric.unit} ({better} is better)"
+    title = f"{section.challenge}{before}: {metric.title}, {rows[0].unit} ({better} is better)"
     variants = analysis.variants
     if len(variants) == 1:
         headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
@@ -94,7 +102,8 @@ def _result_grid(
 
 def _alone(row: Row, notes: Notes) -> tuple[str, ...]:
     only = row.figures[0]
-    return (row.label, _value(only), percent(only.cv_percent), notes.numbers(row))
+    remarks = " ".join((*only.load, notes.numbers(row)))
+    return (row.label, _value(only), percent(only.cv_percent), remarks)
 
 
 def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
@@ -111,14 +120,17 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
 def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
     """The baseline's line, then one a contender."""
     baseline, *others = row.figures
-    yield (row.label, baseline.variant, _value(baseline), "", "", "", "baseline", notes.numbers(row))
+    first = ", ".join(("baseline", *baseline.load))
+    yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = _verdict(comparison, (baseline, figures))
         yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
 def _value(figures: Figures) -> str:
-    return NOT_AVAILABLE if figures.unsupported else figure(figures.value)
+    if figures.unsupported:
+        return NOT_AVAILABLE
+    return f">= {figure(figures.value)}" if figures.at_least else figure(figures.value)
 
 
 def _tested(comparison: Comparison) -> tuple[str, str, str]:
@@ -132,13 +144,17 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
 def _verdict(comparison: Comparison, sides: Sequence[Figures]) -> str:
     """`faster` and `slower` name who is; `different` says in which direction.
 
-    A side that had not settled was measured while it warmed up, which no verdict can hide.
+    A side that had not settled was measured while it warmed up, and one whose load was not what it should be
+    was measured under another, which no verdict can hide.
     """
     text: str = comparison.verdict
     if comparison.verdict in ("faster", "slower"):
         text = f"{comparison.contender} {comparison.verdict}"
     elif comparison.verdict == "different":
         text = f"different ({comparison.contender} {comparison.direction})"
+    loads = dict.fromkeys(state for side in sides for state in side.load)
+    if loads:
+        text = ", ".join(loads if comparison.verdict == "n/a" else (text, *loads))
     return f"{text}, not steady" if any(side.steady.state == "not steady" for side in sides) else text
 
 
@@ -154,7 +170,7 @@ def _short(p: float | None) -> str:
 
 
 def _title(row: Row) -> str:
-    return next(metric.title for metric in METRICS if metric.key == row.metric)
+    return next(metric.title for metric in ALL_METRICS if metric.key == row.metric)
 
 
 def _without_variant(grid: Grid, analysis: Analysis) -> Grid:

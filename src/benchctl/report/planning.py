@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchctl.report.numbers import documents, percent
-from benchctl.results.model import Plan, VariantSpec
+from benchctl.results.model import Plan, RedlineSpec, VariantSpec
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.power import forks_needed, mde, mde_paired
 
+_NS_PER_MS = 1e6
 _DEFAULT_FORKS = 5
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
@@ -61,8 +62,11 @@ def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | 
         corpus_documents: documents of the corpus.
         iterations: measured requests of every task; None keeps them.
     """
-    words = ["benchctl", "run"]
-    words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
+    if plan.redline is not None:
+        words = ["benchctl", "redline", *_redline_words(plan.redline)]
+    else:
+        words = ["benchctl", "run"]
+        words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
     words += _variant_words(plan.variants)
     warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
     words += _repeated("--warmup-challenge", warmups)
@@ -71,8 +75,28 @@ def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | 
     if iterations is not None:
         params["iterations"] = iterations
     words += _repeated("--param", [f"{name}={_plain(value)}" for name, value in params.items()])
-    words += ["--docs", documents(corpus_documents), "--forks", str(forks)]
-    return shlex.join(words)
+    if _starts_nodes(plan):
+        words += ["--docs", documents(corpus_documents)]
+    return shlex.join([*words, "--forks", str(forks)])
+
+
+def _starts_nodes(plan: Plan) -> bool:
+    """Whether any variant is benchctl's own: clusters that run already have their memory and documents."""
+    return any(spec.target is None for spec in plan.variants)
+
+
+def _redline_words(search: RedlineSpec) -> list[str]:
+    """All of a search: what it found depends on each of these."""
+    words = ["--operation", search.operation]
+    words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
+    words += ["--clients", str(search.clients), "--schedule", search.schedule]
+    words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
+    words += ["--step-time", _exact(search.step_s), "--tolerance", f"{_exact(100 * search.tolerance)}%"]
+    return words if search.max_per_s is None else [*words, "--max-rate", _exact(search.max_per_s)]
+
+
+def _exact(value: float) -> str:
+    return f"{value:.12g}"
 
 
 def _setting_words(plan: Plan) -> list[str]:
@@ -85,18 +109,36 @@ def _setting_words(plan: Plan) -> list[str]:
         ("--corpus-seed", plan.corpus.seed, 1),
     )
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
-    words += ["--heap", f"{plan.heap_mb}m"]
+    if _starts_nodes(plan):
+        words += ["--heap", f"{plan.heap_mb}m"]
     return [*words, "--paired"] if plan.paired else words
 
 
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     words = []
     if tuple(spec.name for spec in variants) != _ORDINARY_VARIANTS:
-        words += _repeated("--variant", [_variant_text(spec) for spec in variants])
+        words += _repeated("--variant", [_variant_text(spec) for spec in variants if spec.target is None])
+    for spec in variants:
+        words += _target_words(spec)
     words += _repeated(
         "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
     )
     return words + _repeated("--jdk", [f"{one.name}={one.jdk}" for one in variants if one.jdk])
+
+
+def _target_words(spec: VariantSpec) -> list[str]:
+    """What names a cluster that runs already; nothing for other variants."""
+    target = spec.target
+    if target is None:
+        return []
+    options = (
+        ("--target", ",".join(target.hosts)),
+        ("--target-ca", target.ca),
+        ("--target-auth", target.auth_file),
+        ("--restart-command", shlex.join(target.restart_command)),
+    )
+    words = [word for option, value in options if value for word in (option, f"{spec.name}={value}")]
+    return words if target.verify else [*words, "--insecure", spec.name]
 
 
 def _variant_text(spec: VariantSpec) -> str:

@@ -11,14 +11,18 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from benchctl.report.curve import curve_grids, curve_plot
+from benchctl.report.driver import driver_grid
 from benchctl.report.layout import Grid, precision_grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.planning import planning_lines
 from benchctl.results.model import Plan
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.curve import RedlineCurves
 
 WIDE = 100
 _NAME_WIDTH = 20
+_STATE_WIDTH = len("saturated,")
 _NAME_HEADERS = ("Operation", "Variant")
 _VERDICT_STYLES = (
     ("equivalent", "green"),
@@ -29,38 +33,47 @@ _VERDICT_STYLES = (
 _JOINT = re.compile(r"(?<=[-_.@])")
 
 
-def render_text(analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE) -> str:
+def render_text(
+    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, driver: bool = False
+) -> str:
     """The whole report as plain text without control sequences.
 
     Args:
         analysis: what to print.
         plan: what was run; without it no command is proposed.
         width: columns; tables are built for 80 and more.
+        driver: with what the driver itself did.
     """
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
-    console.print(terminal_report(analysis, plan=plan, width=width), markup=False, highlight=False)
+    report = terminal_report(analysis, plan=plan, width=width, driver=driver)
+    console.print(report, markup=False, highlight=False)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip().splitlines())
 
 
-def terminal_report(analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE) -> RenderableType:
+def terminal_report(
+    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, driver: bool = False
+) -> RenderableType:
     """The whole report, coloured where the console can.
 
     Args:
         analysis: what to print.
         plan: what was run; without it no command is proposed.
         width: columns of the console.
+        driver: with what the driver itself did.
     """
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
-    for grid in result_grids(analysis, notes):
-        parts += [_paragraph(grid.title, width, style="bold"), _table(grid, width), Text()]
+    for result in result_grids(analysis, notes):
+        parts += [_paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):
         parts.append(_paragraph(line, width))
     parts += _note_paragraphs(notes, width)
-    precision = precision_grid(analysis)
-    if precision is not None:
-        parts += [Text(), _paragraph(precision.title, width, style="bold"), _table(precision, width)]
+    for grid in (precision_grid(analysis), driver_grid(analysis) if driver else None):
+        if grid is not None:
+            parts += [Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width)]
+    if analysis.redline is not None:
+        parts += _curve_parts(analysis.redline, width)
     parts.append(Text())
     parts += [_planning_paragraph(line, width) for line in planning_lines(analysis, plan)]
     return Group(*parts)
@@ -112,6 +125,8 @@ def _table(grid: Grid, width: int) -> Table:
 def _cell(text: str, header: str, *, narrow: bool) -> Text:
     if header in _NAME_HEADERS and narrow:
         return Text(break_name(text, _NAME_WIDTH))
+    if header == "Load" and narrow:
+        return Text(break_name(text, _STATE_WIDTH))
     if header == "95 % interval" and narrow:
         return Text(text.replace(" to ", " to\n"))
     if header == "Verdict":
@@ -123,6 +138,14 @@ def _verdict_style(text: str) -> str:
     return next(
         (style for word, style in _VERDICT_STYLES if text.startswith(word) or text.endswith(word)), ""
     )
+
+
+def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
+    for grid in curve_grids(curves):
+        yield from (Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width))
+    plot = curve_plot(curves, width)
+    if plot:
+        yield from (Text(), Text("\n".join(plot), no_wrap=True))
 
 
 def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:

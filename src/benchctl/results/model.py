@@ -10,6 +10,30 @@ RECORD_VERSION = 1
 
 EngineName = Literal["elasticsearch", "opensearch"]
 RestartPolicy = Literal["challenge", "task", "never"]
+ErrorPolicy = Literal["continue", "abort"]
+TransportName = Literal["wire", "client"]
+StepVerdict = Literal["pass", "fail", "driver-limited"]
+RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
+
+
+class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A cluster that runs already, as the user named it; credentials are never kept.
+
+    Attributes:
+        hosts: scheme, host and port of every address that requests go to in turn.
+        ca: absolute path of the certificates that are trusted instead of the system's.
+        verify: whether its certificate is checked.
+        auth_file: absolute path of the file that its credentials come from; None for the environment.
+        restart_command: run where a node would be booted: program and arguments; empty for none.
+        fill: whether the track's index may be made and filled where there is none.
+    """
+
+    hosts: tuple[str, ...]
+    ca: str | None = None
+    verify: bool = True
+    auth_file: str | None = None
+    restart_command: tuple[str, ...] = ()
+    fill: bool = False
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -23,6 +47,8 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         jdk: path of a Java home, or a major version; None for the bundled runtime.
         jvm_flags: further flags, in order, behind the common ones.
         settings: node settings beyond the common ones.
+        target: the running cluster that it is, with the engine and version found there; None for nodes that
+            benchctl starts.
     """
 
     name: str
@@ -32,6 +58,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     jdk: str | None = None
     jvm_flags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
+    target: TargetSpec | None = None
 
 
 class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -41,6 +68,34 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     documents: int
     generator_version: int
     digest: str
+
+
+class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A search for the highest rate at which an operation still meets an objective.
+
+    Attributes:
+        operation: the operation's name.
+        percentile: which percentile of latency the objective bounds, such as 90.
+        limit_ns: its bound.
+        clients: concurrent clients; requests that find all of them busy wait, and their latency says so.
+        schedule: how arrivals are spaced.
+        warm_up_s: closed loop before the search.
+        settle_s: of every step, before what is measured of it.
+        step_s: measured of every step.
+        tolerance: ratio of neighbouring rates - 1: how exactly the answer is wanted.
+        max_per_s: no higher rate is tried; None for no bound.
+    """
+
+    operation: str
+    percentile: float
+    limit_ns: int
+    clients: int
+    schedule: Literal["deterministic", "poisson"]
+    warm_up_s: float
+    settle_s: float
+    step_s: float
+    tolerance: float
+    max_per_s: float | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -62,6 +117,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         ingest_clients: concurrent senders that fill the prepared index.
         sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
+        on_error: whether a failed request is counted, or ends its fork.
+        transport: how measured requests travel: by benchctl's own wire client, or by the engine's official one.
+        workers: processes that clients work in.
+        redline: the search that every fork does instead of its schedule, which then only names the operation.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -79,6 +138,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     ingest_clients: int = 2
     sources: dict[str, str] = {}
     paired: bool = False
+    on_error: ErrorPolicy = "continue"
+    transport: TransportName = "wire"
+    workers: int = 1
+    redline: RedlineSpec | None = None
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +155,41 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear_p99: float
 
 
+class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What the driver itself did in one task of one fork: whether the figures are the cluster's or its own.
+
+    Attributes:
+        requests: measured operations that were sent, whatever became of them.
+        offered_per_s: at which rate; None without any.
+        due_per_s: the rate of the arrivals themselves, which in a short Poisson schedule is not quite the
+            target; None in a closed loop.
+        possible_per_s: the rate that these and the cluster's answers allowed: what it lacks of due_per_s is
+            the cluster's, and what offered_per_s lacks of it the driver's; None in a closed loop.
+        lag_p50_ns, lag_p99_ns, lag_max_ns: how late the driver sent a request that was due while its client
+            was free, in nanoseconds; quantiles are rounded to a microsecond. In a closed loop, where a
+            request is due when the one before has ended, the time between the two. None without any.
+        think_share: closed loop: the share of its clients' time that passed between an answer and the next
+            request, 0 to 1; None in an open loop, or without any.
+        cpu_share: CPU time of the driver over the time of the task, for each of its processes; one process of
+            Python threads cannot do more than about 1. In parallel tasks that of all of them. None where no
+            time passed.
+        gap_s: end of the task before, or node ready, to the first request, seconds; None where unknown.
+        workers: processes that its clients worked in.
+    """
+
+    requests: int
+    offered_per_s: float | None = None
+    due_per_s: float | None = None
+    possible_per_s: float | None = None
+    lag_p50_ns: int | None = None
+    lag_p99_ns: int | None = None
+    lag_max_ns: int | None = None
+    think_share: float | None = None
+    cpu_share: float | None = None
+    gap_s: float | None = None
+    workers: int = 1
+
+
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One fork's figures for one task. Everything but the counts is about successful measured requests.
 
@@ -100,15 +198,22 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         task: position of the task in the challenge.
         label: the task's name.
         operation: the operation's name.
-        samples: successful measured requests.
-        warmup_samples: unmeasured requests, successful or not.
-        failures: measured requests that failed, by outcome name.
+        samples: successful measured operations.
+        warmup_samples: unmeasured operations, successful or not.
+        cancelled: operations that the driver itself ended, measured or not; in no other count.
+        failures: measured operations that failed, by outcome name.
+        retries: measured requests that were sent again because the node had rejected them.
         failure_reasons: the first few distinct reasons, in the words of the engine or the client.
-        throughput_per_s: completions in the measured window over its seconds; None without samples.
+        throughput_per_s: units completed in the measured window over its seconds; None without samples.
+        unit: of throughput: `docs` for bulk bodies, `queries` for searches, and so on.
+        reported: whether tables show it; administrative operations are there to prepare the others.
         target_per_s: the offered rate of a throttled task; its throughput gets no verdict.
         service_time: send to last byte; None without samples.
         latency: intended start to last byte; None for a closed loop, which has none of its own.
         took: the engine's own time for the same requests.
+        processing_time: send until the driver had read the answer; None in records from before it was kept.
+        first_byte: send to first byte; None where that is not known.
+        pages: service time of the single requests of operations that have several; None for all others.
         mean_ns, sd_ns, min_ns, max_ns: of service time.
         lag1: lag-1 autocorrelation of service time; None under 3 samples or when it is constant.
         effective_samples: samples (1 - lag1) / (1 + lag1), at most samples.
@@ -116,6 +221,11 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         hits: total hits where every answer said the same; None when unknown.
         hits_exact: whether the engine counted them all.
         unsupported: the node's own reason when it cannot do this operation at all; None otherwise.
+        driver: the driver's own part; None in records from before it was kept.
+        redline_per_s: the highest rate that met the objective, where that was searched for: then the other
+            figures are those of the last step at that rate; None when there was none.
+        redline_end: why the search ended; `found` is the only end whose rate is more than a lower bound.
+        redline_text: how it ended, in words; empty when found.
     """
 
     schedule: int
@@ -131,6 +241,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     service_time: Quantiles | None = None
     latency: Quantiles | None = None
     took: Quantiles | None = None
+    processing_time: Quantiles | None = None
+    first_byte: Quantiles | None = None
+    pages: Quantiles | None = None
     mean_ns: float | None = None
     sd_ns: float | None = None
     min_ns: float | None = None
@@ -141,6 +254,50 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     hits: int | None = None
     hits_exact: bool = False
     unsupported: str | None = None
+    cancelled: int = 0
+    retries: int = 0
+    unit: str = "queries"
+    reported: bool = True
+    redline_per_s: float | None = None
+    redline_end: RedlineEnd | None = None
+    redline_text: str = ""
+    driver: DriverFigures | None = None
+
+
+class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One step of a red-line search: what a rate came to.
+
+    Attributes:
+        step: its number, from 1; its samples carry it as their task.
+        rung: which rate of the grid; the same in all forks but for each block's own shift of the grid.
+        phase: what the step was for.
+        rate_per_s: offered.
+        achieved_per_s: completed of it; None without samples.
+        samples: successful measured requests.
+        failures: measured requests that failed.
+        p50_ns, p90_ns, p99_ns: of latency, from when requests were due; None without samples.
+        objective_ns: the percentile that the objective bounds.
+        undelayed_ns: the same percentile without the time that the driver itself lost.
+        growth: seconds by which latency grew a second; 0.05 is a rate 5 % above what is served.
+        verdict: whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
+        reason: why it did not; empty for a pass.
+    """
+
+    step: int
+    rung: int
+    phase: Literal["search", "retry", "confirm"]
+    rate_per_s: float
+    achieved_per_s: float | None
+    samples: int
+    failures: int
+    p50_ns: float | None
+    p90_ns: float | None
+    p99_ns: float | None
+    objective_ns: float | None
+    undelayed_ns: float | None
+    growth: float
+    verdict: StepVerdict
+    reason: str = ""
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -162,17 +319,17 @@ class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One node start of a fork.
+    """One node start of a fork, or one use of a cluster that ran already.
 
     Attributes:
         schedules: positions of the schedules that ran on it.
-        start_s: process start to ready, seconds.
+        start_s: process start to ready, seconds; 0 for a cluster that was not restarted.
         idle_s: waiting for the node to calm down, seconds.
         stop_s: seconds until the process was gone.
         searches_sent: by the driver, warm-up included.
         searches_counted: by the node's own statistics; None when it could not say.
         command: the command line.
-        logs: folder with stdout, stderr, GC log and settings, relative to the run.
+        logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
     """
 
     schedules: tuple[int, ...]
@@ -207,6 +364,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         summaries: one per task.
         probes: before and after.
         samples: the Parquet file, relative to the run; None when not kept.
+        curve: the steps of a red-line search, in order; empty for everything else.
     """
 
     variant: str
@@ -224,6 +382,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     summaries: tuple[TaskSummary, ...]
     probes: tuple[HostProbe, ...]
     samples: str | None
+    curve: tuple[CurvePoint, ...] = ()
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -267,7 +426,16 @@ class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a prepared index is."""
+    """What a prepared index is, or one that was found on a cluster.
+
+    Attributes:
+        key: digest of what makes it interchangeable; empty for one that benchctl did not fill.
+        documents: in the primary shards.
+        store_bytes: of all segments.
+        segments: by shard.
+        ingest: how it was filled; with 0 clients for one that benchctl did not fill.
+        cached: whether it was there before the run.
+    """
 
     key: str
     documents: int
@@ -348,6 +516,44 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     findings: tuple[AnswerFinding, ...]
 
 
+class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How late the driver sends on an idle machine, in an open loop.
+
+    Attributes:
+        rate_per_s: requests a second.
+        lag_p50_ns, lag_p99_ns, lag_max_ns: see `DriverFigures`.
+    """
+
+    rate_per_s: float
+    lag_p50_ns: int
+    lag_p99_ns: int
+    lag_max_ns: int
+
+
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What the driver costs on this machine, against a server that does nothing: no figure can be better.
+
+    Attributes:
+        error_p50_ns, error_p99_ns: service time as measured beyond the server's own, by one client without
+            pauses, nanoseconds; the kernel's part of a loopback connection included.
+        cpu_ns_per_request: CPU time of the driver, nanoseconds.
+        one_client_per_s: the most requests a second by one client.
+        clients: how many the figure that follows is for.
+        clients_per_s: the most requests a second by so many; the server shares the machine with them.
+        paced: open loops at several rates.
+        seconds: that all of it took.
+    """
+
+    error_p50_ns: int
+    error_p99_ns: int
+    cpu_ns_per_request: int
+    one_client_per_s: float
+    clients: int
+    clients_per_s: float
+    paced: tuple[PacedLag, ...]
+    seconds: float
+
+
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
@@ -366,6 +572,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     forks: tuple[ForkRecord, ...] = ()
     caveats: tuple[str, ...] = ()
     timings: dict[str, float] = {}
+    calibration: Calibration | None = None
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""

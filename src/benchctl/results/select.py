@@ -12,7 +12,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb",
+    "restart", "heap_mb", "transport", "redline",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import os
 import secrets
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, RunRecord
-from benchctl.results.samples import SAMPLE_DTYPES, SCHEMA_VERSION, Columns
+from benchctl.results.parquet import read_parquet, write_parquet
+from benchctl.results.samples import Columns
 
 RECORD_NAME = "run.json"
 
@@ -76,8 +77,13 @@ class RunFolder:
         """Where the samples of one fork are."""
         return self.path / "forks" / f"{block:03d}-{variant}.parquet"
 
-    def write_samples(self, columns: Columns, variant: str, block: int) -> str:
-        """Write one fork's samples as Parquet.
+    def write_samples(self, chunks: Iterable[Columns], variant: str, block: int) -> str:
+        """Write one fork's samples as Parquet; holds one chunk at a time.
+
+        Args:
+            chunks: the samples, in the order in which they are to be kept.
+            variant: whose fork it is.
+            block: which block.
 
         Returns:
             The file's path relative to the run.
@@ -86,31 +92,17 @@ class RunFolder:
             BenchctlError: the disk is full or cannot be written.
         """
         target = self.sample_file(variant, block)
-        with _writing(target) as partial, duckdb.connect() as connection:
-            connection.register("samples", dict(columns))
-            names = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
-            connection.execute(
-                f"COPY (SELECT {names} FROM samples) TO {_quoted(partial)} "  # noqa: S608 - fixed column names
-                f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}})"
-            )
+        with _writing(target) as partial:
+            write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
 
     def read_samples(self, relative: str) -> Columns:
-        """Read one fork's samples back.
+        """Read one fork's samples back, all of them; what schema 1 did not keep is put in its place.
 
         Raises:
             BenchctlError: the file is missing or no sample file of this benchctl.
         """
-        path = self.path / relative
-        try:
-            with duckdb.connect() as connection:
-                found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
-        except duckdb.Error as err:
-            raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
-        missing = SAMPLE_DTYPES.keys() - found.keys()
-        if missing:
-            raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-        return {name: found[name].astype(dtype) for name, dtype in SAMPLE_DTYPES.items()}
+        return read_parquet(self.path / relative)
 
 
 class _Versioned(msgspec.Struct, rename="kebab"):
@@ -223,7 +215,3 @@ def _writing(target: Path) -> Iterator[Path]:
         ) from err
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -4,17 +4,24 @@ import shutil
 import statistics
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 
 import msgspec
 
+from benchctl.corpus.files import Corpus
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.load.workers import WorkerPool
 from benchctl.results.checks import stray_boots
 from benchctl.results.model import (
     RECORD_VERSION,
+    Calibration,
+    CorpusSpec,
     EngineFacts,
     Environment,
     ForkRecord,
@@ -28,7 +35,9 @@ from benchctl.run.fork import ForkJob, ForkRunner
 from benchctl.run.host import describe_host, free_bytes
 from benchctl.run.observer import Observer
 from benchctl.run.plan import block_order
-from benchctl.run.prepare import Subject, check_answers, check_memory, prepare_corpus, prepare_subjects
+from benchctl.run.prepare import check_answers, check_memory, prepare_corpus, prepare_subject
+from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.track.model import Track
 
 # Logs, translogs and cluster states of a fork; the index itself is linked.
@@ -40,16 +49,33 @@ HIGH_LOAD_PER_CPU = 0.5
 
 @dataclass(frozen=True)
 class Bench:
-    """What every run on this machine shares."""
+    """What every run on this machine shares.
+
+    Attributes:
+        home: where everything is kept that runs have in common.
+        store: of the runs.
+        observer: told what happens.
+        stop: set from outside to end a task early.
+        endpoints: variant -> where it is and with which credentials, for clusters that run already.
+    """
 
     home: Home
     store: RunStore
     observer: Observer
     stop: threading.Event
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
-def start_run(bench: Bench, plan: Plan, track: Track) -> tuple[RunFolder, RunRecord]:
+def start_run(
+    bench: Bench, plan: Plan, track: Track, *, calibration: Calibration | None = None
+) -> tuple[RunFolder, RunRecord]:
     """Prepare and run a new plan; its corpus digest may still be empty.
+
+    Args:
+        bench: where.
+        plan: what.
+        track: of the plan.
+        calibration: what the driver costs here, if that was measured: kept with the run.
 
     Returns:
         The run's folder and its final record; forks that failed are in the record.
@@ -59,7 +85,8 @@ def start_run(bench: Bench, plan: Plan, track: Track) -> tuple[RunFolder, RunRec
     """
     environment = describe_host()
     clean_scratch(bench.home)
-    check_memory(plan, environment.memory_bytes)
+    if any(spec.target is None for spec in plan.variants):
+        check_memory(plan, environment.memory_bytes)
     bench.store.open()
     clock = time.monotonic()
     plan, subjects = _prepare(bench, plan, track)
@@ -73,8 +100,15 @@ def start_run(bench: Bench, plan: Plan, track: Track) -> tuple[RunFolder, RunRec
         status="running",
         plan=plan,
         environment=environment,
-        indices={subject.spec.name: subject.index.facts for subject in subjects},
-        caveats=host_caveats(environment),
+        indices={subject.spec.name: subject.index_facts for subject in subjects},
+        caveats=(
+            *host_caveats(environment),
+            *load_caveats(plan),
+            *target_caveats(
+                [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
+            ),
+        ),
+        calibration=calibration,
     )
     folder.save(record)
     timings = {"prepare-s": time.monotonic() - clock}
@@ -112,13 +146,30 @@ def clean_scratch(home: Home) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _prepare(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[Subject]]:
-    corpus = prepare_corpus(bench.home, plan.corpus.documents, plan.corpus.seed, bench.observer)
-    spec = msgspec.structs.replace(
-        plan.corpus, digest=corpus.digest, generator_version=corpus.generator_version
-    )
+def _prepare(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
+    """Everything that forks need: running clusters first, since what is wrong with them is found at once."""
+
+    @cache
+    def corpus() -> tuple[CorpusSpec, Corpus]:
+        made = prepare_corpus(bench.home, plan.corpus.documents, plan.corpus.seed, bench.observer)
+        spec = msgspec.structs.replace(
+            plan.corpus, digest=made.digest, generator_version=made.generator_version
+        )
+        return spec, made
+
+    targets = {
+        spec.name: prepare_target(spec, bench.endpoints[spec.name], plan, track, corpus, bench.observer)
+        for spec in plan.variants
+        if spec.target is not None
+    }
+    if len(targets) == len(plan.variants) and not any(one.index_facts.key for one in targets.values()):
+        return corpus_of_targets(plan, targets), list(targets.values())
+    spec, made = corpus()
     plan = msgspec.structs.replace(plan, corpus=spec)
-    subjects = prepare_subjects(plan, track, corpus, bench.home, bench.observer)
+    subjects = [
+        targets.get(spec.name) or prepare_subject(spec, plan, track, made, bench.home, bench.observer)
+        for spec in plan.variants
+    ]
     return plan, subjects
 
 
@@ -126,14 +177,13 @@ class _Run:
     """The part of a run that repeats: forks, each saved before the next."""
 
     def __init__(
-        self, bench: Bench, folder: RunFolder, record: RunRecord, track: Track, subjects: Sequence[Subject]
+        self, bench: Bench, folder: RunFolder, record: RunRecord, track: Track, subjects: Sequence[AnySubject]
     ) -> None:
         self._bench = bench
         self._folder = folder
         self._record = record
         self._track = track
         self._subjects = {subject.spec.name: subject for subject in subjects}
-        self._runner = ForkRunner(record.plan, track, folder, bench.home, bench.observer, bench.stop)
         self._seconds: list[float] = []
         self._failures_in_a_row: dict[str, int] = {}
 
@@ -143,7 +193,10 @@ class _Run:
         try:
             self._answers(timings)
             clock = time.monotonic()
-            self._forks()
+            with ExitStack() as stack:
+                size = self._record.plan.workers
+                workers = stack.enter_context(WorkerPool(size)) if size > 1 else None
+                self._forks(workers)
             timings["forks-s"] = time.monotonic() - clock
             status = "failed" if self._record.missing() else "complete"
         except KeyboardInterrupt as err:
@@ -173,7 +226,17 @@ class _Run:
                 f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
             )
 
-    def _forks(self) -> None:
+    def _forks(self, workers: WorkerPool | None) -> None:
+        bench = self._bench
+        runner = ForkRunner(
+            self._record.plan,
+            self._track,
+            self._folder,
+            bench.home,
+            bench.observer,
+            bench.stop,
+            workers=workers,
+        )
         plan = self._record.plan
         missing = set(self._record.missing())
         total = plan.forks * len(plan.variants)
@@ -184,9 +247,9 @@ class _Run:
             if (block, spec.name) in missing
         ]
         for number, job in enumerate(jobs, total - len(jobs) + 1):
-            self._fork(job, number, total)
+            self._fork(runner, job, number, total)
 
-    def _fork(self, job: ForkJob, number: int, total: int) -> None:
+    def _fork(self, runner: ForkRunner, job: ForkJob, number: int, total: int) -> None:
         name = job.subject.spec.name
         free = free_bytes(self._bench.home.scratch)
         if free < FREE_BYTES_PER_FORK:
@@ -197,7 +260,7 @@ class _Run:
             )
         expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
         self._bench.observer.fork_started(name, number, total, expected)
-        fork, facts = self._runner.run(job)
+        fork, facts = runner.run(job)
         self._seconds.append(fork.wall_s)
         self._keep(fork, facts)
         self._bench.observer.fork_done(fork)
@@ -269,6 +332,19 @@ def host_caveats(environment: Environment) -> tuple[str, ...]:
     return tuple(found)
 
 
+def load_caveats(plan: Plan) -> tuple[str, ...]:
+    """What about the way of measuring a reader must know."""
+    found = []
+    if plan.transport == "client":
+        found.append(
+            "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "
+            "every figure, as it is for an application (--transport client)"
+        )
+    if plan.workers > 1:
+        found.append(f"the load came from {plan.workers} processes (--workers)")
+    return tuple(found)
+
+
 def environment_changes(before: Environment, now: Environment) -> list[str]:
     """What differs between two descriptions of a host that a run may not cross."""
     fixed = (
@@ -295,20 +371,24 @@ def _corpus_changes(before: Plan, now: Plan) -> list[str]:
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
 
 
-def engine_changes(record: RunRecord, subjects: Sequence[Subject]) -> list[str]:
+def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
     """What differs in archives, runtimes and prepared indices; an index that was built again is another."""
     changes = []
     known = {facts.variant: facts for facts in record.engines}
     for subject in subjects:
         name = subject.spec.name
         facts = known.get(name)
-        if facts is not None and facts.archive_sha256 != subject.installation.archive_sha256:
-            changes.append(f"the archive of {name} has changed")
-        if facts is not None and facts.jdk != f"{subject.jdk.vendor} {subject.jdk.version}":
-            changes.append(
-                f"the JDK of {name} was {facts.jdk}, is {subject.jdk.vendor} {subject.jdk.version}"
-            )
+        if facts is not None:
+            changes += subject.changes(facts)
         index = record.indices.get(name)
-        if index is not None and not _same_build(index, subject.index.facts):
+        if index is None:
+            continue
+        if isinstance(subject, TargetSubject):
+            if (index.documents, index.segments) != (
+                subject.index_facts.documents,
+                subject.index_facts.segments,
+            ):
+                changes.append(f"the index of {name} has changed")
+        elif not _same_build(index, subject.index_facts):
             changes.append(f"the prepared index of {name} has changed or was built again")
     return changes

@@ -7,20 +7,26 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchctl.errors import UsageError
-from benchctl.results.model import CorpusSpec, Plan, RestartPolicy, VariantSpec
+from benchctl.results.model import CorpusSpec, ErrorPolicy, Plan, RestartPolicy, TransportName, VariantSpec
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
-from benchctl.track.model import Challenge, Operation, Track
+from benchctl.track.model import Challenge, Track
+from benchctl.track.operation import Asking
 
 MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
 MAX_SEED = 1 << 63
+MOST_WORKERS = 64
 
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
+
+Step = tuple[Place, ...]
+"""Tasks that run at the same time: one, or those of a parallel element."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,9 @@ class PlanOptions:
     params: Mapping[str, Any]
     ingest_clients: int = 2
     paired: bool = False
+    on_error: ErrorPolicy = "continue"
+    transport: TransportName = "wire"
+    workers: int = 1
 
 
 def default_heap_mb(memory_bytes: int) -> int:
@@ -86,7 +95,7 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     Raises:
         UsageError: something is wrong; nothing has been started.
     """
-    _check_numbers(options)
+    check_options(options)
     common = _common(options.params)
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
@@ -97,7 +106,19 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
-    plan = Plan(
+    plan = freeze(options, track, schedules, warmups, sources)
+    return plan, track.with_challenges(*warmups, *schedules)
+
+
+def freeze(
+    options: PlanOptions,
+    track: Track,
+    schedules: tuple[Challenge, ...],
+    warmups: tuple[Challenge, ...] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
+) -> Plan:
+    """Options that were checked, and what was loaded for them, as a plan."""
+    return Plan(
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
@@ -111,10 +132,12 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
         segments=options.segments,
         params=dict(options.params),
         ingest_clients=options.ingest_clients,
-        sources=sources,
+        sources=dict(sources),
         paired=options.paired,
+        on_error=options.on_error,
+        transport=options.transport,
+        workers=options.workers,
     )
-    return plan, track
 
 
 def reload_track(plan: Plan) -> Track:
@@ -123,7 +146,8 @@ def reload_track(plan: Plan) -> Track:
     Raises:
         UsageError: it is gone or broken. Whether it is still the same, its digest says.
     """
-    return load_track(plan.track, _common(plan.params))[0]
+    track, _ = load_track(plan.track, _common(plan.params))
+    return track.with_challenges(*plan.warmup_challenges, *plan.schedules)
 
 
 def _common(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +192,12 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
     sources[name] = path
 
 
-def _check_numbers(options: PlanOptions) -> None:
+def check_options(options: PlanOptions) -> None:
+    """Check what can be checked without any file.
+
+    Raises:
+        UsageError: a number is out of range, or variants share a name.
+    """
     names = [variant.name for variant in options.variants]
     for name in names:
         if names.count(name) > 1:
@@ -183,6 +212,7 @@ def _check_numbers(options: PlanOptions) -> None:
         (options.segments < 1, "--segments must be at least 1", ""),
         (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
         (options.ingest_clients < 1, "--ingest-clients must be at least 1", ""),
+        (not 1 <= options.workers <= MOST_WORKERS, f"--workers must be from 1 to {MOST_WORKERS}", ""),
     )
     for broken, text, hint in rules:
         if broken:
@@ -196,27 +226,36 @@ def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
     return tuple(variants)
 
 
-def boots(plan: Plan) -> tuple[tuple[Place, ...], ...]:
-    """Which tasks share a node start, in order, by the restart policy."""
-    places = [
-        (schedule, task)
+def boots(plan: Plan) -> tuple[tuple[Step, ...], ...]:
+    """Which steps share a node start, in order, by the restart policy; a restart per task is one per step."""
+    steps = [
+        tuple((schedule, task) for task in step)
         for schedule, challenge in enumerate(plan.schedules)
-        for task in range(len(challenge.schedule))
+        for step in challenge.steps
     ]
     if plan.restart == "never":
-        return (tuple(places),)
+        return (tuple(steps),)
     if plan.restart == "task":
-        return tuple((place,) for place in places)
+        return tuple((step,) for step in steps)
     return tuple(
-        tuple(place for place in places if place[0] == schedule) for schedule in range(len(plan.schedules))
+        tuple(step for step in steps if step[0][0] == schedule) for schedule in range(len(plan.schedules))
     )
 
 
-def operations_used(plan: Plan, track: Track) -> tuple[Operation, ...]:
-    """Every operation that the plan's challenges ask, once, in order of first use."""
-    tasks = [task for challenge in (*plan.warmup_challenges, *plan.schedules) for task in challenge.schedule]
-    names = dict.fromkeys(task.operation for task in tasks)
-    return tuple(track.operations[name] for name in names)
+def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
+    """Every operation of the plan's challenges whose answers can be compared, once, in order of first use.
+
+    Only those that search: a raw request may do anything. One that changes from request to request has no one
+    answer.
+    """
+    challenges = (*plan.warmup_challenges, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
+    return tuple(
+        operation
+        for operation in (operations[name] for name in names)
+        if isinstance(operation, Asking) and not operation.values
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,51 +1,32 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from benchctl.corpus.bulk import frame_bodies
 from benchctl.corpus.files import Corpus, ensure_corpus, open_documents
 from benchctl.engine.answers import AnswerBook, ask, compare_answers
-from benchctl.engine.archive import disk_errors
-from benchctl.engine.index import (
-    IndexKey,
-    PreparedIndex,
-    Sent,
-    building,
-    copy_index,
-    fill,
-    find_prepared,
-    keep,
-)
-from benchctl.engine.install import Installation, install
+from benchctl.engine.client import connect
+from benchctl.engine.index import IndexKey, PreparedIndex, Sent, building, fill, find_prepared, keep
+from benchctl.engine.install import install
 from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.node import Node, boot
+from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
-from benchctl.home import Home, open_folder
+from benchctl.home import Home
 from benchctl.load.ingest import ingest
 from benchctl.results.model import AnswerCheck, Plan, VariantSpec
 from benchctl.run.host import free_bytes
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import operations_used
-from benchctl.track.model import Operation, Track
+from benchctl.run.session import AnySubject, Subject, TargetSubject
+from benchctl.run.targets import DOCUMENTS_PER_BODY
+from benchctl.track.model import Track
+from benchctl.track.operation import Search
 
-DOCUMENTS_PER_BODY = 2000
 # A dying JVM closes its sockets a moment before its process is gone.
 NODE_DEATH_S = 1.0
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A variant with everything that it needs to boot."""
-
-    spec: VariantSpec
-    installation: Installation
-    jdk: Jdk
-    index: PreparedIndex
 
 
 def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:
@@ -61,23 +42,20 @@ def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) ->
     return ensure_corpus(home, documents, seed=seed, progress=progress)
 
 
-def prepare_subjects(
-    plan: Plan, track: Track, corpus: Corpus, home: Home, observer: Observer
-) -> list[Subject]:
-    """Install every variant's engine and runtime and build its index where that has not been done before.
+def prepare_subject(
+    spec: VariantSpec, plan: Plan, track: Track, corpus: Corpus, home: Home, observer: Observer
+) -> Subject:
+    """Install a variant's engine and runtime, and build its index where that has not been done before.
 
     Raises:
         BenchctlError: a step failed; what was half done is gone.
     """
-    subjects = []
-    for spec in plan.variants:
-        observer.stage(f"{spec.name}: engine and Java runtime")
-        installation = install(home, spec, observer.progress)
-        jdk = provide_jdk(home, spec.jdk)
-        key = IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients)
-        index = find_prepared(home, key) or _build(plan, key, jdk, corpus, home, observer)
-        subjects.append(Subject(spec, installation, jdk, index))
-    return subjects
+    observer.stage(f"{spec.name}: engine and Java runtime")
+    installation = install(home, spec, observer.progress)
+    jdk = provide_jdk(home, spec.jdk)
+    key = IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients)
+    index = find_prepared(home, key) or _build(plan, key, jdk, corpus, home, observer)
+    return Subject(spec, installation, jdk, index)
 
 
 def _build(
@@ -96,7 +74,7 @@ def _build(
             heap_mb=plan.heap_mb,
         ) as node:
             observer.stage(f"{engine}: ingesting {corpus.documents:,} documents")
-            facts = fill(node, key, lambda node, name: _send(node, name, corpus, key.clients, observer))
+            facts = fill(node.client, key, lambda name: _send(node, name, corpus, key.clients, observer))
             observer.stage(f"{engine}: stopping the node that built the index")
             node.stop()
         shutil.rmtree(root / "boot", ignore_errors=True)
@@ -113,16 +91,11 @@ def _build(
     return prepared
 
 
-def base_url(node: Node) -> str:
-    """Where the measured client finds a node."""
-    return f"http://127.0.0.1:{node.http_port}"
-
-
 def _send(node: Node, name: str, corpus: Corpus, clients: int, observer: Observer) -> Sent:
     try:
         done = ingest(
             frame_bodies(open_documents(corpus), DOCUMENTS_PER_BODY),
-            base_url=base_url(node),
+            endpoint=node.endpoint,
             index_name=name,
             clients=clients,
             on_progress=lambda documents: observer.progress("documents", documents, corpus.documents),
@@ -136,29 +109,47 @@ def _send(node: Node, name: str, corpus: Corpus, clients: int, observer: Observe
 
 
 def check_answers(
-    subjects: Iterable[Subject], plan: Plan, track: Track, home: Home, observer: Observer
+    subjects: Sequence[AnySubject], plan: Plan, track: Track, home: Home, observer: Observer
 ) -> AnswerCheck:
-    """Ask every operation once, on node starts that are never measured, and compare what the engines say.
+    """Ask every search once, on node starts that are never measured, and compare what the engines say.
 
-    An index is frozen, so its answers are kept beside it and not asked again.
+    A prepared index is frozen, so its answers are kept beside it and not asked again. A running cluster is
+    asked itself, every time.
     """
-    operations = operations_used(plan, track)
+    operations = [operation for operation in operations_used(plan, track) if isinstance(operation, Search)]
     books = {}
     for subject in subjects:
-        book = AnswerBook(subject.index.root / "answers.json")
-        missing = book.missing(operations)
+        name = subject.spec.name
+        if isinstance(subject, Subject):
+            book = AnswerBook(subject.index.root / "answers.json")
+        else:
+            book = AnswerBook(home.scratch / f"answers-{name}.json")  # never written
+        missing = [operation for operation in operations if book.get(operation) is None]
         if missing:
-            observer.stage(f"{subject.spec.name}: asking {len(missing)} operations, unmeasured")
-            _ask_all(subject, missing, book, plan, track, home)
-        books[subject.spec.name] = book
+            observer.stage(f"{name}: asking {len(missing)} operations, unmeasured")
+            if isinstance(subject, Subject):
+                _ask_all(subject, missing, book, plan, track, home)
+            else:
+                _ask_target(subject, missing, book, track)
+        books[name] = book
     return compare_answers(operations, books, plan.variants[0].name)
 
 
+def _ask_target(subject: TargetSubject, operations: Iterable[Search], book: AnswerBook, track: Track) -> None:
+    address = subject.address
+    with (
+        explained(address.name, address.endpoint),
+        connect(subject.facts.engine, address.endpoint) as client,
+    ):
+        for operation in operations:
+            book.add(operation, ask(client, operation, track.index_name))
+
+
 def _ask_all(
-    subject: Subject, operations: Iterable[Operation], book: AnswerBook, plan: Plan, track: Track, home: Home
+    subject: Subject, operations: Iterable[Search], book: AnswerBook, plan: Plan, track: Track, home: Home
 ) -> None:
     with (
-        scratch_copy(subject, home, "answers") as root,
+        subject.workspace(home, "answers") as root,
         logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
         boot(
             subject.installation,
@@ -181,21 +172,6 @@ def _ask_all(
             book.add(operation, ask(node.client, operation, track.index_name))
         node.stop()
     book.save()
-
-
-@contextmanager
-def scratch_copy(subject: Subject, home: Home, purpose: str) -> Iterator[Path]:
-    """A scratch folder with a private copy of the subject's index in `data`; gone afterwards."""
-    root = home.scratch / f"{purpose}-{subject.spec.name}"
-    shutil.rmtree(root, ignore_errors=True)
-    try:
-        with disk_errors(f"create {root}"):
-            root.mkdir(parents=True)
-            open_folder(root)
-        copy_index(subject.index, root / "data", home.node_owner)
-        yield root
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def check_memory(plan: Plan, memory_bytes: int) -> None:

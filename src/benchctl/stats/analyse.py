@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from benchctl.results.model import AnswerCheck, ForkRecord, Plan, RunRecord
+from benchctl.results.model import AnswerCheck, Calibration, ForkRecord, Plan, RunRecord
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
+from benchctl.stats.bounds import any_bound, redline_doubts
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, adjust, compare
-from benchctl.stats.doubts import WITHHOLDING, general_doubts, row_doubts, unsupported_reason
-from benchctl.stats.metrics import LATENCY, METRICS, Metric, MetricKey
+from benchctl.stats.curve import redline_curves
+from benchctl.stats.doubts import WITHHOLDING, floor_doubts, general_doubts, row_doubts, unsupported_reason
+from benchctl.stats.metrics import LATENCY, METRICS, REDLINE, Metric, MetricKey
 from benchctl.stats.scale import ScaleNote, operation_scale
+from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
 from benchctl.stats.series import Series
 from benchctl.stats.steady import steadiness
 from benchctl.stats.values import ForkSummaries, Place, block_values, collect, fork_values, places, task_at
@@ -27,7 +30,14 @@ def analyse_run(record: RunRecord, *, margins: Mapping[MetricKey, float] | None 
         spec.name: [fork for fork in record.forks if fork.variant == spec.name]
         for spec in record.plan.variants
     }
-    found = analyse(forks, record.plan, runs=(record.id,), answers=record.answers, margins=margins)
+    found = analyse(
+        forks,
+        record.plan,
+        runs=(record.id,),
+        answers=record.answers,
+        calibration=record.calibration,
+        margins=margins,
+    )
     own = tuple(Caveat("run", text) for text in record.caveats)
     return msgspec.structs.replace(found, caveats=(*own, *found.caveats))
 
@@ -38,6 +48,7 @@ def analyse(
     *,
     runs: Sequence[str] = (),
     answers: AnswerCheck | None = None,
+    calibration: Calibration | None = None,
     margins: Mapping[MetricKey, float] | None = None,
     unlike: Sequence[str] = (),
 ) -> Analysis:
@@ -51,6 +62,7 @@ def analyse(
         plan: the plan that the forks ran, or one of those that they have in common.
         runs: ids of the runs; several rule out pairing, since blocks of different runs are no pairs.
         answers: what the engines answered, where it was checked.
+        calibration: what the driver costs on the machine of the runs, where it was measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
         unlike: how the runs differ, when the user insisted on comparing them all the same.
 
@@ -60,12 +72,12 @@ def analyse(
     done = {label: _finished(group) for label, group in forks.items()}
     paired = plan.paired and len(runs) <= 1
     rows: list[Row] = []
-    for default in METRICS:
+    for default in METRICS if plan.redline is None else (REDLINE,):
         metric = msgspec.structs.replace(default, margin=(margins or {}).get(default.key, default.margin))
         rows += _adjusted(
             [
-                _row(metric, done, plan, place, answers, paired=paired)
-                for place in places(plan)
+                _row(metric, done, plan, place, answers, calibration, paired=paired)
+                for place in _reported(done, plan)
                 if metric.key != LATENCY.key or task_at(plan, place).rate_per_s is not None
             ]
         )
@@ -80,7 +92,26 @@ def analyse(
         sections=_sections(plan),
         rows=tuple(rows),
         caveats=(*(Caveat("unlike", text) for text in unlike), *general_doubts(forks, done, rows)),
+        redline=None if plan.redline is None else redline_curves(done, plan.redline),
+        drivers=driver_rows(done, plan) if plan.redline is None else (),
     )
+
+
+def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
+    """The tasks that tables show: all but administrative ones, which are there to prepare the others."""
+    hidden = {
+        (summary.schedule, summary.task)
+        for forks in done.values()
+        for fork in forks
+        for summary in fork.summaries
+        if not summary.reported
+    }
+    return [place for place in places(plan) if place not in hidden]
+
+
+def _unit(found: Mapping[str, ForkSummaries]) -> str:
+    """What the throughput of a task counts."""
+    return next((summary.unit for forks in found.values() for _, summary in forks), "queries")
 
 
 def _finished(forks: Sequence[ForkRecord]) -> list[ForkRecord]:
@@ -112,15 +143,21 @@ def _row(
     plan: Plan,
     place: Place,
     answers: AnswerCheck | None,
+    calibration: Calibration | None,
     *,
     paired: bool,
 ) -> Row:
     """One task and metric, p-values not yet adjusted."""
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
+    metric = metric.counting(_unit(found))
     baseline, *contenders = found
-    caveats = tuple(row_doubts(metric, task, found, answers))
+    checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
+    caveats = (*row_doubts(metric, task, found, answers), *floor_doubts(found, calibration))
+    if plan.redline is not None:
+        caveats = (*redline_doubts(plan.redline, found), *caveats)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
+    judged &= not any(check.withholds(metric.key) for check in checks.values())
     return Row(
         schedule=place[0],
         challenge=challenge.name,
@@ -130,7 +167,7 @@ def _row(
         metric=metric.key,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
-        figures=tuple(_figures(metric, label, forks) for label, forks in found.items()),
+        figures=tuple(_figures(metric, label, forks, checks[label]) for label, forks in found.items()),
         comparisons=tuple(
             _compare(metric, found, baseline, contender, paired=paired, judged=judged)
             for contender in contenders
@@ -140,7 +177,7 @@ def _row(
     )
 
 
-def _figures(metric: Metric, label: str, forks: ForkSummaries) -> Figures:
+def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
     alone = Series.of(fork_values(metric, forks))
     return Figures(
         variant=label,
@@ -151,6 +188,8 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries) -> Figures:
         samples=min((summary.samples for _, summary in forks), default=0),
         steady=steadiness([summary.drift for _, summary in forks]),
         unsupported=unsupported_reason(forks),
+        at_least=metric.key == REDLINE.key and any_bound([summary for _, summary in forks]),
+        load=() if metric.key == REDLINE.key else check.states,
     )
 
 

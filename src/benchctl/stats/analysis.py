@@ -1,17 +1,21 @@
 """The comparison of a whole run, or of forks from several: what every report is made from."""
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from benchctl.results.model import RestartPolicy
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
+from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 
 SCHEMA_VERSION: Final = 1
+
+LoadState = Literal["saturated", "driver-limited"]
+"""The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,6 +30,8 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         samples: successful measured requests of the fork that has fewest.
         steady: whether it had settled.
         unsupported: the node's reason when it cannot do the operation.
+        at_least: the value is a lower bound.
+        load: what was wrong with the load; empty when nothing was.
     """
 
     variant: str
@@ -36,6 +42,8 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: int
     steady: Steadiness
     unsupported: str | None = None
+    at_least: bool = False
+    load: tuple[LoadState, ...] = ()
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,6 +78,37 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caveats: tuple[Caveat, ...] = ()
 
 
+class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the driver itself did in one task of one variant: medians over forks, but for the greatest lag.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        variant: whose forks.
+        target_per_s: of an open loop; None for a closed one.
+        offered_per_s, possible_per_s, think_share, cpu_share, gap_s, workers: see `DriverFigures`.
+        lag_p50_ns, lag_p99_ns, lag_max_ns: the same; the last is the greatest of all forks.
+        load: what was wrong with the load; empty when nothing was.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    variant: str
+    target_per_s: float | None
+    offered_per_s: float | None
+    possible_per_s: float | None
+    lag_p50_ns: float | None
+    lag_p99_ns: float | None
+    lag_max_ns: int | None
+    think_share: float | None
+    cpu_share: float | None
+    gap_s: float | None
+    workers: int
+    load: tuple[LoadState, ...] = ()
+
+
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One challenge of a fork: what came before it is part of what is measured.
 
@@ -98,6 +137,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sections: the challenges, in order.
         rows: by metric, then challenge and task.
         caveats: doubts about all of it.
+        redline: the curves of a red-line search; None for challenges.
+        drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
     """
 
     schema_version: int
@@ -110,3 +151,5 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sections: tuple[Section, ...]
     rows: tuple[Row, ...]
     caveats: tuple[Caveat, ...]
+    redline: RedlineCurves | None = None
+    drivers: tuple[DriverRow, ...] = ()

@@ -9,12 +9,17 @@ CaveatCode = Literal[
     "answers-differ",
     "bimodal",
     "disturbed",
+    "driver-floor",
+    "driver-limited",
     "failed-forks",
     "failures",
     "few-forks",
     "few-samples",
+    "lower-bound",
     "missing-values",
+    "no-redline",
     "no-spread",
+    "not-restarted",
     "not-steady",
     "offered-rate",
     "one-index-build",
@@ -106,6 +111,24 @@ def saturated(variant: str, achieved_per_s: float, target_per_s: float) -> Cavea
     )
 
 
+def driver_limited(variant: str, limits: Sequence[str], withheld: Sequence[str], advice: str) -> Caveat:
+    """The driver, not the engine, decided on some figures (clauses whose subject is benchctl)."""
+    return Caveat(
+        "driver-limited",
+        f"driver-limited: on {variant}, benchctl {' and '.join(limits)}: "
+        f"no verdict on {' and '.join(withheld)}; {advice}",
+    )
+
+
+def driver_floor(variant: str, service_ns: float, error_ns: float, factor: int) -> Caveat:
+    """Answers so fast that the driver's own error shows."""
+    return Caveat(
+        "driver-floor",
+        f"the median service time of {variant}, {service_ns / 1e6:.3g} ms, is under {factor} times the "
+        f"driver's own error on this machine ({error_ns / 1e6:.2g} ms, calibrated)",
+    )
+
+
 def not_steady(variant: str, text: str) -> Caveat:
     """The figures still moved while they were measured."""
     return Caveat("not-steady", f"not steady: {variant} was {text}")
@@ -129,6 +152,29 @@ def permutation_disagrees(p: float, p_permutation: float) -> Caveat:
     )
 
 
+def lower_bound(variant: str, text: str, bounded: int, forks: int) -> Caveat:
+    """A red-line that lies somewhere above what was found."""
+    return Caveat(
+        "lower-bound",
+        f"the red-line of {variant} is a lower bound, so there is no verdict: {text} "
+        f"({bounded} of {forks} forks)",
+    )
+
+
+def no_redline(variant: str, text: str, missed: int, forks: int) -> Caveat:
+    """No rate met the objective, or none can be relied on."""
+    return Caveat("no-redline", f"{variant} is n/a: {text} ({missed} of {forks} forks)")
+
+
+def short_steps(variant: str, percentile: str, fewest: int, needed: int) -> Caveat:
+    """A percentile that rests on few requests a step."""
+    return Caveat(
+        "few-samples",
+        f"{percentile} of {variant} rests on {fewest:,} requests a step; it needs {needed:,} to be precise: "
+        "raise --step-time",
+    )
+
+
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
     """A timing beside which the answers are not the same."""
     return Caveat("answers-differ", f"{variant} and {baseline} do not answer alike: {detail}")
@@ -138,6 +184,16 @@ def one_index_build() -> Caveat:
     """Document order decides the point tree, and it was drawn once."""
     return Caveat(
         "one-index-build", "one index build per engine: differences between builds are not in the intervals"
+    )
+
+
+def not_restarted(variants: Sequence[str]) -> Caveat:
+    """Forks that are passes over one running cluster."""
+    whose = " and ".join(variants)
+    return Caveat(
+        "not-restarted",
+        f"{whose} ran already and was not restarted: the JIT's state carries over from pass to pass, so its "
+        "forks are no independent node starts, and the intervals are too narrow",
     )
 
 

@@ -2,27 +2,24 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 
-from benchctl.results.model import AnswerCheck, ForkRecord, TaskSummary
+from benchctl.results.model import AnswerCheck, Calibration, ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.bimodal import separate_groups, within_fork_error
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat
 from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
-from benchctl.stats.metrics import THROUGHPUT, Metric
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric
 from benchctl.stats.scale import rounded_ratio
+from benchctl.stats.selfcheck import FLOOR_FACTOR, check_load, near_floor
 from benchctl.stats.steady import steadiness
 from benchctl.stats.values import ForkSummaries
 from benchctl.track.model import Task
 
-_LEAST_SHARE_OF_TARGET = 0.99
-_MOST_WAIT_SHARE = 0.01
-_MOST_WAIT_NS = 1e6
 _NOTABLE_SCALE = 10.0
 
-# With these a verdict would judge the load, not the engine.
-WITHHOLDING = frozenset({"offered-rate", "saturated"})
+# With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
+WITHHOLDING = frozenset({"lower-bound", "offered-rate", "saturated"})
 
 
 def row_doubts(
@@ -64,11 +61,19 @@ def general_doubts(
         for label, group in forks.items()
         if len(group) > len(done[label])
     ]
+    running = [label for label, group in done.items() if _ran_already(group)]
+    if running:
+        doubts.append(caveat.not_restarted(running))
     doubts += _disturbed(done)
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     return (*doubts, caveat.one_index_build())
+
+
+def _ran_already(forks: Sequence[ForkRecord]) -> bool:
+    """Whether any of the forks used a cluster as it was: a start that benchctl made takes time."""
+    return any(boot.start_s == 0 for fork in forks for boot in fork.boots)
 
 
 def _disturbed(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
@@ -81,7 +86,7 @@ def _disturbed(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """One sentence for all variants whose forks have equally few requests."""
-    if metric.key == THROUGHPUT.key:
+    if metric.key in {THROUGHPUT.key, REDLINE.key}:
         return
     few: dict[int, list[str]] = {}
     for label, forks in found.items():
@@ -93,35 +98,35 @@ def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterat
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Was the load of a throttled task served? If so, its throughput says nothing about the engine."""
+    """Was the load of the task served and offered? If not, its figures say little about the engine."""
+    if metric.key == REDLINE.key:
+        return  # a search judges the load of each of its steps
     target = task.rate_per_s
-    if target is None:
-        return
     overloaded = False
     for label, forks in found.items():
-        achieved = _saturated_rate([summary for _, summary in forks], target)
-        if achieved is not None:
+        check = check_load(task, [summary for _, summary in forks])
+        if target is not None and check.saturated_per_s is not None:
             overloaded = True
-            yield caveat.saturated(label, achieved, target)
-    if metric.key == THROUGHPUT.key and not overloaded:
+            yield caveat.saturated(label, check.saturated_per_s, target)
+        if check.limits:
+            yield caveat.driver_limited(
+                label, [limit.text for limit in check.limits], check.withheld, check.advice
+            )
+    if target is not None and metric.key == THROUGHPUT.key and not overloaded:
         yield caveat.offered_rate(target)
 
 
-def _saturated_rate(summaries: Sequence[TaskSummary], target_per_s: float) -> float | None:
-    """The achieved rate where it missed the target because requests queued; None otherwise.
+def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | None) -> Iterator[Caveat]:
+    """Answers that come so fast that what the driver adds to them is a notable part.
 
-    A short task misses its rate just because its last request takes time, so requests must have waited, too.
+    Args:
+        found: label -> its forks' summaries.
+        calibration: of the run; None where there was none.
     """
-    rates = [summary.throughput_per_s for summary in summaries if summary.throughput_per_s is not None]
-    if not rates or median(rates) >= _LEAST_SHARE_OF_TARGET * target_per_s:
-        return None
-    waits = [
-        summary.latency.p90 - summary.service_time.p90
-        > max(_MOST_WAIT_NS, _MOST_WAIT_SHARE * summary.service_time.p90)
-        for summary in summaries
-        if summary.latency and summary.service_time
-    ]
-    return median(rates) if any(waits) else None
+    for label, forks in found.items():
+        typical_ns = near_floor([summary for _, summary in forks], calibration)
+        if calibration is not None and typical_ns is not None:
+            yield caveat.driver_floor(label, typical_ns, calibration.error_p50_ns, FLOOR_FACTOR)
 
 
 def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:

@@ -6,7 +6,7 @@ import msgspec
 
 from benchctl.results.model import TaskSummary
 
-MetricKey = Literal["throughput", "service_time_p90", "latency_p90"]
+MetricKey = Literal["throughput", "service_time_p90", "latency_p90", "redline"]
 _NS_PER_MS = 1e6
 
 # Standard error of a p90 in units of that of the mean, for log-normal samples: sqrt(.9 * .1) / phi(1.2816).
@@ -32,10 +32,16 @@ class Metric(msgspec.Struct, frozen=True):
     margin: float
     error_factor: float
 
+    def counting(self, unit: str) -> "Metric":
+        """The metric for tasks whose throughput counts something else, such as documents."""
+        return msgspec.structs.replace(self, unit=f"{unit}/s") if self.key == "throughput" else self
+
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
         if self.key == "throughput":
             return summary.throughput_per_s
+        if self.key == "redline":
+            return summary.redline_per_s
         found = summary.latency if self.key == "latency_p90" else summary.service_time
         return None if found is None else found.p90 / _NS_PER_MS
 
@@ -57,4 +63,7 @@ SERVICE_TIME = Metric(
     error_factor=_P90_TO_MEAN_ERROR,
 )
 LATENCY = msgspec.structs.replace(SERVICE_TIME, key="latency_p90", title="p90 latency")
+REDLINE = msgspec.structs.replace(THROUGHPUT, key="redline", title="red-line")
+# What a run of challenges is compared by, and everything that tables may hold.
 METRICS = (THROUGHPUT, SERVICE_TIME, LATENCY)
+ALL_METRICS = (*METRICS, REDLINE)

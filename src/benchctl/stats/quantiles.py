@@ -1,12 +1,10 @@
 """Quantiles of one fork's samples: the Harrell-Davis estimator, and linear interpolation beside it."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from benchctl.results.model import Quantiles
+from benchctl.stats.counts import Integers, ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
 
@@ -14,40 +12,75 @@ _PROBABILITIES = (0.5, 0.9, 0.99)
 _NEGLIGIBLE_WEIGHT = 1e-17
 
 
-def quantiles(values: npt.NDArray[Any]) -> Quantiles | None:
+def quantiles(samples: ValueCounts) -> Quantiles | None:
     """Estimate p50, p90 and p99.
 
     Args:
-        values: samples of shape (n,), in nanoseconds and any order.
+        samples: in nanoseconds.
 
     Returns:
-        The quantiles in nanoseconds; None when there are no samples.
+        The quantiles in nanoseconds, of all samples as they are counted; None when there are none.
     """
-    if values.size == 0:
+    if samples.size == 0:
         return None
-    ordered = np.sort(values.astype(np.float64))
-    smooth = [_harrell_davis(ordered, probability) for probability in _PROBABILITIES]
-    linear = [float(value) for value in np.quantile(ordered, _PROBABILITIES)]
+    values, counts = samples.pairs()
+    up_to = np.cumsum(counts)
+    smooth = [_harrell_davis(values, up_to, probability) for probability in _PROBABILITIES]
+    linear = [_linear(values, up_to, probability) for probability in _PROBABILITIES]
     return Quantiles(*smooth, *linear)
 
 
-def _harrell_davis(ordered: npt.NDArray[np.float64], probability: float) -> float:
+def quantile(samples: ValueCounts, probability: float) -> float | None:
+    """One quantile by Harrell and Davis, in the unit of the samples; None when there are none.
+
+    Args:
+        samples: what it is of.
+        probability: between 0 and 1, both excluded.
+    """
+    if samples.size == 0:
+        return None
+    values, counts = samples.pairs()
+    return _harrell_davis(values, np.cumsum(counts), probability)
+
+
+def median(samples: ValueCounts) -> float:
+    """The middle sample, or the mean of the two in the middle.
+
+    Args:
+        samples: at least one.
+    """
+    values, counts = samples.pairs()
+    return _linear(values, np.cumsum(counts), 0.5)
+
+
+def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> float:
     """The weighted sum of order statistics of Harrell and Davis (Biometrika 69, 1982).
 
     The same estimator as `scipy.stats.mstats.hdquantiles`. That one evaluates a beta distribution at every
-    sample, which takes most of a second for a million; here only the order statistics that carry weight are
-    looked at, a few thousand of the million.
+    sample, which takes most of a second for a million. Samples that are equal share one weight, the beta
+    distribution's mass over all their ranks, and only those that carry weight are looked at.
 
     Args:
-        ordered: samples of shape (n,), ascending, n >= 1.
+        values: distinct samples, ascending, shape (k,).
+        up_to: samples that are at most so large, shape (k,); the last is n, the number of samples.
         probability: between 0 and 1, both excluded.
     """
-    n = ordered.size
+    n = int(up_to[-1])
     a, b = (n + 1) * probability, (n + 1) * (1 - probability)
-    first = int(np.floor(n * betaincinv(a, b, _NEGLIGIBLE_WEIGHT)))
-    last = int(np.ceil(n * betainccinv(a, b, _NEGLIGIBLE_WEIGHT)))
-    edges = np.arange(first, last + 1) / n
-    lower, upper = betainc(a, b, edges), betaincc(a, b, edges)
-    # Each difference is taken in the tail where it does not cancel.
-    weights = np.where(edges[1:] <= probability, np.diff(lower), -np.diff(upper))
-    return float(weights @ ordered[first:last])
+    first = int(np.searchsorted(up_to, n * betaincinv(a, b, _NEGLIGIBLE_WEIGHT), side="right"))
+    last = int(np.searchsorted(up_to, n * betainccinv(a, b, _NEGLIGIBLE_WEIGHT)))
+    carrying = slice(first, last + 1)
+    edges = np.concatenate([[0], up_to[carrying]]) / n  # what lies before the first carries nothing
+    # Each difference is taken in the tail where it does not cancel; one interval has an end in either.
+    middle = np.searchsorted(edges, probability, side="right")
+    lower, upper = betainc(a, b, edges[:middle]), betaincc(a, b, edges[middle:])
+    weights = np.concatenate([np.diff(lower), [1 - lower[-1] - upper[0]], -np.diff(upper)])
+    return float(weights @ values[carrying])
+
+
+def _linear(values: Integers, up_to: Integers, probability: float) -> float:
+    """Linear interpolation between order statistics, as `numpy.quantile` does by default."""
+    place = probability * float(up_to[-1] - 1)
+    below = int(place)
+    low, high = values[np.searchsorted(up_to, [below, min(below + 1, int(up_to[-1]) - 1)], side="right")]
+    return float(low) + (place - below) * float(high - low)

@@ -1,152 +1,229 @@
-"""One fork's samples of one task -> the figures that forks are compared by."""
+"""One fork's samples of one task -> the figures that forks are compared by, in bounded memory."""
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from benchctl.results.model import TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
+from benchctl.stats.counts import ValueCounts
+from benchctl.stats.course import START_BINS, Neighbours, Thirds, effective_samples
 from benchctl.stats.quantiles import quantiles
 from benchctl.track.model import Task
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
-_LEAST_FOR_LAG1 = 3
-_LEAST_FOR_DRIFT = 6
+
+# What the figures of successful requests are made of; the other columns are not copied for them.
+_FIGURES = (
+    "client",
+    "intended_ns",
+    "start_ns",
+    "first_byte_ns",
+    "end_ns",
+    "took_ms",
+    "hits",
+    "hits_exact",
+    "weight",
+    "processing_ns",
+)
+
+Mask = npt.NDArray[np.bool_]
 
 
 def summarise(
-    columns: Columns, *, schedule: int, task_index: int, task: Task, unsupported: str | None = None
+    chunks: Columns | Iterable[Columns],
+    *,
+    schedule: int,
+    task_index: int,
+    task: Task,
+    unsupported: str | None = None,
 ) -> TaskSummary:
     """Summarise one task of one fork.
 
-    Only successful measured requests enter the figures; warm-up and failures are counted, never mixed in.
+    Only successful measured operations enter the figures; warm-up, failures and what the driver cancelled are
+    counted, never mixed in. The parts of an operation of several requests enter `pages` alone.
+
+    Memory is bounded by the size of a chunk, not by their number. Figures are exact nevertheless; only where
+    a quantity has more than a million distinct values are its quantiles those of values rounded to a
+    microsecond (see `ValueCounts`).
 
     Args:
-        columns: samples of the fork, each column of shape (n,); may hold other tasks too.
+        chunks: samples of the fork, each column of shape (n,); may hold other tasks, too. The rows of a
+            client are in the order of its requests, over all chunks. Read twice.
         schedule: position of the challenge in the fork.
         task_index: position of the task in that challenge.
         task: the task itself.
         unsupported: the node's reason when it cannot do this operation at all.
+
+    Raises:
+        TypeError: `chunks` can be iterated only once.
     """
-    mine = select(columns, (columns["schedule"] == schedule) & (columns["task"] == task_index))
-    measured = select(mine, ~mine["warmup"])
-    ok = _in_time_order(select(measured, measured["outcome"] == Outcome.OK))
-    service_ns = ok["end_ns"] - ok["start_ns"]
-    n = int(service_ns.size)
+    if isinstance(chunks, dict):
+        chunks = [chunks]
+    elif isinstance(chunks, Iterator):
+        raise TypeError("samples are read twice: an iterator can be read once")
     throttled = task.rate_per_s is not None
-    took_ms = ok["took_ms"]
-    lag1 = lag1_autocorrelation(service_ns, ok["client"])
-    hits, hits_exact = _agreed_hits(ok)
+    tally = _Tally(throttled=throttled)
+    for chunk in chunks:
+        tally.add(_of_task(chunk, schedule, task_index))
+    neighbours, thirds = Neighbours(tally.mean_ns or 0.0), Thirds(tally.starts)
+    for chunk in chunks:
+        ok = tally.succeeded(_of_task(chunk, schedule, task_index))
+        service_ns = ok["end_ns"] - ok["start_ns"]
+        neighbours.add(service_ns, ok["client"])
+        thirds.add(service_ns, ok["start_ns"], ok["client"])
+    samples, lag1 = tally.service.size, neighbours.lag1
+    hits, hits_exact = tally.agreed_hits()
     return TaskSummary(
         schedule=schedule,
         task=task_index,
         label=task.label,
         operation=task.operation,
-        samples=n,
-        warmup_samples=int(mine["warmup"].sum()),
-        failures=_failures(measured),
-        throughput_per_s=_throughput_per_s(measured, n, throttled=throttled),
+        samples=samples,
+        warmup_samples=tally.warmup,
+        cancelled=tally.cancelled,
+        retries=tally.retries,
+        failures={outcome.name.lower(): count for outcome, count in sorted(tally.failures.items())},
+        throughput_per_s=tally.throughput_per_s(),
         target_per_s=task.rate_per_s,
-        service_time=quantiles(service_ns),
-        latency=quantiles(ok["end_ns"] - ok["intended_ns"]) if throttled else None,
-        took=quantiles(took_ms[took_ms >= 0].astype(np.int64) * _NS_PER_MS),
-        mean_ns=float(service_ns.mean()) if n else None,
-        sd_ns=float(service_ns.std(ddof=1)) if n > 1 else None,
-        min_ns=float(service_ns.min()) if n else None,
-        max_ns=float(service_ns.max()) if n else None,
+        service_time=quantiles(tally.service),
+        latency=quantiles(tally.latency) if throttled else None,
+        took=quantiles(tally.took),
+        processing_time=quantiles(tally.processing),
+        first_byte=quantiles(tally.first_byte),
+        pages=quantiles(tally.pages),
+        mean_ns=tally.mean_ns,
+        sd_ns=neighbours.sd,
+        min_ns=tally.least_ns,
+        max_ns=tally.most_ns,
         lag1=lag1,
-        effective_samples=effective_samples(n, lag1) if n else None,
-        drift=drift(_in_start_order(ok, service_ns)),
+        effective_samples=effective_samples(samples, lag1) if samples else None,
+        drift=thirds.drift(),
         hits=hits,
         hits_exact=hits_exact,
         unsupported=unsupported,
     )
 
 
-def lag1_autocorrelation(values: npt.NDArray[Any], clients: npt.NDArray[Any]) -> float | None:
-    """Correlation of each value with the one before it of the same client.
+class _Tally:
+    """What a first reading of a task's samples comes to.
 
     Args:
-        values: shape (n,), each client's values in time order and side by side.
-        clients: whose value it is, shape (n,).
+        throttled: requests had a due time, from which latency and the measured window count.
 
-    Returns:
-        Between -1 and 1; None under 3 values or when all are equal.
+    Attributes:
+        warmup: operations of the warm-up.
+        cancelled: operations that the driver itself ended, warm-up included.
+        retries: measured requests that were sent again after a rejection.
+        failures: measured operations that failed.
+        service, latency, took, processing, first_byte: times of successful measured operations.
+        pages: service times of the successful requests that longer operations consist of.
+        starts: when the successful measured operations began, rounded where they are many.
+        least_ns, most_ns: of service time; None without samples.
     """
-    if values.size < _LEAST_FOR_LAG1:
-        return None
-    centred = values - values.mean()
-    total = float(centred @ centred)
-    if total <= 0.0:
-        return None
-    neighbours = clients[1:] == clients[:-1]
-    return float((centred[1:] * centred[:-1])[neighbours].sum()) / total
+
+    def __init__(self, *, throttled: bool) -> None:
+        self._throttled = throttled
+        self.warmup = self.cancelled = self.retries = 0
+        self.failures: Counter[Outcome] = Counter()
+        self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
+        self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
+        self.starts = ValueCounts(START_BINS)
+        self.least_ns: float | None = None
+        self.most_ns: float | None = None
+        self._service_ns = self._weight = 0
+        self._opens_ns: int | None = None
+        self._closes_ns: int | None = None
+        self._hits: set[int] = set()
+        self._hits_exact = True
+
+    def add(self, mine: Columns) -> None:
+        """Take more rows of the task."""
+        whole = mine["part"] == 0
+        cancelled = mine["outcome"] == Outcome.CANCELLED
+        measured = ~mine["warmup"] & ~cancelled
+        self.cancelled += int((whole & cancelled).sum())
+        self.warmup += int((whole & mine["warmup"] & ~cancelled).sum())
+        self.retries += int((measured & (mine["attempt"] > 0)).sum())
+        pages = measured & ~whole & (mine["outcome"] == Outcome.OK)
+        self.pages.add(mine["end_ns"][pages] - mine["start_ns"][pages])
+        self._add_outcomes(mine, measured & whole)
+        self._add_successes(self.succeeded(mine))
+
+    @staticmethod
+    def succeeded(mine: Columns) -> Columns:
+        """The successful measured operations among the rows of a task; of their columns, the figures'."""
+        ok = (mine["part"] == 0) & (mine["outcome"] == Outcome.OK) & ~mine["warmup"]
+        return _kept({name: mine[name] for name in _FIGURES}, ok)
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Of service time; None without samples."""
+        return self._service_ns / self.service.size if self.service.size else None
+
+    def throughput_per_s(self) -> float | None:
+        """Successful units over the seconds of the measured window; None without samples.
+
+        The window opens with the first measured request of any client (when it was due, if the task is
+        throttled) and closes with the end of the last one, failed ones included: time spent on failures is
+        time spent. Clients may end their warm-up at different times; what a late client still does as warm-up
+        inside the window is not counted, so several clients with few iterations are slightly understated,
+        never overstated.
+        """
+        if self.service.size == 0 or self._opens_ns is None or self._closes_ns is None:
+            return None
+        window_ns = self._closes_ns - self._opens_ns
+        return self._weight * _NS_PER_S / window_ns if window_ns > 0 else None
+
+    def agreed_hits(self) -> tuple[int | None, bool]:
+        """The one number of hits that every answer gave, and whether all counted exactly."""
+        if len(self._hits) != 1 or -1 in self._hits:
+            return None, False
+        return next(iter(self._hits)), self._hits_exact
+
+    def _add_outcomes(self, mine: Columns, measured: Mask) -> None:
+        if not measured.any():
+            return
+        opens_ns = int(mine["intended_ns" if self._throttled else "start_ns"][measured].min())
+        closes_ns = int(mine["end_ns"][measured].max())
+        self._opens_ns = opens_ns if self._opens_ns is None else min(self._opens_ns, opens_ns)
+        self._closes_ns = closes_ns if self._closes_ns is None else max(self._closes_ns, closes_ns)
+        codes, counts = np.unique(mine["outcome"][measured], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            if code != Outcome.OK:
+                self.failures[Outcome(code)] += count
+
+    def _add_successes(self, ok: Columns) -> None:
+        service_ns = ok["end_ns"] - ok["start_ns"]
+        if service_ns.size == 0:
+            return
+        self.service.add(service_ns)
+        self.starts.add(ok["start_ns"])
+        if self._throttled:
+            self.latency.add(ok["end_ns"] - ok["intended_ns"])
+        took_ms = ok["took_ms"]
+        self.took.add(took_ms[took_ms >= 0].astype(np.int64) * _NS_PER_MS)
+        # No answer takes no time: 0 is what a recorder keeps when it does not know.
+        for counts, name in ((self.processing, "processing_ns"), (self.first_byte, "first_byte_ns")):
+            counts.add(_kept({name: ok[name]}, ok[name] > 0)[name])
+        least_ns, most_ns = float(service_ns.min()), float(service_ns.max())
+        self.least_ns = least_ns if self.least_ns is None else min(self.least_ns, least_ns)
+        self.most_ns = most_ns if self.most_ns is None else max(self.most_ns, most_ns)
+        self._service_ns += int(service_ns.sum())
+        self._weight += int(ok["weight"].sum())
+        # Two different numbers say that answers disagree; there may be a million of them.
+        self._hits |= {int(ok["hits"].min()), int(ok["hits"].max())}
+        self._hits = set(sorted(self._hits)[:2])
+        self._hits_exact &= bool(ok["hits_exact"].all())
 
 
-def effective_samples(samples: int, lag1: float | None) -> float:
-    """How many independent samples an autocorrelated series is worth: m(1-phi)/(1+phi), at most m."""
-    if lag1 is None:
-        return float(samples)
-    return float(samples * min(1.0, (1 - lag1) / (1 + lag1)))
+def _of_task(chunk: Columns, schedule: int, task_index: int) -> Columns:
+    return _kept(chunk, (chunk["schedule"] == schedule) & (chunk["task"] == task_index))
 
 
-def drift(values: npt.NDArray[Any]) -> float | None:
-    """ln(median of the last third / median of the first third); negative when it gets smaller.
-
-    Args:
-        values: shape (n,), in time order.
-
-    Returns:
-        None under 6 values, or when a median is not positive.
-    """
-    if values.size < _LEAST_FOR_DRIFT:
-        return None
-    third = values.size // 3
-    first, last = float(np.median(values[:third])), float(np.median(values[-third:]))
-    if first <= 0 or last <= 0:
-        return None
-    return float(np.log(last / first))
-
-
-def _throughput_per_s(measured: Columns, completions: int, *, throttled: bool) -> float | None:
-    """Successful completions over the seconds of the measured window.
-
-    The window opens with the first measured request of any client (when it was due, if the task is throttled)
-    and closes with the end of the last one, failed ones included: time spent on failures is time spent.
-    Clients may end their warm-up at different times; what a late client still does as warm-up inside the
-    window is not counted, so several clients with few iterations are slightly understated, never overstated.
-    """
-    if completions == 0:
-        return None
-    opens_ns = measured["intended_ns" if throttled else "start_ns"].min()
-    window_ns = int(measured["end_ns"].max() - opens_ns)
-    return completions * _NS_PER_S / window_ns if window_ns > 0 else None
-
-
-def _failures(measured: Columns) -> dict[str, int]:
-    codes, counts = np.unique(measured["outcome"], return_counts=True)
-    return {
-        Outcome(int(code)).name.lower(): int(count)
-        for code, count in zip(codes, counts, strict=True)
-        if code != Outcome.OK
-    }
-
-
-def _in_time_order(columns: Columns) -> Columns:
-    """Client after client, each in the order of its requests."""
-    order = np.lexsort((columns["start_ns"], columns["client"]))
-    return {name: values[order] for name, values in columns.items()}
-
-
-def _in_start_order(columns: Columns, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return values[np.argsort(columns["start_ns"], kind="stable")]
-
-
-def _agreed_hits(ok: Columns) -> tuple[int | None, bool]:
-    """The one number of hits that every answer gave, and whether all counted exactly."""
-    hits = ok["hits"]
-    if hits.size == 0 or hits[0] < 0 or (hits != hits[0]).any():
-        return None, False
-    return int(hits[0]), bool(ok["hits_exact"].all())
+def _kept(columns: Columns, rows: Mask) -> Columns:
+    """Keep the rows where the mask is true; copies nothing where that is all of them."""
+    return columns if rows.all() else select(columns, rows)

@@ -2,7 +2,6 @@
 
 import difflib
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,13 +9,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.track.catalogue import AnyOperation
 from benchctl.track.library import find_challenge, find_track
-from benchctl.track.model import Challenge, IndexBody, Operation, Task, Track
+from benchctl.track.model import Challenge, IndexBody, Task, Track
+from benchctl.track.schedule import read_challenge, read_operation, refused
 from benchctl.track.template import Renderer
 
 T = TypeVar("T")
-
-_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 # Parameters that every challenge understands even where its file is no template: they set the tasks' key of
 # the same name.
@@ -34,7 +33,7 @@ class _IndexEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _TrackFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    operations: tuple[Operation, ...]
+    operations: tuple[dict[str, Any], ...]
     indices: tuple[_IndexEntry, ...]
     version: int = 2
     description: str = ""
@@ -65,7 +64,13 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
         raise UsageError(f"{path}: $.indices[0].body: '{index.body}' lies outside the track")
     body_text = renderer.render(body_path)
     body = _decode(body_text, IndexBody, body_path)
-    operations = _by_name(parsed.operations, path)
+    operations = _by_name(
+        (
+            read_operation(raw, str(path), f"$.operations[{place}]")
+            for place, raw in enumerate(parsed.operations)
+        ),
+        path,
+    )
     # Over the meaning, not the files: white space and comments make no difference to what is measured.
     digest = hashlib.sha256(
         msgspec.json.encode((index.name, body, sorted(operations.items())), order="sorted")
@@ -73,8 +78,8 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     return Track(path.parent.name, index.name, body, operations, digest.hexdigest()), renderer.used
 
 
-def _by_name(operations: Iterable[Operation], path: Path) -> dict[str, Operation]:
-    found: dict[str, Operation] = {}
+def _by_name(operations: Iterable[AnyOperation], path: Path) -> dict[str, AnyOperation]:
+    found: dict[str, AnyOperation] = {}
     for operation in operations:
         if operation.name in found:
             raise UsageError(f"{path}: two operations are called '{operation.name}'")
@@ -96,13 +101,13 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     """
     path = find_challenge(name)
     renderer = Renderer(path.parent, params)
-    challenge = _decode(renderer.render(path), Challenge, path)
+    challenge = read_challenge(_decode(renderer.render(path), dict[str, Any], path), track, str(path))
     overrides = {
         key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in renderer.used
     }
     tasks = tuple(_override(task, overrides, path, place) for place, task in enumerate(challenge.schedule))
     challenge = msgspec.structs.replace(challenge, schedule=tasks)
-    _check(challenge, track, path)
+    _check(challenge, path)
     used = renderer.used | {key for key in params if key in TASK_PARAMETERS}
     return challenge, used
 
@@ -145,18 +150,11 @@ def reject_unused(params: Mapping[str, Any], used: set[str]) -> None:
             )
 
 
-def _check(challenge: Challenge, track: Track, path: Path) -> None:
+def _check(challenge: Challenge, path: Path) -> None:
     if not challenge.schedule:
         raise UsageError(f"{path}: $.schedule is empty")
     for place, task in enumerate(challenge.schedule):
         where = f"{path}: $.schedule[{place}]"
-        if task.operation not in track.operations:
-            near = difflib.get_close_matches(task.operation, track.operations, n=1)
-            known = near or sorted(track.operations)
-            raise UsageError(
-                f"{where}.operation: track '{track.name}' has no operation '{task.operation}'",
-                hint=f"{'did you mean' if near else 'known:'} {', '.join(known)}{'?' if near else ''}",
-            )
         problem = _task_problem(task)
         if problem:
             raise UsageError(f"{where}: {problem}")
@@ -197,6 +195,18 @@ def _task_problem(task: Task) -> str:
             task.schedule == "poisson" and task.rate_per_s is None,
             "a poisson schedule needs target-throughput or target-interval",
         ),
+        (
+            task.schedule == "unthrottled" and task.rate_per_s is not None,
+            "an unthrottled schedule has no target-throughput and no target-interval",
+        ),
+        (
+            (task.ramp_up_time_period or 0) < 0,
+            "ramp-up-time-period is negative",
+        ),
+        (
+            (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
+            "a ramp-up-time-period needs a warmup-time-period that is at least as long",
+        ),
     )
     return next((text for broken, text in rules if broken), "")
 
@@ -205,22 +215,6 @@ def _decode(text: str, kind: type[T], path: Path) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as err:
-        raise UsageError(f"{path}: {err}", hint=_nearest_key(str(err), text)) from err
+        raise refused(err, str(path), "$") from err
     except msgspec.DecodeError as err:
         raise UsageError(f"{path} is not JSON once its template is rendered: {err}") from err
-
-
-_KNOWN_KEYS = sorted(
-    {field.encode_name for kind in (Task, Operation, Challenge) for field in msgspec.structs.fields(kind)}
-)
-
-
-def _nearest_key(message: str, text: str) -> str:
-    """For an unknown key, the key that was probably meant."""
-    match = _UNKNOWN_FIELD.search(message)
-    if match is None or match["field"] not in text:
-        return ""
-    if match["field"] in _KNOWN_KEYS:
-        return f"'{match['field']}' is a key of another kind of object"
-    near = difflib.get_close_matches(match["field"], _KNOWN_KEYS, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(_KNOWN_KEYS)}"

@@ -1,43 +1,14 @@
 """The typed form of a track: index body, operations, challenges and their tasks (Rally's words and keys)."""
 
+from itertools import groupby
 from typing import Any, Literal
 
 import msgspec
 
-ScheduleName = Literal["deterministic", "poisson"]
+from benchctl.track.catalogue import AnyOperation
 
-
-class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One request that a task repeats.
-
-    Attributes:
-        name: what tasks and tables call it.
-        operation_type: Rally's type; `search` is the one that can be measured so far.
-        body: the JSON body of the request.
-        index: the index to search; None means the track's own.
-        request_params: query parameters of the URL.
-        request_timeout: seconds until a request counts as timed out; None means the driver's default.
-    """
-
-    name: str
-    operation_type: Literal["search"] = "search"
-    body: dict[str, Any] = {}
-    index: str | None = None
-    request_params: dict[str, Any] = {}
-    request_timeout: float | None = None
-
-    @property
-    def url_params(self) -> dict[str, str]:
-        """The query parameters as engines read them: `true` and `false`, lists separated by commas."""
-        return {key: _url_param(value) for key, value in self.request_params.items()}
-
-
-def _url_param(value: Any) -> str:  # noqa: ANN401 - whatever JSON the track holds
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(_url_param(item) for item in value)
-    return "" if value is None else str(value)
+ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
+ErrorLevel = Literal["non-fatal"]
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -51,9 +22,19 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         iterations: measured requests per client; None with a time period.
         warmup_time_period: seconds of unmeasured requests.
         time_period: seconds of measured requests.
-        target_throughput: requests a second over all clients; None means as fast as the node answers.
+        target_throughput: units a second over all clients; None means as fast as the node answers.
         target_interval: seconds between requests over all clients; the other way to say target_throughput.
         schedule: how arrivals are spaced when there is a target.
+        ramp_up_time_period: seconds over which the clients start one after the other.
+        ignore_response_error_level: `non-fatal` lets the task go on after failed requests whatever the run's
+            policy is.
+        per_request: units of target_throughput in one request: 1 for requests, the documents of a body where
+            the target is in documents.
+        group: which parallel element of the schedule it stands in; None when it runs alone.
+        lanes: how many clients the tasks of the group share; None means as many as they have together.
+        completes: its end is the end of its group.
+        tags: names that filters select it by.
+        meta: the user's own notes.
     """
 
     operation: str
@@ -66,6 +47,14 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     target_throughput: float | None = None
     target_interval: float | None = None
     schedule: ScheduleName = "deterministic"
+    ramp_up_time_period: float | None = None
+    ignore_response_error_level: ErrorLevel | None = None
+    per_request: float = 1.0
+    group: int | None = None
+    lanes: int | None = None
+    completes: bool = False
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
 
     @property
     def label(self) -> str:
@@ -77,16 +66,45 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         """Offered requests a second over all clients; None when the task is closed loop."""
         if self.target_interval is not None:
             return 1.0 / self.target_interval
-        return self.target_throughput
+        if self.target_throughput is None:
+            return None
+        return self.target_throughput / self.per_request
 
 
 class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """A named schedule of tasks."""
+    """A named schedule of tasks.
+
+    Attributes:
+        name: what the command line calls it.
+        schedule: the tasks, those of a parallel element one behind the other.
+        default: whether the track prefers it.
+        description: for listings.
+        operations: those that are defined within the schedule, by name.
+        cluster_settings: put on every node before the first task.
+        user_info: shown when the challenge is run.
+        meta: the user's own notes.
+    """
 
     name: str
     schedule: tuple[Task, ...]
     default: bool = False
     description: str = ""
+    operations: dict[str, AnyOperation] = {}
+    cluster_settings: dict[str, Any] = {}
+    user_info: str = ""
+    meta: dict[str, Any] = {}
+
+    @property
+    def steps(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the tasks that run at the same time, in order: one, or a parallel element's."""
+        # A task that runs alone has a group of its own, which no element has.
+        keyed = groupby(
+            range(len(self.schedule)),
+            lambda place: (
+                (place, None) if self.schedule[place].group is None else (None, self.schedule[place].group)
+            ),
+        )
+        return tuple(tuple(places) for _, places in keyed)
 
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,5 +128,12 @@ class Track(msgspec.Struct, frozen=True):
     name: str
     index_name: str
     index_body: IndexBody
-    operations: dict[str, Operation]
+    operations: dict[str, AnyOperation]
     digest: str
+
+    def with_challenges(self, *challenges: Challenge) -> "Track":
+        """The track with the operations that these challenges define themselves."""
+        operations = dict(self.operations)
+        for challenge in challenges:
+            operations.update(challenge.operations)
+        return msgspec.structs.replace(self, operations=operations)

@@ -1,0 +1,259 @@
+"""`benchctl redline`: the highest rate at which an operation still meets an objective."""
+
+import re
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import psutil
+
+from benchctl.cli.options import DocumentsType, HeapType, format_option, open_store, runs_option
+from benchctl.cli.output import print_run
+from benchctl.cli.variants import resolve_variants
+from benchctl.cli.watch import watching
+from benchctl.errors import BenchctlError
+from benchctl.home import resolve_home
+from benchctl.report.formats import Format
+from benchctl.results.checks import unanswered
+from benchctl.results.model import CorpusSpec, RedlineSpec
+from benchctl.results.store import reference
+from benchctl.run.lock import host_lock
+from benchctl.run.orchestrate import Bench, start_run
+from benchctl.run.plan import PlanOptions, default_heap_mb
+from benchctl.run.redline_plan import plan_redline
+
+_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
+_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
+_PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
+
+Objective = tuple[float, int]
+"""(percentile, nanoseconds)."""
+
+
+class ObjectiveType(click.ParamType[Objective]):
+    """An objective such as `p90=50ms`."""
+
+    name = "objective"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:  # noqa: ANN401
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        match = _OBJECTIVE.fullmatch(value)
+        if match is None or match["name"] not in _PERCENTILES:
+            return self.fail(
+                f"'{value}' is no objective: write p90=50ms, with {', '.join(_PERCENTILES)} and us, ms or s",
+                param,
+                ctx,
+            )
+        limit_ns = round(float(match["number"]) * _NS[match["unit"]])
+        if limit_ns < 1:
+            return self.fail(f"'{value}': no answer takes no time", param, ctx)
+        return _PERCENTILES[match["name"]], limit_ns
+
+
+class PercentType(click.ParamType[float]):
+    """A share such as `3%`, as a fraction."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        match = _PERCENT.fullmatch(value)
+        if match is None:
+            return self.fail(f"'{value}' is no percentage: write 3%", param, ctx)
+        return float(match["number"]) / 100
+
+
+@click.command("redline")
+@click.option("--operation", required=True, metavar="NAME", help="A search of the track.")
+@click.option(
+    "--slo",
+    "objective",
+    type=ObjectiveType(),
+    required=True,
+    metavar="pN=TIME",
+    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
+)
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="VARIANT",
+    help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the baseline"
+    "  [default: es and os]",
+)
+@click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
+@click.option(
+    "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
+)
+@click.option(
+    "--clients",
+    type=int,
+    default=16,
+    show_default=True,
+    help="Connections: more than the node's search threads, so that it is never idle while requests wait.",
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["deterministic", "poisson"]),
+    default="poisson",
+    show_default=True,
+    help="Arrivals: users come by chance, and the bursts of it are what queues are made of.",
+)
+@click.option(
+    "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
+    help="Closed loop before the search; it also says near which rate to begin.",
+)  # fmt: skip
+@click.option(
+    "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",
+    help="Of every rate, before it is measured.",
+)  # fmt: skip
+@click.option(
+    "--step-time", "step_s", type=float, default=5.0, show_default=True, metavar="SECONDS",
+    help="Measured of every rate.",
+)  # fmt: skip
+@click.option(
+    "--tolerance", type=PercentType(), default="3%", show_default=True,
+    help="How far rates are apart: how exactly the answer is wanted.",
+)  # fmt: skip
+@click.option(
+    "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
+    help="No higher rate is tried.",
+)  # fmt: skip
+@click.option("--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations.")
+@click.option(
+    "--heap",
+    "heap_mb",
+    type=HeapType(),
+    default=None,
+    help="Heap of every node  [default: a quarter of memory, at most 4g]",
+)
+@click.option(
+    "--jdk",
+    "jdks",
+    multiple=True,
+    metavar="[VARIANT=]PATH|MAJOR",
+    help="Java home, or a major version to fetch  [default: the bundled 21]",
+)
+@click.option(
+    "--distribution",
+    "distributions",
+    multiple=True,
+    metavar="VARIANT=PATH|URL",
+    help="A .tar.gz, .zip or folder instead of Maven Central.",
+)
+@click.option("--segments", type=int, default=1, show_default=True, help="Segments of the prepared index.")
+@click.option(
+    "--ingest-clients",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Concurrent bulk senders that fill the prepared index.",
+)
+@click.option(
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes that clients work in; one is enough unless the search ends driver-limited.",
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Of arrivals, and of the order in blocks."
+)
+@click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")
+@click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs.")
+@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
+@click.option("--quiet", is_flag=True, help="Print the result only.")
+@runs_option
+@format_option
+def redline_command(
+    operation: str,
+    objective: Objective,
+    variants: tuple[str, ...],
+    forks: int,
+    docs: int,
+    clients: int,
+    schedule: Literal["deterministic", "poisson"],
+    warm_up_s: float,
+    settle_s: float,
+    step_s: float,
+    tolerance: float,
+    max_per_s: float | None,
+    track: str,
+    heap_mb: int | None,
+    jdks: tuple[str, ...],
+    distributions: tuple[str, ...],
+    segments: int,
+    ingest_clients: int,
+    workers: int,
+    seed: int,
+    corpus_seed: int,
+    runs_folder: Path | None,
+    output_format: Format,
+    *,
+    paired: bool,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Find the highest rate at which an operation meets an objective, and compare the variants by it.
+
+    Every fork searches on a fresh node: rate after rate in an open loop, until two neighbouring rates are
+    known of which the lower one meets the objective and goes on doing so. Go on with an interrupted search
+    by `benchctl run --resume RUN`.
+    """
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    percentile, limit_ns = objective
+    search = RedlineSpec(
+        operation=operation,
+        percentile=percentile,
+        limit_ns=limit_ns,
+        clients=clients,
+        schedule=schedule,
+        warm_up_s=warm_up_s,
+        settle_s=settle_s,
+        step_s=step_s,
+        tolerance=tolerance,
+        max_per_s=max_per_s,
+    )
+    options = PlanOptions(
+        variants=resolve_variants(variants or ("es", "os"), distributions, jdks),
+        challenges=(),
+        warmup_challenges=(),
+        restart="challenge",
+        forks=forks,
+        seed=seed,
+        heap_mb=heap_mb or default_heap_mb(psutil.virtual_memory().total),
+        track=track,
+        corpus=CorpusSpec(seed=corpus_seed, documents=docs, generator_version=0, digest=""),
+        segments=segments,
+        params={},
+        ingest_clients=ingest_clients,
+        paired=paired,
+        workers=workers,
+    )
+    plan, loaded = plan_redline(options, search)
+    with (
+        watching(quiet=quiet) as observer,
+        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
+    ):
+        folder, record = start_run(Bench(home, store, observer, threading.Event()), plan, loaded)
+    print_run(folder, output_format, usual=home.runs)
+    name = reference(folder, home.runs)
+    if record.missing():
+        raise BenchctlError(
+            f"{len(record.missing())} of {plan.forks * len(plan.variants)} forks failed; "
+            "the tables show the rest",
+            hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
+        )
+    failing = unanswered(record)
+    if failing:
+        raise BenchctlError(
+            f"every request failed in {', '.join(failing)}; the tables show the rest",
+            hint="the notes below the tables say why",
+        )

@@ -1,0 +1,209 @@
+"""Running clusters from the command line: `--target NAME=URL` and what other options say about it."""
+
+import functools
+import shlex
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from benchctl.cli.secrets import read_auth
+from benchctl.endpoint import Endpoint, read_hosts, variable
+from benchctl.engine.target import Address, identify
+from benchctl.engine.variant import canonical_engine, check_name
+from benchctl.errors import UsageError
+from benchctl.results.model import TargetSpec, VariantSpec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """What the command line says about targets; each text is `NAME=VALUE`, those of `insecure` a name."""
+
+    targets: tuple[str, ...]
+    authorities: tuple[str, ...] = ()
+    auth_files: tuple[str, ...] = ()
+    restart_commands: tuple[str, ...] = ()
+    insecure: tuple[str, ...] = ()
+    fill: bool = False
+
+
+def target_options(command: F) -> Callable[..., Any]:
+    """The options about targets; the command gets them as one, `target_options`."""
+
+    @click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NAME=URL[,URL...]",
+        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, or in "
+        "_API_KEY or _BEARER.",
+    )
+    @click.option(
+        "--target-auth", "auth_files", multiple=True, metavar="NAME=FILE",
+        help="YAML of user and password, api-key, or bearer, that only you can read.",
+    )  # fmt: skip
+    @click.option(
+        "--target-ca", "authorities", multiple=True, metavar="NAME=PATH",
+        help="Certificates to trust, PEM  [default: the system's].",
+    )  # fmt: skip
+    @click.option(
+        "--insecure", "insecure", multiple=True, metavar="NAME",
+        help="Do not check the target's certificate; send it credentials without TLS.",
+    )  # fmt: skip
+    @click.option(
+        "--restart-command", "restart_commands", multiple=True, metavar="NAME=COMMAND",
+        help="Restarts the target where a node would be booted; run without a shell.",
+    )  # fmt: skip
+    @click.option(
+        "--fill-target",
+        "fill",
+        is_flag=True,
+        help="Create and fill the track's index where a target has none.",
+    )
+    @functools.wraps(command)
+    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+        own = {name: kwargs.pop(name) for name in TargetOptions.__dataclass_fields__}
+        return command(*args, target_options=TargetOptions(**own), **kwargs)
+
+    return collected
+
+
+def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
+    """Check all options, by name; nothing is asked of any cluster.
+
+    Raises:
+        UsageError: a text is not what it should be, or names no target.
+    """
+    hosts = _named(options.targets, "--target", "https://HOST:9200")
+    authorities = _named(options.authorities, "--target-ca", "PATH", hosts)
+    auth_files = _named(options.auth_files, "--target-auth", "FILE", hosts)
+    commands = _named(options.restart_commands, "--restart-command", "COMMAND", hosts)
+    for name in options.insecure:
+        _check_known(name, "--insecure", hosts)
+    if options.fill and not hosts:
+        raise UsageError("--fill-target needs a --target")
+    _check_variables(hosts)
+    return {
+        check_name(name): TargetSpec(
+            hosts=read_hosts(text),
+            ca=_certificates(authorities[name]) if name in authorities else None,
+            verify=name not in options.insecure,
+            auth_file=str(Path(auth_files[name]).expanduser().absolute()) if name in auth_files else None,
+            restart_command=_words(commands[name]) if name in commands else (),
+            fill=options.fill,
+        )
+        for name, text in hosts.items()
+    }
+
+
+def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> Endpoint:
+    """Where a target is, with its credentials.
+
+    Raises:
+        UsageError: the credentials are wrong, or would be sent for all to read.
+    """
+    auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
+    endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify)
+    if auth is not None and target.verify and not (endpoint.is_encrypted or endpoint.is_local):
+        raise UsageError(
+            f"the credentials of {name} would travel unencrypted to {endpoint.title}",
+            hint=f"use https, or say --insecure {name} if nobody can listen",
+        )
+    return endpoint
+
+
+def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> dict[str, Endpoint]:
+    """Where the targets among some variants are, by name.
+
+    Raises:
+        UsageError: see `endpoint_of`.
+    """
+    return {
+        spec.name: endpoint_of(spec.name, spec.target, environ) for spec in specs if spec.target is not None
+    }
+
+
+def resolve_targets(options: TargetOptions, environ: Mapping[str, str]) -> tuple[VariantSpec, ...]:
+    """Ask every target what it is; as variants, in the order of the options.
+
+    Raises:
+        UsageError: the options are wrong.
+        BenchctlError: a target cannot be reached, or refuses.
+    """
+    targets = read_targets(options)
+    endpoints = {name: endpoint_of(name, target, environ) for name, target in targets.items()}
+    return tuple(_identified(name, target, endpoints[name]) for name, target in targets.items())
+
+
+def _identified(name: str, target: TargetSpec, endpoint: Endpoint) -> VariantSpec:
+    facts = identify(Address(name, endpoint))
+    says = name.partition("@")[0]
+    if says in {"es", "os", "elasticsearch", "opensearch"} and canonical_engine(says) != facts.engine:
+        raise UsageError(
+            f"the target '{name}' is {facts.engine} {facts.version}", hint="choose another name for it"
+        )
+    return VariantSpec(name, facts.engine, facts.version, target=target)
+
+
+def _named(
+    texts: Iterable[str], option: str, value: str, known: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """`NAME=VALUE` texts by name."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, content = text.partition("=")
+        if not equals or not name or not content or "/" in name:
+            # A misplaced text may hold a password; it is not repeated.
+            raise UsageError(f"{option} needs a name", hint=f"write {option} NAME={value}")
+        if name in found:
+            raise UsageError(f"{option} is given twice for {name}")
+        if known is not None:
+            _check_known(name, option, known)
+        found[name] = content
+    return found
+
+
+def _check_known(name: str, option: str, known: Mapping[str, str]) -> None:
+    if name not in known:
+        raise UsageError(
+            f"{option} is given for '{name}', which is no target",
+            hint=f"targets are {', '.join(known)}" if known else "give --target, too",
+        )
+
+
+def _check_variables(names: Iterable[str]) -> None:
+    """Two targets must not take each other's secrets."""
+    by_variable: dict[str, str] = {}
+    for name in names:
+        other = by_variable.setdefault(variable(name, "user"), name)
+        if other != name:
+            raise UsageError(
+                f"targets {other} and {name} would share {variable(name, 'user')}",
+                hint="choose names that differ in letters or digits",
+            )
+
+
+def _certificates(text: str) -> str:
+    path = Path(text).expanduser().absolute()
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError as err:
+        raise UsageError(f"--target-ca {path} holds no certificates", hint="it takes PEM") from err
+    except OSError as err:
+        raise UsageError(f"--target-ca {path} cannot be read: {err.strerror}") from err
+    return str(path)
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as err:
+        raise UsageError(f"--restart-command '{command}': {err}", hint="quote it as for a shell") from err
+    if not words:
+        raise UsageError("--restart-command is empty")
+    return words

@@ -1,0 +1,198 @@
+"""Where a cluster is, whom it takes us for, and whom we take it for: hosts, credentials, certificates."""
+
+import base64
+import ipaddress
+import re
+import ssl
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Self
+from urllib.parse import SplitResult, urlsplit
+
+import certifi
+
+from benchctl.errors import UsageError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Auth:
+    """Credentials; their text is in no representation, message or record.
+
+    Attributes:
+        scheme: how they are sent, such as `basic`; this much may be told.
+        header: the whole header line.
+    """
+
+    scheme: str
+    header: str = field(repr=False)
+
+    @classmethod
+    def basic(cls, user: str, password: str) -> Self:
+        """A user and a password.
+
+        Raises:
+            UsageError: the user's name holds a colon, which HTTP takes for its end.
+        """
+        if ":" in user:
+            raise UsageError("a user's name cannot hold a colon")
+        return cls("basic", f"Authorization: Basic {_encoded(f'{user}:{password}')}")
+
+    @classmethod
+    def api_key(cls, key: str) -> Self:
+        """An API key: encoded, as engines hand it out, or as `ID:KEY`.
+
+        Raises:
+            UsageError: it cannot be sent in a header.
+        """
+        encoded = _encoded(key) if ":" in key else _one_word(key, "an API key")
+        return cls("api key", f"Authorization: ApiKey {encoded}")
+
+    @classmethod
+    def bearer(cls, token: str) -> Self:
+        """A bearer token.
+
+        Raises:
+            UsageError: it cannot be sent in a header.
+        """
+        return cls("bearer token", f"Authorization: Bearer {_one_word(token, 'a bearer token')}")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A cluster as clients see it.
+
+    Attributes:
+        hosts: scheme, host and port of every address, such as `https://search-1:9200`.
+        auth: credentials, where it asks for any.
+        ca: certificates to trust instead of the system's, PEM.
+        verify: whether its certificate is checked at all.
+    """
+
+    hosts: tuple[str, ...]
+    auth: Auth | None = None
+    ca: Path | None = None
+    verify: bool = True
+
+    @classmethod
+    def of(cls, hosts: "str | Endpoint") -> "Endpoint":
+        """An endpoint from addresses with commas between them; one that is an endpoint stays as it is.
+
+        Raises:
+            UsageError: see `read_hosts`.
+        """
+        return hosts if isinstance(hosts, Endpoint) else cls(read_hosts(hosts))
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Header lines that every request carries; secret."""
+        return () if self.auth is None else (self.auth.header,)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of it is on this host's loopback."""
+        return all(_is_loopback(urlsplit(host)) for host in self.hosts)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether everything sent to it is."""
+        return all(host.startswith("https:") for host in self.hosts)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return ", ".join(self.hosts)
+
+
+@dataclass(frozen=True)
+class TrustStore:
+    """Where the certificates of trusted authorities are.
+
+    Attributes:
+        file: a bundle, PEM; None when there is only a folder.
+        folder: certificates under their hashes; None when there is none.
+    """
+
+    file: str | None
+    folder: str | None
+
+
+@cache
+def system_trust() -> TrustStore:
+    """What this system trusts; a bundle of our own where it has no store.
+
+    Clients must be told: their libraries were built on systems that keep it elsewhere.
+    """
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath:
+        return TrustStore(paths.cafile, paths.capath)
+    return TrustStore(certifi.where(), None)
+
+
+def read_hosts(text: str) -> tuple[str, ...]:
+    """Addresses of one cluster, as `https://one:9200,https://two:9200`.
+
+    Raises:
+        UsageError: one is no http or https address of a host, is given twice, or holds credentials.
+    """
+    hosts = tuple(_read_host(part.strip()) for part in text.split(","))
+    if len(set(hosts)) < len(hosts):
+        raise UsageError("an address is given twice", hint="give every host once")
+    return hosts
+
+
+def _read_host(text: str) -> str:
+    if "@" in text:
+        # First of all, and the text itself stays out of the message: it holds the password.
+        raise UsageError(
+            "an address holds credentials, which other users see in the list of processes",
+            hint="put them into the environment or a file: see --target-auth",
+        )
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as err:
+        raise UsageError(f"the address '{text}' cannot be read: {err}") from err
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise UsageError(
+            f"'{text}' is not the address of a host", hint="write it as https://HOST:9200 or http://HOST:9200"
+        )
+    if parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise UsageError(
+            f"'{text}' is more than the address of a host", hint="leave out what follows the port"
+        )
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{name}:{_DEFAULT_PORTS[parts.scheme] if port is None else port}"
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode("ascii")
+
+
+def _one_word(secret: str, what: str) -> str:
+    """Give a secret back when it fits into a header line."""
+    if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise UsageError(f"{what} is empty or holds characters that cannot be sent")
+    return secret
+
+
+def variable(name: str, what: str) -> str:
+    """The environment variable that holds a secret of a target.
+
+    Args:
+        name: of the target, such as `es-prod`.
+        what: `user`, `password`, `api-key` or `bearer`.
+    """
+    return "BENCHCTL_" + re.sub(r"[^A-Z0-9]", "_", f"{name}_{what}".upper())

@@ -1,0 +1,145 @@
+"""What a running cluster says about itself: which engine, which nodes, since when, and how many searches."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.engine.client import SearchClient
+from benchctl.engine.wires import NodeRequestError
+from benchctl.errors import BenchctlError
+from benchctl.results.model import EngineName
+
+# A JVM is told passwords of key stores as system properties.
+_SECRET = re.compile(r"(?i)(-D[^=]*(?:password|passphrase|secret|token|api.?key)[^=]*=).*")
+_NOT_FOUND = 404
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What one node of a cluster says about what it runs; benchctl did not install it.
+
+    Attributes:
+        engine: which engine.
+        version: of the engine.
+        build: hash of the commit it was built from.
+        lucene: Lucene's version; `unknown` where the node keeps it to itself.
+        jdk: vendor and version.
+        jvm_flags: what its JVM was started with, without the values of secrets.
+        modules: modules and plugins.
+    """
+
+    engine: EngineName
+    version: str
+    build: str
+    lucene: str
+    jdk: str
+    jvm_flags: tuple[str, ...]
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClusterIndex:
+    """An index as it was found.
+
+    Attributes:
+        documents: in the primary shards.
+        shards: primary shards.
+    """
+
+    documents: int
+    shards: int
+
+
+def describe_cluster(client: SearchClient) -> ClusterFacts:
+    """Ask the node behind a client what it is; the client may be the other engine's.
+
+    Raises:
+        NodeRequestError: it refuses or does not answer.
+        BenchctlError: something else answers there, or the nodes run several versions.
+    """
+    nodes = client.request("GET", "/_nodes/jvm,plugins")
+    if not isinstance(nodes, dict) or not nodes.get("nodes"):
+        raise BenchctlError("what answers there is neither Elasticsearch nor OpenSearch")
+    described = list(nodes["nodes"].values())
+    versions = sorted({node["version"] for node in described})
+    if len(versions) > 1:
+        raise BenchctlError(
+            f"its nodes run several versions: {', '.join(versions)}",
+            hint="finish the upgrade first; requests to different versions are no single measurement",
+        )
+    node = described[0]
+    jvm = node["jvm"]
+    return ClusterFacts(
+        # Elasticsearch has always named a flavour of its builds; OpenSearch dropped the word.
+        engine="elasticsearch" if "build_flavor" in node else "opensearch",
+        version=node["version"],
+        build=node["build_hash"],
+        lucene=_lucene(client),
+        jdk=f"{jvm.get('vm_vendor', _UNKNOWN)} {jvm.get('version', _UNKNOWN)}",
+        jvm_flags=tuple(without_secrets(flag) for flag in jvm.get("input_arguments", ())),
+        modules=tuple(sorted(one["name"] for kind in ("modules", "plugins") for one in node.get(kind, ()))),
+    )
+
+
+def without_secrets(flag: str) -> str:
+    """A JVM's flag, its value left out where that is a secret."""
+    return _SECRET.sub(r"\1{secret}", flag)
+
+
+def _lucene(client: SearchClient) -> str:
+    try:
+        answer = client.request("GET", "/")
+    except NodeRequestError:
+        # Core builds refuse this request, and users may lack the right to it.
+        return _UNKNOWN
+    version = answer.get("version") if isinstance(answer, dict) else None
+    return str(version.get("lucene_version", _UNKNOWN)) if isinstance(version, dict) else _UNKNOWN
+
+
+def node_starts(client: SearchClient) -> Mapping[str, int]:
+    """When the JVM of every node that holds data was started: node id -> epoch milliseconds."""
+    nodes = client.request("GET", "/_nodes/jvm")["nodes"]
+    return {name: node["jvm"]["start_time_in_millis"] for name, node in nodes.items() if _holds_data(node)}
+
+
+def _holds_data(node: Mapping[str, Any]) -> bool:
+    return any(role.startswith("data") for role in node.get("roles", ["data"]))
+
+
+def searches_run(client: SearchClient) -> int:
+    """Query phases that all nodes have run since they started: one for every search and shard."""
+    nodes = client.request("GET", "/_nodes/stats/indices/search")["nodes"]
+    return sum(node["indices"]["search"]["query_total"] for node in nodes.values())
+
+
+def cpu_used_ms(client: SearchClient) -> int:
+    """CPU time of all nodes since they started; a node looks at its clock once a second."""
+    nodes = client.request("GET", "/_nodes/stats/process")["nodes"]
+    return sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())
+
+
+def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
+    """An index of a cluster, or None when there is none of that name.
+
+    Raises:
+        BenchctlError: the name stands for other indices.
+    """
+    try:
+        found = client.request("GET", f"/{name}/_stats/docs")
+    except NodeRequestError as err:
+        if err.status == _NOT_FOUND:
+            return None
+        raise
+    indices = found["indices"]
+    if set(indices) != {name}:
+        raise BenchctlError(
+            f"'{name}' stands for other indices there: {', '.join(sorted(indices)) or 'none'}",
+            hint="benchctl needs an index of that name, not an alias or a data stream",
+        )
+    documents = indices[name]["primaries"]["docs"]["count"]
+    shards = client.request(
+        "GET", f"/{name}/_settings/index.number_of_shards", params={"flat_settings": "true"}
+    )
+    return ClusterIndex(documents, int(shards[name]["settings"]["index.number_of_shards"]))

@@ -1,0 +1,204 @@
+"""The clients of the tasks that run at the same time: a thread each, one start, one end."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+from benchctl.load.arrivals import NS_PER_S
+from benchctl.load.client import Client, NodeGone, Wire
+from benchctl.load.lanes import Lane
+from benchctl.load.pace import Turn
+from benchctl.load.task_run import TaskRun
+from benchctl.track.model import Task
+
+# Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
+_START_LEAD_NS = 2_000_000
+_STOP_POLL_S = 0.05
+_PROGRESS_EVERY_S = 0.25
+# A request in flight may end by itself when a task is stopped, but a hanging node must not delay the user.
+_GRACE_S = 0.5
+
+OnProgress = Callable[[int], None]
+OpenWire = Callable[[int], Wire]
+"""Makes the wire of a client, by its number; nothing is sent before it is told to connect."""
+
+
+class StartLine:
+    """Holds all clients until every one is connected, and gives them one start.
+
+    Attributes:
+        start_ns: the start on the monotonic clock; 0 before.
+        cpu_s: CPU time of this process at the start.
+    """
+
+    def __init__(self, clients: int) -> None:
+        self._barrier = threading.Barrier(clients, action=self._all_ready)
+        self.start_ns = 0
+        self.cpu_s = 0.0
+
+    def _all_ready(self) -> None:
+        self.cpu_s = time.process_time()
+        self.start_ns = self._start_ns()
+
+    def _start_ns(self) -> int:
+        """The start, once every client is connected."""
+        return time.monotonic_ns() + _START_LEAD_NS
+
+    def wait(self) -> int | None:
+        """Return the start; None when a client could not come."""
+        try:
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            return None
+        return self.start_ns
+
+    def abort(self) -> None:
+        """Let nobody start any more."""
+        self._barrier.abort()
+
+
+class Listener(Protocol):
+    """Who is told what happens while the clients work; called in their threads."""
+
+    def client_done(self, task: int) -> None:
+        """A client of that task has done all of its assignment."""
+        ...
+
+    def unsupported(self, task: int) -> None:
+        """The node cannot do that task's operation."""
+        ...
+
+
+class Crew:
+    """Clients of a step of the schedule, each lane of them a thread.
+
+    Even a single client has a thread: the caller's one stays free for signals, for `stop` and for progress,
+    and never waits inside libcurl.
+
+    Args:
+        runs: the tasks of the step.
+        lanes: who works where.
+        open_wire: makes a lane's wire.
+        line: gives the start.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[TaskRun],
+        lanes: Sequence[Lane],
+        open_wire: OpenWire,
+        line: StartLine,
+    ) -> None:
+        self._runs = runs
+        self._lanes = lanes
+        self._wires = [open_wire(lane.number) for lane in lanes]
+        self._line = line
+        self._done = threading.Event()
+
+    def run(self, listener: Listener, stop: threading.Event, on_progress: OnProgress | None) -> None:
+        """Run to the end, to `stop`, or to the first error of a client, which is raised.
+
+        Args:
+            listener: told what happens.
+            stop: ends it when set.
+            on_progress: called with the number of requests so far, in this thread.
+        """
+        with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
+            working: list[Future[None]] = []
+            try:
+                for lane, wire in zip(self._lanes, self._wires, strict=True):
+                    working.append(pool.submit(self._work, lane, wire, listener))
+                self._watch(working, stop, on_progress)
+            finally:
+                self._end(working)
+        for future in working:
+            future.result()
+
+    def halt(self, task: int | None = None) -> None:
+        """End the clients of a task, or all of them: each after the request that it is at."""
+        if task is not None:
+            self._runs[task].halt.set()
+            return
+        self._done.set()
+        for run in self._runs:
+            run.halt.set()
+
+    def _work(self, lane: Lane, wire: Wire, listener: Listener) -> None:
+        try:
+            _greet(wire)
+            # Its buffers are there before the start.
+            task, number = lane.posts[0]
+            client = self._runs[task].client(number, wire)
+            start_ns = self._line.wait()
+            if start_ns is None:
+                return
+            ramp_up_ns = _ramp_up_ns(self._runs[task].task, lane)
+            self._serve(task, client, self._runs[task].turns(number, start_ns, ramp_up_ns), listener)
+            # Behind another client of its lane, a client starts when that one is done.
+            for task, number in lane.posts[1:]:
+                if not wire.interrupted:
+                    client = self._runs[task].client(number, wire)
+                    turns = self._runs[task].turns(number, time.monotonic_ns(), 0)
+                    self._serve(task, client, turns, listener)
+        except BaseException:
+            self.halt()
+            raise
+        finally:
+            wire.close()
+
+    def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
+        client.run(turns)
+        client.ended_ns = time.monotonic_ns()
+        if client.unsupported is not None:
+            self.halt(task)
+            listener.unsupported(task)
+        listener.client_done(task)
+
+    def _watch(
+        self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
+    ) -> None:
+        report_at = time.monotonic() + _PROGRESS_EVERY_S
+        while wait(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done:
+            if stop.is_set() or self._done.is_set():
+                return
+            if on_progress is not None and time.monotonic() >= report_at:
+                on_progress(self._requests())
+                report_at = time.monotonic() + _PROGRESS_EVERY_S
+        if on_progress is not None:
+            on_progress(self._requests())
+
+    def _end(self, working: list[Future[None]]) -> None:
+        self.halt()
+        if len(working) == len(self._lanes) and not wait(working, timeout=0).not_done:
+            return
+        self._line.abort()
+        try:
+            wait(working, timeout=_GRACE_S)
+        finally:
+            # A second Ctrl-C takes the grace away. The first may have come while clients were being started,
+            # and one that is just connecting may miss an interruption.
+            unknown = len(working) < len(self._lanes)
+            while unknown or wait(working, timeout=0).not_done:
+                unknown = False
+                for wire in self._wires:
+                    wire.interrupt()
+                wait(working, timeout=_STOP_POLL_S)
+
+    def _requests(self) -> int:
+        return sum(client.recorder.count for run in self._runs for client in run.clients)
+
+
+def _ramp_up_ns(task: Task, lane: Lane) -> int:
+    """How much later than the task a client starts: client i of n after i/n of the ramp-up."""
+    return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
+
+
+def _greet(wire: Wire) -> None:
+    greeting = wire.connect()
+    if greeting.failure is not None and not wire.interrupted:
+        raise NodeGone(
+            f"the node is gone: cannot connect: {greeting.detail}",
+            hint="look at the end of the node's log",
+        )

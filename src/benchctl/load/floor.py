@@ -1,0 +1,139 @@
+"""What the driver itself costs on this machine: its own executor against a server that does nothing."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from benchctl.errors import BenchctlError
+from benchctl.load.executor import TaskResult, run_task
+from benchctl.load.lag import driver_figures
+from benchctl.results.model import Calibration, DriverFigures, PacedLag
+from benchctl.results.samples import Columns, Outcome, select
+from benchctl.track.model import Task
+from benchctl.track.operation import Search
+
+CLIENTS = 8
+# Requests a second, and for how many seconds: a p99 needs a hundred requests.
+PACED = ((100.0, 1.0), (1000.0, 0.5))
+
+_NS_PER_S = 1e9
+_WARMUP_S = 0.1
+_CLOSED_S = 0.4
+_STUB_GRACE_S = 5.0
+
+# As long as a real one, so that sending it costs what it costs.
+_OPERATION = Search(
+    name="floor",
+    body={"query": {"range": {"@timestamp": {"gte": "2023-01-01T00:00:00", "lt": "2023-01-03T00:00:00"}}}},
+)
+
+
+@contextmanager
+def floor_stub() -> Iterator[str]:
+    """Run the built-in server in a process of its own; yields its address.
+
+    Raises:
+        BenchctlError: it does not start.
+    """
+    # -P: a folder or file called like a module in the current folder is not benchctl's.
+    command = [sys.executable, "-P", "-m", "benchctl.load.floor_stub"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            port = process.stdout.readline().strip() if process.stdout else ""
+            if not port:
+                raise BenchctlError("the built-in server for the calibration did not start")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            # It ends with its standard input; what else could it be doing?
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                process.wait(_STUB_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1.0) -> Calibration:
+    """Measure the driver against the built-in server, about three seconds.
+
+    Args:
+        base_url: where it listens.
+        stop: ends the measurement with an error.
+        time_scale: how much longer or shorter than usual each part goes on.
+
+    Raises:
+        BenchctlError: a request failed, or it was stopped.
+    """
+    clock = time.monotonic()
+    alone, one_client = _run(_closed(1, time_scale), base_url, stop)
+    _, many_clients = _run(_closed(CLIENTS, time_scale), base_url, stop)
+    paced = []
+    for rate_per_s, seconds in PACED:
+        task = Task(_OPERATION.name, target_throughput=rate_per_s, time_period=seconds * time_scale)
+        _, figures = _run(task, base_url, stop)
+        paced.append(
+            PacedLag(
+                rate_per_s,
+                lag_p50_ns=figures.lag_p50_ns or 0,
+                lag_p99_ns=figures.lag_p99_ns or 0,
+                lag_max_ns=figures.lag_max_ns or 0,
+            )
+        )
+    columns = alone.columns
+    error_p50_ns, error_p99_ns = _error_ns(columns)
+    return Calibration(
+        error_p50_ns=error_p50_ns,
+        error_p99_ns=error_p99_ns,
+        cpu_ns_per_request=round(alone.driver_cpu_s * _NS_PER_S / columns["start_ns"].size),
+        one_client_per_s=one_client.offered_per_s or 0.0,
+        clients=CLIENTS,
+        clients_per_s=many_clients.offered_per_s or 0.0,
+        paced=tuple(paced),
+        seconds=time.monotonic() - clock,
+    )
+
+
+def _closed(clients: int, time_scale: float) -> Task:
+    return Task(
+        _OPERATION.name,
+        clients=clients,
+        warmup_time_period=_WARMUP_S * time_scale,
+        time_period=_CLOSED_S * time_scale,
+    )
+
+
+def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, DriverFigures]:
+    result = run_task(
+        task,
+        _OPERATION,
+        base_url=base_url,
+        index_name="floor",
+        seed=1,
+        origin_ns=0,
+        schedule=0,
+        task_index=0,
+        boot=0,
+        stop=stop,
+    )
+    if result.failures:
+        failure = result.failures[0]
+        raise BenchctlError(
+            f"{failure.count:,} requests of the calibration failed ({failure.outcome.name.lower()}): "
+            + ", ".join(failure.details)
+        )
+    figures = driver_figures(result.samples, task, cpu_s=result.driver_cpu_s, wall_s=result.wall_s)
+    if stop.is_set() or figures.lag_p50_ns is None:
+        raise BenchctlError("the calibration was ended before it was done")
+    return result, figures
+
+
+def _error_ns(columns: Columns) -> tuple[int, int]:
+    """p50 and p99 of what was measured beyond the service time that the server wrote into its answers."""
+    mine = select(columns, (columns["outcome"] == Outcome.OK) & ~columns["warmup"])
+    beyond_ns = mine["end_ns"] - mine["start_ns"] - mine["hits"]
+    return round(np.quantile(beyond_ns, 0.5)), round(np.quantile(beyond_ns, 0.99))

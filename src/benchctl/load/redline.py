@@ -1,0 +1,183 @@
+"""The search for the highest rate that meets an objective: pure, driven by whoever can try a rate."""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from benchctl.results.model import RedlineEnd, StepVerdict
+
+Phase = Literal["search", "retry", "confirm"]
+Try = Callable[[int, Phase], StepVerdict]
+"""Offers the rate of a rung and says whether it met the objective."""
+
+CONFIRMATIONS = 2
+# Twelve find a rate among neighbours 3 % apart; the rest is for those that contradict each other.
+MOST_STEPS = 40
+# Where a rate that failed once passes, the answer is not far above.
+_NEAR = 2
+_EVEN_STRIDES = 3
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The rates of a search: a geometric grid.
+
+    Neighbours are `ratio` apart, which is how exactly the answer is known. Every block shifts the grid by its
+    own part of a rung: on one grid, forks that differ by less than a rung would be identical, and the spread
+    that tests are made from would be the grid's.
+
+    Attributes:
+        ratio: of neighbouring rates, above 1.
+        shift: in rungs, from 0 to 1.
+    """
+
+    ratio: float
+    shift: float = 0.0
+
+    def rate_per_s(self, rung: int) -> float:
+        """The rate of a rung."""
+        return float(self.ratio ** (rung + self.shift))
+
+    def at_most(self, rate_per_s: float) -> int:
+        """The highest rung whose rate is not above this one."""
+        rung = round(math.log(rate_per_s) / math.log(self.ratio))
+        while self.rate_per_s(rung) > rate_per_s:
+            rung -= 1
+        while self.rate_per_s(rung + 1) <= rate_per_s:
+            rung += 1
+        return rung
+
+    def rungs(self, factor: float) -> int:
+        """How many rungs a factor is, at least one."""
+        return max(1, round(math.log(factor) / math.log(self.ratio)))
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a search ended.
+
+    Attributes:
+        rung: the highest that met the objective; None when none did, or none can be relied on.
+        end: why it ended there.
+        at: the rung that decided it: found, where the driver was the limit, or the lowest.
+    """
+
+    rung: int | None
+    end: RedlineEnd
+    at: int
+
+
+class Search:
+    """Bisection over the rungs between the highest that passed and the lowest that failed.
+
+    Two things are different from a bisection of a function. A step is a measurement and can be wrong, and
+    the node may still get faster while it is searched. So the failed neighbour is tried once more before it
+    is believed, and the search goes on above it if it passes; and a rate is found only when it passes twice
+    again in a row, one rung lower each time that it does not.
+
+    Args:
+        attempt: tries a rung.
+        least: the lowest rung to try.
+        most: the highest rung to try; None for no bound.
+        leap: rungs of a stride, of the first few; a rate far above what is served costs minutes to recover
+            from. Where these lead nowhere, the guess was poor, and each is twice the one before.
+    """
+
+    def __init__(self, attempt: Try, *, least: int, most: int | None, leap: int) -> None:
+        self._attempt = attempt
+        self._least = least
+        self._most = most
+        self._leap = leap
+        self._passed: int | None = None
+        self._failed: int | None = None
+        self._retried: set[int] = set()
+        self._steps = 0
+
+    def run(self, first: int) -> Found:
+        """Search from a rung that is likely to be near.
+
+        Args:
+            first: where to begin; moved into the bounds.
+        """
+        try:
+            self._bracket(self._bounded(first), self._leap)
+            return self._confirm(self._settle())
+        except _Over as end:
+            return end.found
+
+    def _bounded(self, rung: int) -> int:
+        rung = max(rung, self._least)
+        return rung if self._most is None else min(rung, self._most)
+
+    def _bracket(self, rung: int, stride: int) -> None:
+        """Stride until the answer lies between two rungs, or at the highest."""
+        for number in itertools.count(1):
+            passed = self._try(rung, "search")
+            if passed and (self._failed is not None or rung == self._most):
+                return
+            if not passed and self._passed is not None:
+                return
+            if not passed and rung == self._least:
+                raise _Over(Found(None, "missed", rung))
+            if number > _EVEN_STRIDES:
+                stride *= 2
+            rung = self._bounded(rung + stride if passed else rung - stride)
+
+    def _settle(self) -> int:
+        """Bisect, and doubt what failed once; returns the highest rung that passed."""
+        while True:
+            low, high = self._passed, self._failed
+            if low is None:
+                raise _Over(Found(None, "missed", self._least))
+            if high is None:
+                if low == self._most:
+                    return low
+                self._bracket(self._bounded(low + _NEAR), _NEAR)
+            elif high - low > 1:
+                self._try((low + high) // 2, "search")
+            elif high in self._retried:
+                return low
+            else:
+                self._retried.add(high)
+                self._try(high, "retry")
+
+    def _confirm(self, rung: int) -> Found:
+        while True:
+            if all(self._try(rung, "confirm") for _ in range(CONFIRMATIONS)):
+                return Found(rung, "max-rate" if rung == self._most else "found", rung)
+            if rung == self._least:
+                raise _Over(Found(None, "missed", rung))
+            rung -= 1
+
+    def _try(self, rung: int, phase: Phase) -> bool:
+        """One step; a driver that was the limit may have had a bad moment, so it is asked twice."""
+        verdict = self._measure(rung, phase)
+        if verdict == "driver-limited":
+            verdict = self._measure(rung, "retry")
+        if verdict == "driver-limited":
+            raise _Over(Found(self._passed, "driver-limited", rung))
+        if verdict == "pass":
+            self._passed = rung if self._passed is None else max(rung, self._passed)
+            if self._failed is not None and self._failed <= rung:
+                self._failed = None
+        else:
+            self._failed = rung if self._failed is None else min(rung, self._failed)
+            if self._passed is not None and self._passed >= rung:
+                self._passed = None
+        return verdict == "pass"
+
+    def _measure(self, rung: int, phase: Phase) -> StepVerdict:
+        if self._steps == MOST_STEPS:
+            raise _Over(Found(None, "unsettled", rung))
+        self._steps += 1
+        return self._attempt(rung, phase)
+
+
+class _Over(Exception):  # noqa: N818 - it ends the search, and is no error
+    """The search cannot go on."""
+
+    def __init__(self, found: Found) -> None:
+        super().__init__(found.end)
+        self.found = found

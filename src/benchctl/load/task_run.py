@@ -1,0 +1,80 @@
+"""One task while it runs: what makes its clients, and when each of them sends."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from benchctl.load.arrivals import extent
+from benchctl.load.client import Assignment, Client, Wire
+from benchctl.load.pace import Turn, Waiter, endless_turns, turns
+from benchctl.load.programs import Workload
+from benchctl.load.recorder import Recorder
+from benchctl.results.samples import Columns
+from benchctl.track.model import Task
+
+
+class Recorders(Protocol):
+    """Where the samples of a task go."""
+
+    def __call__(self, client: int, expected: int | None) -> Recorder:
+        """Make the recorder of a client, for as many rows as are expected where that is known."""
+        ...
+
+    def finish(self) -> tuple[Iterable[Columns], int]:
+        """The samples in order of clients, and how often one of these had to wait for the disk."""
+        ...
+
+
+@dataclass
+class TaskRun:
+    """One task while it runs.
+
+    Attributes:
+        task: the task.
+        workload: what its clients ask.
+        recorders: makes the recorder of a client, for as many rows as it is expected to have.
+        seed: of Poisson arrivals.
+        measured: False makes all of it warm-up.
+        abort_on_failure: the first failed request ends everything with an error.
+        halt: ends its clients.
+        clients: those that have begun, in any order.
+    """
+
+    task: Task
+    workload: Workload
+    recorders: Recorders
+    seed: int
+    measured: bool
+    abort_on_failure: bool
+    halt: threading.Event = field(default_factory=threading.Event)
+    clients: list[Client] = field(default_factory=list)
+
+    def client(self, number: int, wire: Wire) -> Client:
+        """Make one of its clients."""
+        assignment = Assignment(
+            label=self.task.label,
+            client=number,
+            program=self.workload.program(number),
+            measured=self.measured,
+            abort_on_failure=self.abort_on_failure,
+        )
+        client = Client(assignment, wire, Waiter(self.halt), self.recorders(number, self._expected()))
+        self.clients.append(client)
+        return client
+
+    def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
+        """When that client sends."""
+        timer = Waiter(self.halt)
+        if self._until_exhausted():
+            return endless_turns(self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer)
+        return turns(
+            self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
+        )
+
+    def _until_exhausted(self) -> bool:
+        """Work that ends by itself is done to its end, unless the task says how much of it."""
+        return not self.workload.endless and self.task.iterations is None and self.task.time_period is None
+
+    def _expected(self) -> int | None:
+        return None if self._until_exhausted() else extent(self.task).requests

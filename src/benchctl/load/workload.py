@@ -1,0 +1,165 @@
+"""The contracts between operations, which know what to ask, and clients, which ask it."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.values import Bodies
+from benchctl.results.model import EngineName
+from benchctl.track.operation import Varying
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back for one request of a script."""
+
+    exchange: Exchange
+    answer: Answer
+
+
+Pause = float
+"""Seconds that a script waits before it goes on."""
+
+Script = Generator[Request | Pause, Reply | None, Answer | None]
+"""Several requests as one operation: yields each and is sent its reply; None after a pause.
+
+Its return value is the answer of the whole; None takes the last one. A script ends at its first failed
+request unless it knows better; whoever runs it records every request, and the whole.
+"""
+
+
+class Program(Protocol):
+    """What one client asks, one operation after the other."""
+
+    def __call__(self) -> Request | Script | None:
+        """The next operation, encoded; None when there are no more."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkContext:
+    """What an operation needs to know of where it runs.
+
+    Attributes:
+        index_name: the track's index, for operations that name none.
+        index_body: settings and mappings of it.
+        seed: of the run.
+        documents: opens the corpus: blocks of bytes, one document a line; None where there is none.
+        document_count: of the corpus.
+        engine: whose paths differ from the other's for SQL.
+    """
+
+    index_name: str
+    index_body: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    documents: Callable[[], Iterator[bytes]] | None = None
+    document_count: int = 0
+    engine: EngineName = "elasticsearch"
+
+
+class Workload(Protocol):
+    """One task's operation, ready to be asked by all its clients.
+
+    Attributes:
+        endless: whether it can be asked as often as one likes; a corpus that is sent ends by itself.
+    """
+
+    endless: bool
+
+    def program(self, client: int) -> Program:
+        """What one client asks.
+
+        Args:
+            client: which client, from 0.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds, such as the open corpus."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkOrder:
+    """For whom an operation is made ready.
+
+    Attributes:
+        context: where it runs.
+        clients: how many there are.
+        key: the task's own, on which its values depend.
+    """
+
+    context: WorkContext
+    clients: int
+    key: str
+
+    def index(self, name: str | None) -> str:
+        """An index, or the track's own, as it stands in a path."""
+        return quote(name or self.context.index_name, safe=",*")
+
+    def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:  # noqa: ANN401 - any JSON
+        """What requests carry, with the operation's values.
+
+        Args:
+            operation: whose values.
+            template: JSON or text.
+            part: which of several, when each is to have values of its own.
+        """
+        return Bodies(template, operation.values, seed=self.context.seed, key=self.key + part)
+
+
+class Repeated:
+    """The same request for everybody every time: the wire need not load it again.
+
+    Args:
+        request: what is asked.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.endless = True
+        self._request = request
+
+    def program(self, client: int) -> Program:  # noqa: ARG002 - all clients ask alike
+        """What one client asks."""
+        return lambda: self._request
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Numbered:
+    """Another request or script every time, by its number over all clients of the task.
+
+    Args:
+        make: request number -> what is asked.
+        clients: client c of n asks for the numbers c, c + n, c + 2n and so on, whoever is faster.
+    """
+
+    def __init__(self, make: Callable[[int], Request | Script], clients: int) -> None:
+        self.endless = True
+        self._make = make
+        self._clients = clients
+
+    def program(self, client: int) -> Program:
+        """What one client asks."""
+        numbers = count(client, self._clients)
+        make = self._make
+        return lambda: make(next(numbers))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def ask(request: Request) -> Generator[Request | Pause, Reply | None, Reply]:
+    """Send a request within a script: `yield from` it, and have the reply.
+
+    Raises:
+        TypeError: whoever runs the script sent no reply.
+    """
+    reply = yield request
+    if reply is None:
+        raise TypeError("a request of a script was not replied to")
+    return reply

@@ -1,0 +1,138 @@
+"""Throughput-latency curves: a table a variant, and a plot of all of them in plain characters."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from benchctl.report.layout import Grid
+from benchctl.report.numbers import NOT_AVAILABLE, figure
+from benchctl.results.model import RedlineSpec
+from benchctl.stats.curve import Curve, CurveRow, RedlineCurves, Spread
+from benchctl.stats.objective import percentile_name
+
+_MARKS = "ox+*#@%&"
+_BOTH = "?"
+_ROWS = 16
+_LEAST_COLUMNS = 40
+_MOST_COLUMNS = 84
+_AXIS = 10
+_NS_PER_MS = 1e6
+
+
+def objective_text(search: RedlineSpec) -> str:
+    """`p90 of latency within 50 ms`."""
+    return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
+
+
+def curve_grids(found: RedlineCurves) -> list[Grid]:
+    """A table a variant, by rate; none for a variant that never came to a step."""
+    return [_grid(curve, found.search) for curve in found.curves if curve.rows]
+
+
+def _grid(curve: Curve, search: RedlineSpec) -> Grid:
+    title = f"{curve.variant}: {search.operation} by offered rate; latency in ms, median over forks (range)"
+    extra = percentile_name(search.percentile)
+    columns = ["p50", "p90", "p99"]
+    if extra not in columns:
+        columns.append(extra)
+    headers = ("Rate/s", "Achieved/s", *columns, "Met", "Forks")
+    return Grid(
+        title, headers, tuple(_line(row, columns) for row in curve.rows), frozenset({5 + len(columns)})
+    )
+
+
+def _line(row: CurveRow, columns: Sequence[str]) -> tuple[str, ...]:
+    latencies = {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}
+    return (
+        figure(row.rate_per_s),
+        _spread(row.achieved_per_s),
+        *(_spread(latencies.get(name, row.objective_ms)) for name in columns),
+        f"{row.passed} of {row.steps}{', driver-limited' if row.driver_limited else ''}",
+        str(row.forks),
+    )
+
+
+def _spread(value: Spread | None) -> str:
+    if value is None:
+        return NOT_AVAILABLE
+    if value.low == value.high:
+        return figure(value.median)
+    return f"{figure(value.median)} ({figure(value.low)}-{figure(value.high)})"
+
+
+class _Scale(msgspec.Struct, frozen=True):
+    """A logarithmic axis: a value to a cell, and back."""
+
+    low: float
+    high: float
+    cells: int
+
+    def cell(self, value: float) -> int:
+        span = math.log(self.high / self.low)
+        return round(math.log(value / self.low) / span * (self.cells - 1))
+
+    def value(self, cell: int) -> float:
+        return float(self.low * (self.high / self.low) ** (cell / (self.cells - 1)))
+
+
+def curve_plot(found: RedlineCurves, width: int) -> list[str]:
+    """Draw the objective's percentile against the rate, both logarithmic; one mark a variant and rate.
+
+    Args:
+        found: the curves.
+        width: columns that there are.
+
+    Returns:
+        Lines of plain text; none when there is nothing to draw.
+    """
+    points = [
+        (row.rate_per_s, row.objective_ms.median, mark)
+        for curve, mark in zip(found.curves, _marks(found), strict=True)
+        for row in curve.rows
+        if row.objective_ms is not None
+    ]
+    if not points:
+        return []
+    limit_ms = found.search.limit_ns / _NS_PER_MS
+    columns = max(_LEAST_COLUMNS, min(width - _AXIS - 1, _MOST_COLUMNS))
+    across = _axis([rate for rate, _, _ in points], columns)
+    up = _axis([limit_ms, *(latency for _, latency, _ in points)], _ROWS)
+    cells = [[" "] * columns for _ in range(_ROWS)]
+    cells[up.cell(limit_ms)] = ["-"] * columns
+    for rate, latency, mark in points:
+        row, column = cells[up.cell(latency)], across.cell(rate)
+        row[column] = mark if row[column] in {" ", "-", mark} else _BOTH
+    return _framed(cells, found, across, up)
+
+
+def _marks(found: RedlineCurves) -> list[str]:
+    return [_MARKS[number % len(_MARKS)] for number in range(len(found.curves))]
+
+
+def _axis(values: Sequence[float], cells: int) -> _Scale:
+    # A single value still needs two ends.
+    return _Scale(min(values) / 1.02, max(values) * 1.02, cells)
+
+
+def _framed(cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale) -> list[str]:
+    limit_ms = found.search.limit_ns / _NS_PER_MS
+    labels = {place: figure(up.value(place)) for place in (0, _ROWS // 2, _ROWS - 1)}
+    labels[up.cell(limit_ms)] = f"{limit_ms:g}"
+    body = [
+        f"{labels.get(place, ''):>{_AXIS - 2}} |{''.join(cells[place])}".rstrip()
+        for place in range(_ROWS - 1, -1, -1)
+    ]
+    left, right = figure(across.low), figure(across.high)
+    middle = figure(across.value(across.cells // 2))
+    bottom = left + middle.center(across.cells - len(left) - len(right)) + right
+    key = ", ".join(
+        f"{mark} {curve.variant}" for curve, mark in zip(found.curves, _marks(found), strict=True)
+    )
+    name = percentile_name(found.search.percentile)
+    return [
+        f"{name} of latency, ms, against offered rate, 1/s: {key}, {_BOTH} several, - the objective",
+        *body,
+        f"{'':>{_AXIS - 2}} +{'-' * across.cells}",
+        f"{'':>{_AXIS}}{bottom}",
+    ]

@@ -1,0 +1,202 @@
+"""A red-line search on one node: a warm-up that says where to begin, then rate after rate."""
+
+import random
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+from benchctl.load.executor import Job, TaskResult
+from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
+from benchctl.results.model import CurvePoint, Plan, RedlineSpec, StepVerdict, TaskSummary
+from benchctl.results.samples import Columns, Outcome
+from benchctl.stats.objective import Offer, judge_step
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Task, Track
+
+NS_PER_S = 1_000_000_000
+# One request a second: below that a step is so long that nobody would wait for it.
+LEAST_RUNG = 0
+# A closed loop of few clients comes near the capacity of a node without a queue on it.
+WARM_UP_CLIENTS = 4
+_FIRST_SHARE = 0.75
+_LEAP = 1.4
+# However low the rate is.
+_LEAST_REQUESTS = 20
+
+Measure = Callable[[Job, int], TaskResult]
+"""Runs one task on the node that is up, with a seed of its own."""
+
+
+@dataclass(frozen=True)
+class RedlineResult:
+    """What a search on one node came to.
+
+    Attributes:
+        curve: its steps.
+        summary: makes the figures of the fork; to be called when the node is gone, since it takes time.
+    """
+
+    curve: tuple[CurvePoint, ...]
+    summary: Callable[[], TaskSummary]
+
+
+def search_redline(plan: Plan, track: Track, block: int, measure: Measure) -> RedlineResult:
+    """Search for the red-line of a plan on a node that nobody has asked anything yet.
+
+    Variants of a block are offered the same arrivals and the same grid of rates.
+
+    Args:
+        plan: of the run; it has a search.
+        track: of the plan.
+        block: which block.
+        measure: runs a task.
+
+    Raises:
+        BenchctlError: the plan has no search, or the node failed.
+    """
+    if plan.redline is None:
+        raise BenchctlError("this plan searches for no red-line")
+    return _NodeSearch(plan, plan.redline, track, block, measure).run()
+
+
+class _NodeSearch:
+    def __init__(self, plan: Plan, spec: RedlineSpec, track: Track, block: int, measure: Measure) -> None:
+        self._spec = spec
+        self._task = plan.schedules[0].schedule[0]
+        self._operation = track.operations[spec.operation]
+        self._measure = measure
+        self._seed = f"{plan.seed}/{block}"
+        shift = random.Random(f"{self._seed}/shift").random()  # noqa: S311 - reproducible, not secret
+        self._ladder = Ladder(1 + spec.tolerance, shift)
+        self._curve: list[CurvePoint] = []
+        self._results: list[tuple[Job, TaskResult]] = []
+
+    def run(self) -> RedlineResult:
+        """Warm up, search, and say what came of it."""
+        job, result = self._run(_warm_up(self._task, self._spec), position=0, measured=False)
+        capacity = capacity_per_s(result.columns)
+        if result.unsupported is not None or capacity is None:
+            return RedlineResult((), lambda: _unsearched(job, result))
+        spec = self._spec
+        found = Search(
+            self._attempt,
+            least=LEAST_RUNG,
+            most=None if spec.max_per_s is None else self._ladder.at_most(spec.max_per_s),
+            leap=self._ladder.rungs(_LEAP),
+        ).run(self._ladder.at_most(_FIRST_SHARE * capacity))
+        curve = tuple(self._curve)
+        decisive = self._decisive(found)
+        return RedlineResult(curve, lambda: self._found_summary(found, decisive))
+
+    def _attempt(self, rung: int, phase: Phase) -> StepVerdict:
+        rate_per_s = self._ladder.rate_per_s(rung)
+        task = _step(self._task, self._spec, rate_per_s)
+        step = len(self._curve) + 1
+        job, result = self._run(task, position=step, measured=True)
+        period_ns = round((task.time_period or 0.0) * NS_PER_S)
+        point = judge_step(result.columns, Offer(step, rung, phase, rate_per_s, period_ns), self._spec)
+        self._curve.append(point)
+        self._results.append((job, result))
+        return point.verdict
+
+    def _run(self, task: Task, *, position: int, measured: bool) -> tuple[Job, TaskResult]:
+        job = Job(task, self._operation, 0, position, measured=measured)
+        return job, self._measure(job, zlib.crc32(f"{self._seed}/{position}".encode()))
+
+    def _decisive(self, found: Found) -> int:
+        """Which step the fork's figures come from: the last at the rate found, or the one that decided."""
+        rung = found.at if found.rung is None else found.rung
+        return max(place for place, point in enumerate(self._curve) if point.rung == rung)
+
+    def _found_summary(self, found: Found, decisive: int) -> TaskSummary:
+        failures: dict[str, int] = {}
+        summaries = [_summary(job, result) for job, result in self._results]
+        for summary in summaries:
+            for name, count in summary.failures.items():
+                failures[name] = failures.get(name, 0) + count
+        rate = None if found.rung is None else self._ladder.rate_per_s(found.rung)
+        return msgspec.structs.replace(
+            summaries[decisive],
+            failures=failures,
+            failure_reasons=tuple(dict.fromkeys(one for each in summaries for one in each.failure_reasons)),
+            # Five seconds at the limit say nothing about settling or about groups of forks.
+            drift=None,
+            sd_ns=None,
+            redline_per_s=rate,
+            redline_end=found.end,
+            redline_text=self._words(found, decisive),
+        )
+
+    def _words(self, found: Found, decisive: int) -> str:
+        at = f"{self._ladder.rate_per_s(found.at):.4g}/s"
+        match found.end:
+            case "max-rate":
+                return f"the objective is met at {at}, the highest rate to be tried"
+            case "driver-limited":
+                return f"driver-limited at {at}"
+            case "missed":
+                return f"{self._curve[decisive].reason} even at {at}"
+            case "unsettled":
+                return f"not settled after {MOST_STEPS} steps"
+            case "found":
+                return ""
+
+
+def capacity_per_s(columns: Columns) -> float | None:
+    """Completions a second in the second half of a closed loop; None when there were none.
+
+    Args:
+        columns: its samples, each of shape (n,).
+    """
+    ok = (columns["outcome"] == Outcome.OK) & (columns["part"] == 0)
+    ends = columns["end_ns"][ok]
+    if ends.size == 0:
+        return None
+    starts_ns, last_ns = int(columns["start_ns"].min()), int(ends.max())
+    middle_ns = (starts_ns + last_ns) // 2
+    return int((ends > middle_ns).sum()) * NS_PER_S / max(last_ns - middle_ns, 1)
+
+
+def _warm_up(task: Task, spec: RedlineSpec) -> Task:
+    """A closed loop of few clients."""
+    clients = min(spec.clients, WARM_UP_CLIENTS)
+    return msgspec.structs.replace(
+        task, clients=clients, time_period=spec.warm_up_s, warmup_time_period=None, schedule="deterministic"
+    )
+
+
+def _step(task: Task, spec: RedlineSpec, rate_per_s: float) -> Task:
+    """An open loop at one rate, long enough for some requests."""
+    return msgspec.structs.replace(
+        task,
+        target_throughput=rate_per_s,
+        warmup_time_period=spec.settle_s,
+        time_period=max(spec.step_s, _LEAST_REQUESTS / rate_per_s),
+    )
+
+
+def _unsearched(job: Job, result: TaskResult) -> TaskSummary:
+    """The figures of a warm-up after which there was nothing to search."""
+    summary = _summary(job, result)
+    if result.unsupported is not None:
+        return summary
+    reason = ": ".join(["no request of the warm-up was answered", *summary.failure_reasons[:1]])
+    # All of them were warm-up, which no figure counts: here they are the whole story.
+    failures = {failure.outcome.name.lower(): failure.count for failure in result.failures}
+    return msgspec.structs.replace(summary, failures=failures, redline_end="missed", redline_text=reason)
+
+
+def _summary(job: Job, result: TaskResult) -> TaskSummary:
+    """The figures of a step, at the place that the plan has for the operation."""
+    summary = summarise(
+        result.samples,
+        schedule=job.schedule,
+        task_index=job.position,
+        task=job.task,
+        unsupported=result.unsupported,
+    )
+    reasons = tuple(detail for failure in result.failures for detail in failure.details)
+    return msgspec.structs.replace(summary, task=0, unit=job.operation.unit, failure_reasons=reasons)

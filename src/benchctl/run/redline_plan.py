@@ -1,0 +1,75 @@
+"""Options of a red-line search into a plan, checked before any node starts."""
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.results.model import Plan, RedlineSpec
+from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
+from benchctl.track.load import MOST_CLIENTS, load_track
+from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operation import Asking
+
+_MOST_TOLERANCE = 0.5
+_LEAST_TOLERANCE = 0.001
+_LEAST_MAX_PER_S = 2.0
+_LEAST_WARM_UP_S = 0.5
+_LEAST_STEP_S = 0.5
+
+
+def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track]:
+    """Check that a search makes sense, and freeze it.
+
+    The plan has one challenge of one task, the operation, so that everything that reads plans knows what was
+    asked; the search decides at which rates.
+
+    Args:
+        options: what it has in common with a run; of challenges there are none.
+        search: what is searched for.
+
+    Raises:
+        UsageError: something is wrong; nothing has been started.
+    """
+    check_options(options)
+    _check(search)
+    track, _ = load_track(options.track, {})
+    operation = track.operations.get(search.operation)
+    if operation is None:
+        raise UsageError(
+            f"there is no operation '{search.operation}' in track {track.name}",
+            hint=f"{nearest(search.operation, track.operations)}; see: benchctl list operations",
+        )
+    if not isinstance(operation, Asking):
+        raise UsageError(
+            f"'{search.operation}' is a {operation.type_name}, which has no red-line: only searches do",
+            hint="name an operation that searches",
+        )
+    task = Task(
+        operation=search.operation,
+        clients=search.clients,
+        time_period=search.step_s,
+        warmup_time_period=search.settle_s,
+        schedule=search.schedule,
+    )
+    challenge = Challenge(name=f"redline-{search.operation}", schedule=(task,))
+    plan = msgspec.structs.replace(freeze(options, track, (challenge,)), redline=search)
+    return plan, track
+
+
+def _check(search: RedlineSpec) -> None:
+    rules = (
+        (not 1 <= search.clients <= MOST_CLIENTS, f"--clients must be at least 1, at most {MOST_CLIENTS:,}"),
+        (search.warm_up_s < _LEAST_WARM_UP_S, f"--warm-up must be at least {_LEAST_WARM_UP_S:g} s"),
+        (search.step_s < _LEAST_STEP_S, f"--step-time must be at least {_LEAST_STEP_S:g} s"),
+        (search.settle_s < 0, "--settle must not be negative"),
+        (
+            not _LEAST_TOLERANCE <= search.tolerance <= _MOST_TOLERANCE,
+            f"--tolerance must be from {_LEAST_TOLERANCE:.1%} to {_MOST_TOLERANCE:.0%}",
+        ),
+        (
+            search.max_per_s is not None and search.max_per_s < _LEAST_MAX_PER_S,
+            f"--max-rate must be at least {_LEAST_MAX_PER_S:g} a second",
+        ),
+    )
+    for broken, text in rules:
+        if broken:
+            raise UsageError(text)

@@ -1,0 +1,213 @@
+"""What a variant runs on: a node booted on a private copy of its index, or a cluster that runs already."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchctl.engine.archive import disk_errors
+from benchctl.engine.cluster import ClusterFacts, describe_cluster
+from benchctl.engine.index import PreparedIndex, copy_index
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import Node, boot
+from benchctl.engine.target import Address, Target, attach
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, open_folder
+from benchctl.results.model import EngineFacts, IndexFacts, VariantSpec
+
+Serving = Node | Target
+"""What answers requests; both have the same face."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a variant.
+
+    Attributes:
+        workspace: the scratch folder that `workspace` made.
+        folder: a new folder for configuration and logs.
+        home: whose user nodes run as.
+        heap_mb: heap of a node, MiB.
+        index_name: the index that must be ready.
+    """
+
+    workspace: Path
+    folder: Path
+    home: Home
+    heap_mb: int
+    index_name: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant with everything that it needs to boot."""
+
+    spec: VariantSpec
+    installation: Installation
+    jdk: Jdk
+    index: PreparedIndex
+
+    @property
+    def index_facts(self) -> IndexFacts:
+        """What its index is."""
+        return self.index.facts
+
+    @contextmanager
+    def workspace(self, home: Home, purpose: str) -> Iterator[Path]:
+        """A scratch folder with a private copy of its index in `data`; gone afterwards."""
+        with _scratch(home, f"{purpose}-{self.spec.name}") as root:
+            copy_index(self.index, root / "data", home.node_owner)
+            yield root
+
+    @contextmanager
+    def start(self, start: Start) -> Iterator[Serving]:
+        """Boot a node; see `boot`.
+
+        Raises:
+            BenchctlError: it did not get ready.
+        """
+        with boot(
+            self.installation,
+            self.jdk,
+            data=start.workspace / "data",
+            folder=start.folder,
+            owner=start.home.node_owner,
+            heap_mb=start.heap_mb,
+            jvm_flags=self.spec.jvm_flags,
+            settings=self.spec.settings,
+            expect_index=start.index_name,
+        ) as node:
+            yield node
+
+    def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
+        """What the variant resolved to, from the node where it can say.
+
+        Args:
+            serving: a node of it that is up.
+            workspace: as it stands in the node's flags.
+
+        Raises:
+            BenchctlError: the node is of another version than its archive.
+        """
+        if serving.version != self.installation.version:
+            raise BenchctlError(
+                f"{self.spec.name}: the archive is {self.installation.version}, "
+                f"its node says {serving.version}"
+            )
+        flags = (word for word in serving.command[1:] if word.startswith("-"))
+        return EngineFacts(
+            variant=self.spec.name,
+            version=serving.version,
+            build=serving.build,
+            lucene=serving.lucene,
+            archive_sha256=self.installation.archive_sha256,
+            jdk=f"{self.jdk.vendor} {self.jdk.version}",
+            jvm_flags=tuple(self._placeless(flag, workspace) for flag in flags),
+            modules=self.installation.modules,
+            verified_by=self.installation.verified_by,
+        )
+
+    def changes(self, known: EngineFacts) -> list[str]:
+        """What is no longer as it was when a run began, in words."""
+        found = []
+        if known.archive_sha256 != self.installation.archive_sha256:
+            found.append(f"the archive of {self.spec.name} has changed")
+        jdk = f"{self.jdk.vendor} {self.jdk.version}"
+        if known.jdk != jdk:
+            found.append(f"the JDK of {self.spec.name} was {known.jdk}, is {jdk}")
+        return found
+
+    def _placeless(self, flag: str, workspace: Path) -> str:
+        """A flag without the folders that differ from fork to fork: those make no variant another."""
+        return flag.replace(str(workspace), "{fork}").replace(str(self.installation.root), "{distribution}")
+
+
+@dataclass(frozen=True)
+class TargetSubject:
+    """A variant that is a running cluster.
+
+    Attributes:
+        spec: with its target.
+        address: where it is.
+        facts: what it says about what it runs.
+        shards: primary shards of the index.
+        index_facts: what the index was before the run.
+    """
+
+    spec: VariantSpec
+    address: Address
+    facts: ClusterFacts
+    shards: int
+    index_facts: IndexFacts
+
+    @contextmanager
+    def workspace(self, home: Home, purpose: str) -> Iterator[Path]:
+        """An empty scratch folder; gone afterwards."""
+        with _scratch(home, f"{purpose}-{self.spec.name}") as root:
+            yield root
+
+    @contextmanager
+    def start(self, start: Start) -> Iterator[Serving]:
+        """Use the cluster, restarted where there is a command for that; see `attach`.
+
+        Raises:
+            BenchctlError: it cannot be reached, or did not come back.
+        """
+        restart = self.spec.target.restart_command if self.spec.target else ()
+        with attach(
+            self.address, self.facts, index=start.index_name, shards=self.shards, restart_command=restart
+        ) as target:
+            if restart:
+                self._check_same(describe_cluster(target.client))
+            yield target
+
+    def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
+        """What the cluster says; nothing about archives is known."""
+        del workspace
+        return EngineFacts(
+            variant=self.spec.name,
+            version=serving.version,
+            build=serving.build,
+            lucene=serving.lucene,
+            archive_sha256="",
+            jdk=self.facts.jdk,
+            jvm_flags=self.facts.jvm_flags,
+            modules=self.facts.modules,
+        )
+
+    def changes(self, known: EngineFacts) -> list[str]:
+        """What is no longer as it was when a run began, in words."""
+        pairs = (
+            ("version", known.version, self.facts.version),
+            ("build", known.build, self.facts.build),
+            ("JDK", known.jdk, self.facts.jdk),
+        )
+        return [
+            f"the {what} of {self.spec.name} was {was}, is {now}" for what, was, now in pairs if was != now
+        ]
+
+    def _check_same(self, now: ClusterFacts) -> None:
+        if (now.version, now.build, now.jdk) != (self.facts.version, self.facts.build, self.facts.jdk):
+            raise BenchctlError(
+                f"{self.spec.name} came back from its restart as another: version {self.facts.version} on "
+                f"{self.facts.jdk} before, {now.version} on {now.jdk} now"
+            )
+
+
+AnySubject = Subject | TargetSubject
+"""A variant, ready to run."""
+
+
+@contextmanager
+def _scratch(home: Home, name: str) -> Iterator[Path]:
+    root = home.scratch / name
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        with disk_errors(f"create {root}"):
+            root.mkdir(parents=True)
+            open_folder(root)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)

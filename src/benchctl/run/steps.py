@@ -1,0 +1,240 @@
+"""The tasks of one node start: warm-up challenges, then the schedules, step by step, and their figures."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from benchctl.corpus.files import ensure_corpus, open_documents
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.load.crew import OpenWire
+from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
+from benchctl.load.lag import driver_figures
+from benchctl.load.programs import WorkContext
+from benchctl.load.transport import open_client
+from benchctl.load.workers import WorkerPool
+from benchctl.results.model import CorpusSpec, EngineName, Plan, TaskSummary
+from benchctl.results.spool import SampleSpool
+from benchctl.run.observer import Observer
+from benchctl.run.plan import Step
+from benchctl.run.prepare import NODE_DEATH_S
+from benchctl.run.session import Serving
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Challenge, Task, Track
+
+# Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
+WARMUP_SCHEDULE = -1
+
+
+@dataclass(frozen=True)
+class CorpusReader:
+    """Opens the plan's corpus, wherever its clients are."""
+
+    home: Home
+    corpus: CorpusSpec
+
+    def __call__(self) -> Iterator[bytes]:
+        """Its documents, from the first."""
+        return open_documents(ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One measured task, done.
+
+    Attributes:
+        job: what was to be done.
+        result: what came of it.
+        gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
+    """
+
+    job: Job
+    result: TaskResult
+    gap_s: float
+
+
+@dataclass
+class Load:
+    """What the tasks of one node start came to.
+
+    Attributes:
+        free_ns: when the step before ended, or the node was ready, on the monotonic clock.
+        outcomes: of the measured tasks, in order.
+        searches: sent, warm-up included.
+        requests_s: seconds spent in all of it.
+    """
+
+    free_ns: int = field(default_factory=time.monotonic_ns)
+    outcomes: list[Outcome] = field(default_factory=list)
+    searches: int = 0
+    requests_s: float = 0.0
+
+    def summaries(self) -> tuple[TaskSummary, ...]:
+        """The figures of the measured tasks; made when the node is gone, so that none costs it time."""
+        return tuple(_summary(outcome) for outcome in self.outcomes)
+
+
+class StepRunner:
+    """Runs the steps of a plan's schedules on a node.
+
+    Args:
+        plan: of the run.
+        track: of the plan.
+        home: where the corpus is.
+        observer: told what happens.
+        stop: set from outside to end a step early.
+        workers: processes that clients work in; None for this one.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        track: Track,
+        home: Home,
+        observer: Observer,
+        stop: threading.Event,
+        workers: WorkerPool | None = None,
+    ) -> None:
+        self._plan = plan
+        self._track = track
+        self._home = home
+        self._observer = observer
+        self._stop = stop
+        self._workers = workers
+
+    def stage(
+        self, serving: Serving, engine: EngineName, boot: int, origin_ns: int, spool: SampleSpool
+    ) -> Stage:
+        """Where the tasks of a node start run.
+
+        Args:
+            serving: is up.
+            engine: of it.
+            boot: which node start of the fork.
+            origin_ns: the fork's origin on the monotonic clock.
+            spool: takes the samples.
+        """
+        return Stage(
+            open_wire=self._opener(serving, engine),
+            context=WorkContext(
+                index_name=self._track.index_name,
+                index_body=msgspec.to_builtins(self._track.index_body),
+                seed=self._plan.seed,
+                documents=CorpusReader(self._home, self._plan.corpus),
+                document_count=self._plan.corpus.documents,
+                engine=engine,
+            ),
+            origin_ns=origin_ns,
+            boot=boot,
+            spool=spool,
+            workers=self._workers,
+            abort_on_failure=self._plan.on_error == "abort",
+        )
+
+    def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load) -> None:
+        """Run the warm-up challenges, then these steps.
+
+        Raises:
+            BenchctlError: the node failed, or a request did and that ends the run.
+        """
+        clock = time.monotonic()
+        load.free_ns = time.monotonic_ns()
+        schedules = self._plan.schedules
+        self._put_cluster_settings(
+            serving, [schedules[number] for number in sorted({s[0][0] for s in steps})]
+        )
+        for challenge in self._plan.warmup_challenges:
+            for places in challenge.steps:
+                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in places]
+                self.run_step(serving, [self._job(*task) for task in tasks], stage, load)
+        for step in steps:
+            tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
+            self.run_step(serving, [self._job(*task) for task in tasks], stage, load)
+        load.requests_s += time.monotonic() - clock
+
+    def run_step(
+        self, serving: Serving, jobs: Sequence[Job], stage: Stage, load: Load
+    ) -> tuple[TaskResult, ...]:
+        """Run tasks at the same time; those that are measured go into the results.
+
+        Raises:
+            BenchctlError: the node failed, or a request did and that ends the run.
+        """
+        label = ", ".join(job.task.label for job in jobs)
+        self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
+        expected = requests_of([job.task for job in jobs])
+        try:
+            results = run_step(
+                jobs,
+                stage,
+                stop=self._stop,
+                on_progress=lambda done: self._observer.progress("requests", done, expected),
+            )
+        except NodeGone as err:
+            # The process knows better than the connection why it is gone.
+            serving.check_alive(within_s=NODE_DEATH_S)
+            raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
+        for job, result in zip(jobs, results, strict=True):
+            for failure in result.failures:
+                said = f": {failure.details[0]}" if failure.details else ""
+                name = failure.outcome.name.lower()
+                self._observer.note(f"{job.task.label}: {failure.count:,} x {name}{said}")
+            load.searches += result.searches_sent
+            if job.measured:
+                gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
+                load.outcomes.append(Outcome(job, result, gap_s))
+        load.free_ns = max(result.ended_ns for result in results)
+        return results
+
+    def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
+        if self._plan.transport == "client":
+            # Both official clients take a while to load, which no other run need wait for.
+            from benchctl.load.library import LibraryOpener  # noqa: PLC0415 - see above
+
+            return LibraryOpener(engine, serving.endpoint)
+        return partial(open_client, serving.endpoint)
+
+    def _job(self, schedule: int, position: int, task: Task) -> Job:
+        operation = self._track.operations[task.operation]
+        return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+    def _put_cluster_settings(self, serving: Serving, challenges: Sequence[Challenge]) -> None:
+        for challenge in (*self._plan.warmup_challenges, *challenges):
+            if challenge.cluster_settings:
+                serving.client.put_cluster_settings(challenge.cluster_settings)
+
+
+def _summary(outcome: Outcome) -> TaskSummary:
+    job, result = outcome.job, outcome.result
+    summary = summarise(
+        result.samples,
+        schedule=job.schedule,
+        task_index=job.position,
+        task=job.task,
+        unsupported=result.unsupported,
+    )
+    driver = driver_figures(
+        result.samples,
+        job.task,
+        cpu_s=result.driver_cpu_s,
+        wall_s=result.wall_s,
+        workers=result.processes,
+    )
+    return msgspec.structs.replace(
+        summary,
+        unit=job.operation.unit,
+        reported=job.operation.reported,
+        failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
+        driver=msgspec.structs.replace(driver, gap_s=outcome.gap_s),
+    )
+
+
+def requests_of(tasks: Sequence[Task]) -> int:
+    """Requests that tasks will send, warm-up included; 0 when only time or the corpus ends one of them."""
+    if any(task.time_period is not None or task.warmup_time_period is not None for task in tasks):
+        return 0
+    return sum(task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0)) for task in tasks)

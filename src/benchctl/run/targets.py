@@ -1,0 +1,204 @@
+"""Getting a running cluster ready: its index found, or filled on request; nothing else on it is changed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchctl.corpus.bulk import frame_bodies
+from benchctl.corpus.files import Corpus, open_documents
+from benchctl.endpoint import Endpoint
+from benchctl.engine.client import SearchClient, connect
+from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_index
+from benchctl.engine.index import IndexKey, Sent, fill
+from benchctl.engine.install import Installation
+from benchctl.engine.refusals import explained
+from benchctl.engine.target import Address, identify
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.load.ingest import ingest
+from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport, Plan, VariantSpec
+from benchctl.run.observer import Observer
+from benchctl.run.session import TargetSubject
+from benchctl.track.model import Challenge, Track
+from benchctl.track.operation import Asking, Operation, RawRequest, Sleep
+
+DOCUMENTS_PER_BODY = 2000
+# What an operation may be called on somebody else's cluster; all others write, delete or configure.
+_READING_TYPES = frozenset({"cluster-health", "index-stats", "node-stats", "field-caps", "sql", "esql"})
+_NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+FullCorpus = Callable[[], tuple[CorpusSpec, Corpus]]
+"""Generates the corpus, or finds it, when it is needed."""
+
+
+def prepare_target(
+    spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track, corpus: FullCorpus, observer: Observer
+) -> TargetSubject:
+    """Look at a cluster and at its index, which is made and filled where it is missing and may be.
+
+    Args:
+        spec: the variant.
+        endpoint: where it is, with credentials.
+        plan: of the run.
+        track: whose index it must have.
+        corpus: asked only when the index has to be filled.
+        observer: told what happens.
+
+    Raises:
+        UsageError: the plan would change the cluster.
+        BenchctlError: it cannot be used.
+    """
+    refuse_writes(spec.name, (*plan.warmup_challenges, *plan.schedules), track)
+    address = Address(spec.name, endpoint)
+    observer.stage(f"{spec.name}: looking at {endpoint.title}")
+    facts = identify(address)
+    if facts.engine != spec.engine:
+        raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
+    name = track.index_name
+    with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
+        index = find_index(client, name)
+        if index is None and spec.target is not None and spec.target.fill:
+            filled = _fill(address, facts, client, plan=plan, track=track, corpus=corpus, observer=observer)
+            return TargetSubject(spec, address, facts, _index_now(client, name).shards, filled)
+        return TargetSubject(
+            spec, address, facts, _checked(index, spec, name).shards, _facts_of(client, name)
+        )
+
+
+def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> None:
+    """A cluster that benchctl did not start is not changed by a challenge.
+
+    Raises:
+        UsageError: a challenge writes, deletes or configures.
+    """
+    for challenge in challenges:
+        writes = [
+            f"operation '{task.operation}'"
+            for task in challenge.schedule
+            if not _only_reads(track.operations[task.operation])
+        ]
+        if challenge.cluster_settings:
+            writes.append("its cluster-settings")
+        if writes:
+            listed = ", ".join(dict.fromkeys(writes))
+            raise UsageError(
+                f"challenge {challenge.name} would change the cluster {name}: {listed}",
+                hint="such challenges run on nodes that benchctl starts: use --variant instead of --target",
+            )
+
+
+def _only_reads(operation: Operation) -> bool:
+    if isinstance(operation, RawRequest):
+        return operation.method in {"GET", "HEAD"}
+    return isinstance(operation, Asking | Sleep) or operation.type_name in _READING_TYPES
+
+
+def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> ClusterIndex:
+    if index is None:
+        raise BenchctlError(
+            f"{spec.name} has no index '{name}'",
+            hint="--fill-target creates it and sends the corpus; or restore it from a snapshot",
+        )
+    if index.documents == 0:
+        raise BenchctlError(
+            f"the index '{name}' of {spec.name} is empty",
+            hint="fill it, or delete it and give --fill-target: benchctl fills only what it has created",
+        )
+    return index
+
+
+def _index_now(client: SearchClient, name: str) -> ClusterIndex:
+    found = find_index(client, name)
+    if found is None:
+        raise BenchctlError(f"the index '{name}' is gone again")
+    return found
+
+
+def _facts_of(client: SearchClient, name: str) -> IndexFacts:
+    segments = tuple(client.segments(name))
+    documents = sum(segment.documents for segment in segments)
+    return IndexFacts(
+        "", documents, sum(one.size_bytes for one in segments), segments, _NOT_FILLED, cached=True
+    )
+
+
+def _fill(
+    address: Address,
+    facts: ClusterFacts,
+    client: SearchClient,
+    *,
+    plan: Plan,
+    track: Track,
+    corpus: FullCorpus,
+    observer: Observer,
+) -> IndexFacts:
+    """Create the index and send the corpus. One that fails half-way stays: nothing is deleted on a target."""
+    spec, documents = corpus()
+    # Nothing was installed; what is known of the engine still tells two fillings apart.
+    stand_in = Installation(
+        facts.engine, facts.version, Path(), facts.build, facts.modules, facts.lucene, "none"
+    )
+    key = IndexKey(stand_in, spec, track, plan.segments, plan.ingest_clients)
+    observer.stage(f"{address.name}: ingesting {spec.documents:,} documents")
+
+    def send(name: str) -> Sent:
+        done = ingest(
+            frame_bodies(open_documents(documents), DOCUMENTS_PER_BODY),
+            endpoint=address.endpoint,
+            index_name=name,
+            clients=plan.ingest_clients,
+            on_progress=lambda sent: observer.progress("documents", sent, spec.documents),
+        )
+        observer.stage("refresh, force-merge, flush")
+        return Sent(done.documents, done.body_bytes, done.seconds)
+
+    try:
+        return fill(client, key, send)
+    except BenchctlError as err:
+        raise BenchctlError(
+            f"{address.name} was not filled: {err.message}",
+            hint=f"delete the index '{track.index_name}' there before the next attempt; benchctl deletes "
+            "nothing on a cluster that it did not start",
+        ) from err
+
+
+def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[str, ...]:
+    """What a reader must know about variants that benchctl did not start.
+
+    Args:
+        subjects: the targets.
+        documents: of the run's corpus.
+    """
+    found: list[str] = []
+    for subject in subjects:
+        name, endpoint, index = subject.spec.name, subject.address.endpoint, subject.index_facts
+        if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
+            found.append(f"{name}: its certificate was not checked (--insecure): another may have answered")
+        if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
+            found.append(f"{name}: credentials travelled unencrypted")
+        if not endpoint.is_local:
+            found.append(
+                f"{name} is not on this host: the network is part of its times, and the host's probes "
+                "say nothing about it"
+            )
+        if not index.key:
+            found.append(
+                f"{name} was filled by others: nothing says that its {index.documents:,} documents are the "
+                "track's corpus"
+            )
+        if index.documents != documents:
+            found.append(f"{name} holds {index.documents:,} documents, the run's corpus has {documents:,}")
+        if subject.shards > 1:
+            found.append(
+                f"{name}: with {subject.shards} shards its count of searches cannot tell whether others "
+                "searched, too"
+            )
+        found.append(f"{name} was asked every operation before its first task, to compare the answers")
+    return tuple(found)
+
+
+def corpus_of_targets(plan: Plan, subjects: Mapping[str, TargetSubject]) -> Plan:
+    """The plan of a run that has only targets which others filled: its corpus is what they hold."""
+    documents = next(iter(subjects.values())).index_facts.documents
+    spec = msgspec.structs.replace(plan.corpus, documents=documents)
+    return msgspec.structs.replace(plan, corpus=spec)

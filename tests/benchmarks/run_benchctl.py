@@ -1,0 +1,104 @@
+"""benchctl's own code as a contestant."""
+
+import time
+from threading import Event
+
+from bodies import bodies
+from jobs import Done, Job
+from loops import QUERY, do_job, peak_bytes
+
+from benchctl.load.executor import TaskResult, run_task
+from benchctl.load.ingest import ingest
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Task
+from benchctl.track.operation import Search
+
+
+def benchctl_search(job: Job) -> Done:
+    """One task through benchctl's executor, and its throughput as benchctl's summary states it."""
+    if job.prelude:
+        _run_task(job, Task(operation="range", clients=job.clients, iterations=job.prelude))
+    task = Task(
+        operation="range",
+        clients=job.clients,
+        warmup_iterations=job.warmup,
+        iterations=job.requests,
+        target_throughput=job.rate_per_s,
+    )
+    began, cpu_s = time.perf_counter(), time.process_time()
+    result = _run_task(job, task)
+    cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - began
+    columns = result.columns
+    if columns["outcome"].any():
+        raise RuntimeError(f"requests failed: {result.failures}")
+    kept = ~columns["warmup"]
+
+    def times(name: str) -> list[int]:
+        return columns[name][kept].tolist() if job.timed else []
+
+    return Done(
+        units=job.clients * (job.requests + job.warmup),
+        wall_s=wall_s,
+        cpu_s=cpu_s,
+        peak_bytes=peak_bytes(),
+        reported_per_s=summarise(columns, schedule=0, task_index=0, task=task).throughput_per_s,
+        due_ns=times("intended_ns"),
+        start_ns=times("start_ns"),
+        end_ns=times("end_ns"),
+    )
+
+
+def benchctl_tasks(job: Job) -> Done:
+    """Many tasks of one search a client, one after the other."""
+    task = Task(operation="range", clients=job.clients, iterations=1)
+    _run_task(job, task)
+    seconds = []
+    began, cpu_s = time.perf_counter(), time.process_time()
+    for _ in range(job.requests):
+        task_began = time.perf_counter()
+        _run_task(job, task)
+        seconds.append(time.perf_counter() - task_began)
+    return Done(
+        units=job.requests,
+        wall_s=time.perf_counter() - began,
+        cpu_s=time.process_time() - cpu_s,
+        task_s=seconds,
+    )
+
+
+def _run_task(job: Job, task: Task) -> TaskResult:
+
+    return run_task(
+        task,
+        Search(name="range", body=QUERY),
+        base_url=job.url,
+        index_name=job.index,
+        seed=1,
+        origin_ns=0,
+        schedule=0,
+        task_index=0,
+        boot=0,
+        stop=Event(),
+    )
+
+
+def benchctl_bulk(job: Job) -> Done:
+    """The corpus through benchctl's ingest, framed while it is sent."""
+    began, cpu_s = time.perf_counter(), time.process_time()
+    done = ingest(
+        bodies(job),
+        endpoint=job.url,
+        index_name=job.index,
+        clients=job.clients,
+        on_progress=lambda _: None,
+    )
+    return Done(
+        units=done.documents,
+        wall_s=time.perf_counter() - began,
+        cpu_s=time.process_time() - cpu_s,
+        peak_bytes=peak_bytes(),
+    )
+
+
+if __name__ == "__main__":
+    do_job({"search": benchctl_search, "tasks": benchctl_tasks, "bulk": benchctl_bulk})

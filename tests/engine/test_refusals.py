@@ -1,0 +1,114 @@
+"""What users are told when a cluster cannot be used, with the client libraries' real words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from authority import certificate_file, server_context
+from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.client import loopback
+from benchctl.engine.refusals import explained
+from benchctl.engine.target import Address, identify
+from benchctl.engine.wires import NodeRequestError
+from benchctl.errors import BenchctlError
+from engine.fake_node import FakeNode, fake_node
+
+NODES = ("GET", "/_nodes/jvm,plugins")
+
+
+def refusal(endpoint: Endpoint) -> BenchctlError:
+    with pytest.raises(BenchctlError) as caught:
+        identify(Address("prod", endpoint))
+    assert "object at 0x" not in str(caught.value)
+    return caught.value
+
+
+@pytest.fixture
+def shielded() -> Iterator[FakeNode]:
+    with fake_node(server_context()) as started:
+        yield started
+
+
+def test_credentials_that_are_missing_or_wrong_name_their_variables(node: FakeNode):
+    node.answers[NODES] = (401, {"error": {"type": "security_exception", "reason": "missing"}})
+    bare = refusal(loopback(node.port))
+    assert bare.message == f"prod at http://127.0.0.1:{node.port} asks for credentials (HTTP 401)"
+    assert "BENCHCTL_PROD_USER and BENCHCTL_PROD_PASSWORD" in bare.hint
+    assert "--target-auth prod=FILE" in bare.hint
+    wrong = refusal(Endpoint(loopback(node.port).hosts, Auth.api_key("hunter2")))
+    assert "does not accept the api key (HTTP 401)" in wrong.message
+    assert "hunter2" not in str(wrong)
+
+
+def test_a_lack_of_privileges_names_them(node: FakeNode):
+    reason = "action [cluster:monitor/nodes/info] is unauthorized for user [me]"
+    node.answers[NODES] = (403, {"error": {"type": "security_exception", "reason": reason}})
+    told = refusal(loopback(node.port))
+    assert reason in told.message
+    assert "'monitor'" in told.hint
+
+
+def test_other_refusals_keep_the_nodes_words(node: FakeNode):
+    node.answers[NODES] = (503, {"error": "not ready"})
+    assert "not ready" in refusal(loopback(node.port)).message
+
+
+def test_something_else_that_answers_is_told(node: FakeNode):
+    node.answers[NODES] = (200, {"hello": "world"})
+    assert "neither Elasticsearch nor OpenSearch" in refusal(loopback(node.port)).message
+
+
+def test_a_stranger_names_the_option_for_its_authority(shielded: FakeNode):
+    told = refusal(Endpoint((f"https://127.0.0.1:{shielded.port}",)))
+    assert "has a certificate that is not trusted" in told.message
+    assert told.hint == "name the authority that signed it with --target-ca prod=PATH (PEM)"
+
+
+def test_another_name_is_told_from_a_stranger(tmp_path: Path):
+    with fake_node(server_context("elsewhere.example")) as started:
+        told = refusal(Endpoint((f"https://127.0.0.1:{started.port}",), ca=certificate_file(tmp_path)))
+    assert "has a certificate for another name" in told.message
+
+
+def test_the_wrong_scheme_names_the_right_one(node: FakeNode, shielded: FakeNode):
+    encrypted = refusal(Endpoint((f"https://127.0.0.1:{node.port}",)))
+    assert "does not speak TLS" in encrypted.message
+    assert f"http://127.0.0.1:{node.port}" in encrypted.hint
+    plain = refusal(loopback(shielded.port))
+    assert "breaks the connection" in plain.message
+    assert f"https://127.0.0.1:{shielded.port}" in plain.hint
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that is bound but refuses connections, so that nobody else can take it meanwhile."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
+    server.server_bind()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.server_close()
+
+
+def test_nobody_there_and_no_such_name():
+    with closed_port() as port:
+        assert "refuses the connection" in refusal(loopback(port)).message
+    assert "has a name that cannot be resolved" in refusal(Endpoint(("http://nowhere.invalid:9200",))).message
+
+
+def test_a_silent_cluster_is_told():
+    with pytest.raises(BenchctlError, match="does not answer in time"), explained("prod", loopback(1)):
+        raise NodeRequestError("GET /", 0, "Connection timed out")
+
+
+def test_other_errors_get_the_targets_name_once():
+    with (
+        pytest.raises(BenchctlError, match=r"^prod at http://127.0.0.1:1: full$"),
+        explained("prod", loopback(1)),
+    ):
+        raise BenchctlError("full")
+    with pytest.raises(BenchctlError, match=r"^prod is full$"), explained("prod", loopback(1)):
+        raise BenchctlError("prod is full")

@@ -1,0 +1,271 @@
+"""A running cluster in use: what it is, whether it stays the same, its searches, its restarts."""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.cluster import (
+    ClusterFacts,
+    ClusterIndex,
+    cpu_used_ms,
+    describe_cluster,
+    find_index,
+    node_starts,
+    searches_run,
+    without_secrets,
+)
+from benchctl.engine.target import Address, Target, attach, identify
+from benchctl.errors import BenchctlError
+from engine.fake_node import FakeNode
+
+NODES = ("GET", "/_nodes/jvm,plugins")
+STARTS = ("GET", "/_nodes/jvm")
+SEARCHES = ("GET", "/_nodes/stats/indices/search")
+CPU = ("GET", "/_nodes/stats/process")
+HEALTH = ("GET", "/_cluster/health/big5")
+FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21.0.8", ("-Xmx1g",), ("apm",))
+
+Attach = Callable[..., AbstractContextManager[Target]]
+
+
+def described(**changes: Any) -> dict[str, Any]:
+    return {
+        "version": "8.11.0",
+        "build_hash": "d9ec",
+        "build_flavor": "default",
+        "jvm": {
+            "vm_vendor": "Temurin",
+            "version": "21.0.8",
+            "input_arguments": ["-Xmx1g", "-Djavax.net.ssl.keyStorePassword=hunter2"],
+        },
+        "modules": [{"name": "x-pack-core"}, {"name": "apm"}],
+        "plugins": [{"name": "analysis-icu"}],
+        **changes,
+    }
+
+
+def starts(**times: int) -> tuple[int, Any]:
+    nodes = {
+        name: {"jvm": {"start_time_in_millis": time}, "roles": ["data_hot", "ingest"]}
+        for name, time in times.items()
+    }
+    return 200, {"nodes": {**nodes, "m": {"jvm": {"start_time_in_millis": 9}, "roles": ["master"]}}}
+
+
+def searches(*counts: int) -> tuple[int, Any]:
+    nodes = {str(n): {"indices": {"search": {"query_total": count}}} for n, count in enumerate(counts)}
+    return 200, {"nodes": nodes}
+
+
+def cpu(*used_ms: int) -> tuple[int, Any]:
+    return 200, {
+        "nodes": {str(n): {"process": {"cpu": {"total_in_millis": used}}} for n, used in enumerate(used_ms)}
+    }
+
+
+@pytest.fixture
+def client(node: FakeNode) -> Iterator[SearchClient]:
+    with connect("elasticsearch", loopback(node.port)) as made:
+        yield made
+
+
+@pytest.fixture
+def use(node: FakeNode) -> Attach:
+    """Attach to the fake node: two nodes with data, a hundred searches so far."""
+    node.answers[STARTS] = starts(a=1, b=2)
+    node.answers[SEARCHES] = searches(60, 40)
+    node.answers[HEALTH] = (200, {"status": "green"})
+
+    def begin(**changes: Any) -> AbstractContextManager[Target]:
+        arguments = {"index": "big5", "shards": 1, **changes}
+        return attach(Address("prod", loopback(node.port)), FACTS, **arguments)
+
+    return begin
+
+
+@pytest.mark.parametrize(("flavour", "engine"), [(True, "elasticsearch"), (False, "opensearch")])
+def test_a_cluster_says_what_it_is(node: FakeNode, engine: str, *, flavour: bool):
+    said = described()
+    if not flavour:
+        del said["build_flavor"]
+    node.answers[NODES] = (200, {"nodes": {"x": said}})
+    node.answers["GET", "/"] = (200, {"version": {"lucene_version": "9.8.0"}})
+    found = identify(Address("prod", loopback(node.port)))
+    assert found == ClusterFacts(
+        engine=engine,  # type: ignore[arg-type]
+        version="8.11.0",
+        build="d9ec",
+        lucene="9.8.0",
+        jdk="Temurin 21.0.8",
+        jvm_flags=("-Xmx1g", "-Djavax.net.ssl.keyStorePassword={secret}"),
+        modules=("analysis-icu", "apm", "x-pack-core"),
+    )
+
+
+def test_core_builds_keep_lucenes_version_to_themselves(node: FakeNode, client: SearchClient):
+    node.answers[NODES] = (200, {"nodes": {"x": described()}})
+    node.answers["GET", "/"] = (405, {"error": "Incorrect HTTP method"})
+    assert describe_cluster(client).lucene == "unknown"
+
+
+def test_several_versions_are_no_single_measurement(node: FakeNode, client: SearchClient):
+    nodes = {"x": described(), "y": described(version="8.12.0")}
+    node.answers[NODES] = (200, {"nodes": nodes})
+    with pytest.raises(BenchctlError, match=r"several versions: 8\.11\.0, 8\.12\.0"):
+        describe_cluster(client)
+
+
+@pytest.mark.parametrize(
+    ("flag", "shown"),
+    [
+        ("-Xmx1g", "-Xmx1g"),
+        ("-Djava.io.tmpdir=/tmp", "-Djava.io.tmpdir=/tmp"),
+        ("-Des.secret_thing=hunter2=x", "-Des.secret_thing={secret}"),
+        ("-Dtrust.PASSWORD=", "-Dtrust.PASSWORD={secret}"),
+        ("-Dauth.token=a.b", "-Dauth.token={secret}"),
+    ],
+)
+def test_flags_are_shown_without_secrets(flag: str, shown: str):
+    assert without_secrets(flag) == shown
+
+
+def test_an_index_is_found_missing_or_something_else(node: FakeNode, client: SearchClient):
+    stats = ("GET", "/big5/_stats/docs")
+    node.answers[stats] = (404, {"error": {"type": "index_not_found_exception", "reason": "no such index"}})
+    assert find_index(client, "big5") is None
+    node.answers[stats] = (200, {"indices": {"big5": {"primaries": {"docs": {"count": 7}}}}})
+    settings = {"big5": {"settings": {"index.number_of_shards": "3"}}}
+    node.answers["GET", "/big5/_settings/index.number_of_shards"] = (200, settings)
+    assert find_index(client, "big5") == ClusterIndex(documents=7, shards=3)
+    node.answers[stats] = (200, {"indices": {"big5-000001": {}}})
+    with pytest.raises(BenchctlError, match="stands for other indices there: big5-000001"):
+        find_index(client, "big5")
+
+
+def test_all_nodes_count(node: FakeNode, client: SearchClient, use: Attach):
+    node.answers[CPU] = cpu(70, 30)
+    assert (searches_run(client), cpu_used_ms(client)) == (100, 100)
+    assert node_starts(client) == {"a": 1, "b": 2}
+    with use():
+        pass
+
+
+def test_a_cluster_is_used_as_it_is(node: FakeNode, use: Attach):
+    with use() as target:
+        assert (target.start_s, target.wait_idle(), target.stop()) == (0.0, 0.0, 0.0)
+        assert (target.version, target.build, target.lucene) == ("8.11.0", "d9ec", "9.8.0")
+        assert target.command == ("-Xmx1g",)
+        assert target.endpoint == loopback(node.port)
+        target.check_alive(within_s=1.0)
+    assert all(method == "GET" for method, _, _, _ in node.seen)
+
+
+def test_searches_are_counted_from_the_beginning_of_the_use(node: FakeNode, use: Attach):
+    with use() as target:
+        node.answers[SEARCHES] = searches(65, 45)
+        assert target.searches_counted() == 10
+
+
+def test_several_shards_make_the_count_say_nothing(use: Attach):
+    with use(shards=3) as target:
+        assert target.searches_counted() is None
+
+
+def test_a_node_that_was_started_anew_spoils_the_use(node: FakeNode, use: Attach):
+    with use() as target:
+        node.answers[STARTS] = starts(a=1, b=3)
+        with pytest.raises(BenchctlError, match="started, stopped or added"):
+            target.searches_counted()
+        node.answers[STARTS] = starts(a=1)
+        with pytest.raises(BenchctlError, match="started, stopped or added"):
+            target.check_alive()
+
+
+def restarting(node: FakeNode, *answers: tuple[int, Any]) -> Callable[[float], None]:
+    """A way to wait during which the cluster's answers change, one a wait."""
+    left = iter(answers)
+
+    def wait(_seconds: float) -> None:
+        node.answers[STARTS] = next(left)
+
+    return wait
+
+
+TRUE = (sys.executable, "-c", "pass")
+
+
+def test_a_restart_is_over_when_every_node_is_another_and_the_index_is_there(node: FakeNode, use: Attach):
+    down = (503, {"error": "starting"})
+    pause = restarting(node, starts(a=1), down, starts(a=5), starts(a=5, b=2), starts(a=5, b=6))
+    with use(restart_command=TRUE, pause=pause) as target:
+        assert target.start_s > 0
+        assert target._starts == {"a": 5, "b": 6}
+    assert node.seen[-1][1] == "/_nodes/stats/indices/search"
+
+
+def test_a_cluster_that_does_not_come_back_is_given_up(use: Attach):
+    with (
+        pytest.raises(BenchctlError, match="2 nodes were not started anew"),
+        use(restart_command=TRUE, timeout_s=1.0, pause=lambda _: None),
+    ):
+        pytest.fail("it never came back")
+
+
+def test_a_red_index_is_waited_for(node: FakeNode, use: Attach):
+    node.answers[HEALTH] = (408, {"status": "red"})
+
+    def heal(_seconds: float) -> None:
+        if node.answers[STARTS] == starts(a=5, b=6):
+            node.answers[HEALTH] = (200, {"status": "yellow"})
+        node.answers[STARTS] = starts(a=5, b=6)
+
+    with use(restart_command=TRUE, pause=heal) as target:
+        assert target.start_s > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ((sys.executable, "-c", "import sys; sys.exit('no rights')"), "ended with status 1: no rights"),
+        ((sys.executable, "-c", "import sys; sys.exit(3)"), "ended with status 3: it said nothing"),
+        (("/no/such/program",), "cannot be run: /no/such/program: No such file"),
+        ((sys.executable, "-c", "import time; time.sleep(60)"), "did not end within 0.2 s"),
+    ],
+)
+def test_a_restart_command_that_fails_is_told(use: Attach, command: tuple[str, ...], message: str):
+    with (
+        pytest.raises(BenchctlError, match=f"the restart command of prod {message}"),
+        use(restart_command=command, timeout_s=0.2 if "sleep" in command[-1] else 60.0),
+    ):
+        pytest.fail("nothing was restarted")
+
+
+def test_no_shell_reads_the_restart_command(use: Attach, tmp_path: Path):
+    trap = tmp_path / "trap"
+    command = (sys.executable, "-c", "import sys; sys.exit(len(sys.argv))", f"; touch {trap}", "$(id)")
+    with pytest.raises(BenchctlError, match="status 3"), use(restart_command=command):
+        pytest.fail("nothing was restarted")
+    assert not trap.exists()
+
+
+def test_after_a_restart_the_nodes_calm_down_first(
+    node: FakeNode, use: Attach, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchctl.engine.target.IDLE_WINDOW_S", 0.01)
+    with use(restart_command=TRUE, pause=restarting(node, starts(a=5, b=6))) as target:
+        used = itertools.chain([0, 10_000, 20_000], itertools.repeat(20_000))
+        asked = []
+
+        def busy(client: SearchClient) -> int:
+            asked.append(client)
+            return next(used)
+
+        monkeypatch.setattr("benchctl.engine.target.cpu_used_ms", busy)
+        assert target.wait_idle() > 0
+        assert len(asked) == 4

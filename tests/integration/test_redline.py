@@ -1,0 +1,75 @@
+"""A red-line search on real nodes, through the command line."""
+
+import json
+
+import duckdb
+import pytest
+
+from benchctl.results.checks import stray_boots
+from benchctl.results.samples import Outcome
+from benchctl.results.store import RunStore
+from integration.calls import Benchctl
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+SMALL = ("--docs", "20k", "--heap", "512m", "--warm-up", "2", "--settle", "0.2", "--step-time", "0.8")
+SEARCH = (
+    "redline",
+    "--operation",
+    "range",
+    "--slo",
+    "p90=100ms",
+    "--tolerance",
+    "20%",
+    "--forks",
+    "1",
+    *SMALL,
+)
+
+
+def test_a_search_finds_compares_and_keeps_everything(benchctl: Benchctl, store: RunStore):
+    done = benchctl(*SEARCH)
+    assert done.returncode == 0, done.stderr
+    assert "redline-range: red-line, queries/s (higher is better)" in done.stdout
+    assert "os: range by offered rate" in done.stdout
+    assert "o es, x os" in done.stdout
+
+    folder = store.find("latest")
+    record = folder.load()
+    assert record.status == "complete"
+    assert record.plan.redline is not None
+    for fork in record.forks:
+        (summary,) = fork.summaries
+        # What a busy machine finds in steps of a second is not for a test to say.
+        assert summary.redline_end in {"found", "driver-limited", "unsettled"}
+        assert {"pass", "fail"} <= {point.verdict for point in fork.curve}
+        assert stray_boots(fork) == ()
+        assert [boot.searches_counted for boot in fork.boots] == [fork.boots[0].searches_sent]
+        assert fork.samples is not None
+        rows = (
+            duckdb.read_parquet(str(folder.path / fork.samples))
+            .filter(f"outcome = {int(Outcome.OK)}")
+            .aggregate("task, warmup, count(*)")
+            .fetchall()
+        )
+        measured = {task: count for task, warmup, count in rows if not warmup}
+        assert measured == {point.step: point.samples for point in fork.curve}
+        assert {task for task, warmup, _ in rows if warmup} >= {0}
+
+    shown = benchctl("show", "latest", "--format", "json")
+    found = json.loads(shown.stdout)
+    assert [row["metric"] for row in found["rows"]] == ["redline"]
+    assert [curve["variant"] for curve in found["redline"]["curves"]] == ["es", "os"]
+    assert (
+        "red-line of range on a fresh node a fork: p90 of latency within 100 ms"
+        in benchctl("show", "latest").stdout
+    )
+    compared = benchctl("compare", "es", "os", "--challenge", "redline-range")
+    assert compared.returncode == 0, compared.stderr
+    assert "o es, x os" in compared.stdout
+
+
+def test_a_misspelt_operation_starts_nothing(benchctl: Benchctl):
+    done = benchctl("redline", "--operation", "rnage", "--slo", "p90=50ms")
+    assert done.returncode == 2
+    assert "did you mean 'range'?" in done.stderr

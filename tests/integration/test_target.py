@@ -1,0 +1,364 @@
+"""Clusters that run already, measured through the command line: plain, and behind TLS and credentials."""
+
+import base64
+import json
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from authority import authority, certificate_file
+from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import Node, boot
+from benchctl.engine.process import Command, NodeProcess
+from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
+from benchctl.engine.target import Address, identify
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import EngineName
+from benchctl.results.store import RunStore
+from integration.calls import Benchctl
+from waiting import eventually
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+DOCUMENTS = 5_000
+RUN = ("run", "--wait", "--challenge", "range-only-short", "--docs", str(DOCUMENTS))
+SPELL = "correct-horse-battery"
+
+
+@pytest.fixture(scope="module")
+def folder(home: Home) -> Iterator[Path]:
+    """Where the nodes of this module live; they are nobody's to copy."""
+    with tempfile.TemporaryDirectory(dir=home.scratch.parent) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@contextmanager
+def plain_node(
+    engine: EngineName, home: Home, jdk: Jdk, installations: dict[EngineName, Installation], root: Path
+) -> Iterator[Node]:
+    root.mkdir()
+    root.chmod(0o755)
+    with boot(
+        installations[engine],
+        jdk,
+        data=root / "data",
+        folder=root / "boot",
+        owner=home.node_owner,
+        heap_mb=512,
+    ) as node:
+        yield node
+
+
+@pytest.fixture(scope="module", params=["elasticsearch", "opensearch"])
+def node(
+    request: pytest.FixtureRequest,
+    home: Home,
+    jdk: Jdk,
+    installations: dict[EngineName, Installation],
+    folder: Path,
+) -> Iterator[Node]:
+    """A node that knows nothing of benchctl, without an index."""
+    engine: EngineName = request.param
+    with plain_node(engine, home, jdk, installations, folder / engine) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def filled(node: Node, benchctl: Benchctl) -> str:
+    """The option that names the node, once benchctl has filled it."""
+    option = f"prod={node.endpoint.title}"
+    refused = benchctl(*RUN, "--target", option)
+    assert refused.returncode == 1
+    assert "has no index 'big5'" in refused.stderr
+    assert "--fill-target" in refused.stderr
+    done = benchctl(*RUN, "--target", option, "--fill-target", "--forks", "1")
+    assert done.returncode == 0, done.stderr
+    assert node.client.index_stats("big5").documents == DOCUMENTS
+    return option
+
+
+def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
+    done = benchctl(*RUN, "--target", filled, "--forks", "2")
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest").load()
+    assert record.status == "complete"
+    assert record.plan.corpus.documents == record.indices["prod"].documents == DOCUMENTS
+    assert len(record.indices["prod"].segments) == 1
+    assert record.engines[0].version == node.version
+    assert record.engines[0].build == node.build
+    for fork in record.done("prod"):
+        (boot_record,) = fork.boots
+        assert (boot_record.start_s, boot_record.idle_s, boot_record.logs) == (0.0, 0.0, "")
+        assert boot_record.searches_sent == boot_record.searches_counted == 10
+    for text in ("was not restarted", "filled by others", "asked every operation"):
+        assert text in " ".join(done.stdout.split())
+    assert "127.0.0.1" not in "".join(record.caveats)
+
+
+def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
+    done = benchctl("show", "latest")
+    assert done.returncode == 0, done.stderr
+    assert f"--target {filled}" in " ".join(done.stdout.replace("\\\n", " ").split())
+    assert "found on the cluster, filled by others" in done.stdout
+
+
+def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):
+    done = benchctl(*RUN, "--target", filled, "--forks", "2", "--quiet")
+    assert done.returncode == 0, done.stderr
+    folder = store.find("latest")
+    record = folder.load()
+    folder.save(msgspec.structs.replace(record, status="interrupted", forks=record.forks[:1]))
+    resumed = benchctl("run", "--wait", "--resume", record.id)
+    assert resumed.returncode == 0, resumed.stderr
+    after = folder.load()
+    assert after.status == "complete"
+    assert after.forks[0] == record.forks[0]
+    assert len(after.forks) == 2
+
+
+def test_a_restart_command_that_restarts_nothing_is_found_out(
+    filled: str, benchctl: Benchctl, store: RunStore
+):
+    done = benchctl(*RUN, "--target", filled, "--forks", "1", "--restart-command", "prod=false")
+    assert done.returncode == 1
+    (fork,) = store.find("latest").load().forks
+    assert "the restart command of prod ended with status 1" in fork.reason
+
+
+@contextmanager
+def searching(node: Node) -> Iterator[None]:
+    """Somebody else searches for as long as the block lasts."""
+    over = threading.Event()
+
+    def search() -> None:
+        while not over.is_set():
+            node.client.search("big5", {"size": 0})
+
+    other = threading.Thread(target=search)
+    other.start()
+    try:
+        yield
+    finally:
+        over.set()
+        other.join()
+
+
+def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
+    with searching(node):
+        done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50")
+    assert done.returncode == 0, done.stderr
+    (fork,) = store.find("latest").load().forks
+    assert (fork.boots[0].searches_counted or 0) > fork.boots[0].searches_sent == 50
+    assert "searches, 50 were sent" in " ".join(done.stdout.split())
+
+
+def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp_path: Path):
+    operation = {"name": "rub out", "operation-type": "delete-index", "index": "big5"}
+    challenge = tmp_path / "destroy.json"
+    challenge.write_text(json.dumps({"name": "destroy", "schedule": [{"operation": operation}]}))
+    done = benchctl("run", "--wait", "--challenge", str(challenge), "--target", filled)
+    assert done.returncode == 2
+    assert "challenge destroy would change the cluster prod: operation 'rub out'" in done.stderr
+
+
+def test_a_cluster_that_goes_away_fails_its_fork(
+    home: Home,
+    jdk: Jdk,
+    installations: dict[EngineName, Installation],
+    folder: Path,
+    benchctl: Benchctl,
+    store: RunStore,
+):
+    with plain_node("opensearch", home, jdk, installations, folder / "mortal") as node:
+        option = ("--target", f"mortal={node.endpoint.title}", "--forks", "1")
+        done = benchctl(*RUN, *option, "--fill-target")
+        assert done.returncode == 0, done.stderr
+        before = node.client.node_search_count()
+
+        def kill() -> None:
+            assert eventually(lambda: node.client.node_search_count() > before + 3)
+            psutil.Process(node.pid).kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        done = benchctl(*RUN, *option, "--param", "target_throughput=10", "--param", "iterations=200")
+        killer.join()
+    assert done.returncode == 1
+    (fork,) = store.find("latest").load().forks
+    assert fork.status == "failed"
+    assert "mortal at http://127.0.0.1" in fork.reason
+    assert "refuses the connection" in fork.reason
+
+
+@dataclass(frozen=True)
+class Shielded:
+    """A node behind TLS: its address, and a token of a service account that may only monitor."""
+
+    url: str
+    token: str
+
+
+@contextmanager
+def shielded_node(installation: Installation, jdk: Jdk, home: Home, root: Path) -> Iterator[Shielded]:
+    """An Elasticsearch that asks for credentials and speaks TLS only."""
+    root.mkdir()
+    root.chmod(0o755)
+    folders = BootFolders.create(root / "boot")
+    settings = {
+        "xpack.security.enabled": True,
+        "xpack.security.http.ssl.enabled": True,
+        "xpack.security.http.ssl.key": "node.key",
+        "xpack.security.http.ssl.certificate": "node.pem",
+    }
+    write_config(folders, installation, jdk, heap_mb=512, jvm_flags=(), settings=settings, data=root / "data")
+    certificate = authority().issue_cert("127.0.0.1")
+    certificate.private_key_pem.write_to_path(folders.config / "node.key")
+    certificate.cert_chain_pems[0].write_to_path(folders.config / "node.pem")
+    (root / "data").mkdir()
+    env = environment(folders, installation, jdk)
+    programs = installation.root.absolute() / "bin"
+    for step in (["create"], ["add", "-x", "bootstrap.password"]):
+        subprocess.run(
+            [programs / "elasticsearch-keystore", *step], env=env, input=SPELL.encode(), check=True
+        )
+    create = [programs / "elasticsearch-service-tokens", "create", "elastic/fleet-server", "benchctl"]
+    created = subprocess.run(create, env=env, capture_output=True, text=True, check=True)
+    token = created.stdout.rpartition(" = ")[2].strip()
+    for path in (folders.root, root / "data"):
+        hand_over(path, home.node_owner)
+    command = Command(
+        argv=(str(programs / "elasticsearch"),),
+        env=env,
+        cwd=folders.root,
+        stdout=folders.stdout,
+        stderr=folders.stderr,
+        owner=home.node_owner,
+    )
+    with NodeProcess(command, server="org.elasticsearch.bootstrap.Elasticsearch"):
+        assert any(eventually(folders.http_ports.exists) for _ in range(4)), folders.stdout.read_text()
+        yield Shielded(f"https://{folders.http_ports.read_text().split()[0]}", token)
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certificate_file(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def shielded(
+    installations: dict[EngineName, Installation], jdk: Jdk, home: Home, folder: Path, ca: Path
+) -> Iterator[Shielded]:
+    """A node behind TLS and a password, ready to be asked."""
+    with shielded_node(installations["elasticsearch"], jdk, home, folder / "shielded") as node:
+        endpoint = Endpoint((node.url,), Auth.basic("elastic", SPELL), ca)
+
+        def is_ready() -> bool:
+            try:
+                return identify(Address("shielded", endpoint)).engine == "elasticsearch"
+            except BenchctlError:
+                return False
+
+        assert any(eventually(is_ready) for _ in range(4))
+        yield node
+
+
+def test_tls_and_a_password_are_no_obstacle_and_stay_secret(
+    shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore
+):
+    done = benchctl(
+        *RUN, "--forks", "1", "--fill-target", "--target", f"prod={shielded.url}",
+        "--target-ca", f"prod={ca}",
+        BENCHCTL_PROD_USER="elastic", BENCHCTL_PROD_PASSWORD=SPELL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    folder = store.find("latest")
+    (fork,) = folder.load().forks
+    assert fork.boots[0].searches_sent == fork.boots[0].searches_counted == 10
+    encoded = base64.b64encode(f"elastic:{SPELL}".encode()).decode()
+    for secret in (SPELL, encoded):
+        assert secret not in done.stdout + done.stderr
+        assert not [
+            path for path in folder.path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
+        ]
+
+
+def test_credentials_from_a_file_of_ones_own(
+    shielded: Shielded, ca: Path, benchctl: Benchctl, tmp_path: Path
+):
+    secret = tmp_path / "secret.yml"
+    secret.write_text(f"user: elastic\npassword: {SPELL}\n")
+    secret.chmod(0o644)
+    target = ("--target", f"prod={shielded.url}", "--target-ca", f"prod={ca}")
+    target += ("--target-auth", f"prod={secret}")
+    refused = benchctl(*RUN, *target)
+    assert refused.returncode == 2
+    assert f"chmod 600 {secret}" in refused.stderr
+    secret.chmod(0o600)
+    done = benchctl(*RUN, *target, "--forks", "1")
+    assert done.returncode == 0, done.stderr
+    assert SPELL not in done.stdout + done.stderr
+
+
+def test_a_user_without_privileges_is_told_which(shielded: Shielded, ca: Path, benchctl: Benchctl):
+    """Fleet's service account may monitor a cluster, and read nothing of ours."""
+    done = benchctl(
+        *RUN,
+        "--target",
+        f"prod={shielded.url}",
+        "--target-ca",
+        f"prod={ca}",
+        BENCHCTL_PROD_BEARER=shielded.token,
+    )
+    assert done.returncode == 1
+    assert "does not allow this user what benchctl asks (HTTP 403)" in done.stderr
+    assert "'view_index_metadata'" in done.stderr
+    assert shielded.token not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scheme", "trusted", "variables", "message"),
+    [
+        ("https", True, {}, "asks for credentials (HTTP 401)"),
+        (
+            "https",
+            True,
+            {"BENCHCTL_PROD_USER": "elastic", "BENCHCTL_PROD_PASSWORD": "wrong-horse"},
+            "does not accept the basic (HTTP 401)",
+        ),
+        ("https", False, {}, "has a certificate that is not trusted"),
+        ("http", True, {}, "if it speaks TLS, write https:"),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_to_do(
+    shielded: Shielded,
+    ca: Path,
+    benchctl: Benchctl,
+    scheme: str,
+    variables: dict[str, str],
+    message: str,
+    *,
+    trusted: bool,
+):
+    url = shielded.url.replace("https", scheme)
+    trust = ("--target-ca", f"prod={ca}") if trusted else ()
+    done = benchctl(*RUN, "--target", f"prod={url}", *trust, **variables)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "wrong-horse" not in done.stderr
+    if "401" in message:
+        assert "BENCHCTL_PROD_USER" in done.stderr
+    if not trusted:
+        assert "--target-ca prod=PATH" in done.stderr

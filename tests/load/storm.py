@@ -1,0 +1,96 @@
+"""Tasks against a hostile node, and a process of its own that tells what a storm of faults leaves behind."""
+
+import itertools
+import threading
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.programs import WorkContext
+from benchctl.load.request import Exchange, Request
+from benchctl.load.transport import open_client
+from benchctl.results.samples import Outcome
+from benchctl.results.spool import SampleSpool
+from benchctl.track.model import Task
+from benchctl.track.operation import Operation, Search
+from load.hostile_server import found
+
+
+def ask(url: str, *jobs: tuple[Task, Operation], **stage: Any) -> tuple[TaskResult, ...]:
+    """Run tasks as one step."""
+    stop, on_progress = stage.pop("stop", threading.Event()), stage.pop("on_progress", None)
+    keys = {"open_wire": partial(open_client, url), "context": WorkContext("big5"), "origin_ns": 0, "boot": 0}
+    made = [Job(task, operation, 0, place) for place, (task, operation) in enumerate(jobs)]
+    return run_step(made, Stage(**{**keys, **stage}), stop=stop, on_progress=on_progress)
+
+
+def ask_one(url: str, operation: Operation | None = None, **task: Any) -> TaskResult:
+    stage = {name: task.pop(name) for name in ("stop", "spool", "workers", "open_wire") if name in task}
+    (result,) = ask(url, (Task("x", **task), operation or Search(name="x", request_timeout=10.0)), **stage)
+    return result
+
+
+def resident_bytes() -> int:
+    return psutil.Process().memory_info().rss
+
+
+class FaultyWire:
+    """Answers at once, and mostly badly: no two reasons are alike."""
+
+    interrupted = False
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+        self._now_ns = 0
+
+    def connect(self) -> Exchange:
+        return Exchange(0, 0, 0, 0, 200, b"", 0)
+
+    def send(self, _request: Request) -> Exchange:
+        number = next(self._count)
+        self._now_ns += 1000
+        clock = (self._now_ns, 0, 0, self._now_ns + 500)
+        reason = b'{"error":{"type":"t","reason":"%d"}}' % number
+        match number % 6:
+            case 0:
+                return Exchange(*clock, 200, found(number), 99)
+            case 1:
+                return Exchange(*clock, 429, reason, 99)
+            case 2:
+                return Exchange(*clock, 503, reason + b" " * 2000, 99)
+            case 3:
+                return Exchange(*clock, 200, b"\xff%d" % number, 99)
+            case 4:
+                return Exchange(*clock, 0, b"", 0, Outcome.RESET, f"reset {number}")
+            case _:
+                return Exchange(*clock, 200, b"half", 4, Outcome.TIMEOUT, f"{number} bytes received")
+
+    def interrupt(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def send_faulty(line: Connection, folder: Path, url: str) -> None:
+    """In a process of its own: 100,000 faulty requests, then broken connections, then huge bodies."""
+    grown = []
+    with SampleSpool(folder) as spool:
+        sizes = []
+        for _ in range(4):
+            result = ask_one("", iterations=25_000, open_wire=lambda _client: FaultyWire(), spool=spool)
+            assert sum(failure.count for failure in result.failures) == 20_833
+            sizes.append(resident_bytes())
+        grown.append(sizes[-1] - sizes[0])
+        # Broken connections come first; a huge body is all that is left.
+        sizes, descriptors = [], []
+        for iterations in (300, 300, 300, 3, 3):
+            ask_one(url, iterations=iterations, spool=spool)
+            sizes.append(resident_bytes())
+            descriptors.append(psutil.Process().num_fds())
+        grown += [sizes[2] - sizes[0], sizes[4] - sizes[2], descriptors[-1] - descriptors[0]]
+    line.send(grown)

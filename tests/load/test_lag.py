@@ -1,0 +1,223 @@
+"""The driver's own part of a task, on hand-made samples and against an obvious, slow reference."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.load.lag import LagMeter, driver_figures
+from benchctl.results.samples import Columns, concatenate, empty_columns
+from benchctl.track.model import Task
+
+US = 1_000
+MS = 1_000_000
+
+CLOSED = Task("range", iterations=10)
+THROTTLED = Task("range", iterations=10, target_throughput=100)
+
+
+def samples(start: Sequence[int], end: Sequence[int], due: Sequence[int] | None = None, **columns: object):
+    """One client's requests; clocks in milliseconds."""
+    made = empty_columns(len(start))
+    for name, values in (("start_ns", start), ("end_ns", end), ("intended_ns", due or start)):
+        made[name][:] = np.asarray(values) * MS
+    for name, values in columns.items():
+        made[name][:] = values
+    return made
+
+
+def figures(*chunks: Columns, task: Task = CLOSED, cpu_s: float = 0.1, wall_s: float = 1.0, workers: int = 1):
+    return driver_figures(chunks, task, cpu_s=cpu_s, wall_s=wall_s, workers=workers)
+
+
+def test_in_a_closed_loop_lag_is_the_time_between_requests():
+    found = figures(samples(start=[5, 20, 40], end=[15, 33, 50]))
+    assert (found.lag_p50_ns, found.lag_p99_ns, found.lag_max_ns) == (5 * MS, 7 * MS, 7 * MS)
+    assert found.think_share == pytest.approx(12 / (12 + 10 + 13 + 10))
+    assert found.requests == 3
+    assert found.offered_per_s == pytest.approx(3 / 0.045)
+    assert found.possible_per_s is None
+
+
+def test_waiting_behind_a_slow_answer_is_not_lag():
+    found = figures(samples(due=[0, 10, 20], start=[1, 53, 60], end=[50, 58, 65]), task=THROTTLED)
+    assert (found.lag_p50_ns, found.lag_max_ns) == (2 * MS, 3 * MS)
+    assert found.think_share is None
+
+
+def test_requests_on_time_have_the_rate_of_the_target_however_few_they_are():
+    for count in (1, 2, 10):
+        due = [10 * number for number in range(count)]
+        found = figures(samples(start=due, end=[at + 3 for at in due], due=due), task=THROTTLED)
+        assert (found.offered_per_s, found.due_per_s, found.possible_per_s) == pytest.approx((100, 100, 100))
+
+
+def test_a_slow_engine_lowers_the_rate_that_is_possible_too():
+    starts = [0, 20, 40, 60]
+    late = samples(due=[0, 10, 20, 30], start=starts, end=[at + 20 for at in starts])
+    found = figures(late, task=THROTTLED)
+    assert found.offered_per_s == found.possible_per_s == pytest.approx(4 / 0.07)
+    assert found.due_per_s == pytest.approx(100)
+    assert found.lag_max_ns == 0
+
+
+def test_lags_that_add_up_behind_busy_clients_are_missing_from_the_possible_rate():
+    late = samples(due=[0, 10, 20, 30], start=[0, 15, 30, 45], end=[10, 25, 40, 55])
+    found = figures(late, task=THROTTLED)
+    assert found.possible_per_s == pytest.approx(100)
+    assert found.offered_per_s == pytest.approx(4 / 0.055)
+    assert found.lag_p50_ns == 5 * MS
+
+
+def test_the_rate_that_is_due_is_that_of_the_arrivals():
+    found = figures(samples(due=[3, 9, 40], start=[3, 9, 40], end=[5, 11, 41]), task=THROTTLED)
+    assert found.due_per_s == found.offered_per_s == pytest.approx(3 / 0.047)
+
+
+def test_warm_up_is_followed_but_not_counted():
+    rows = samples(start=[0, 10, 30], end=[9, 20, 40], warmup=[True, False, False])
+    found = figures(rows)
+    assert (found.requests, found.lag_p50_ns, found.lag_max_ns) == (2, 1 * MS, 10 * MS)
+    assert found.offered_per_s == pytest.approx(2 / 0.03)
+
+
+def test_the_pause_before_a_rejected_request_is_sent_again_is_not_lag():
+    rows = samples(start=[0, 60, 71], end=[10, 70, 80], attempt=[0, 1, 0])
+    assert figures(rows).lag_max_ns == 1 * MS
+    assert figures(rows).requests == 2
+    due = samples(due=[0, 0, 71], start=[0, 60, 71], end=[10, 70, 80], attempt=[0, 1, 0])
+    found = figures(due, task=THROTTLED)
+    assert (found.lag_max_ns, found.requests) == (0, 2)
+    assert found.offered_per_s == found.possible_per_s
+
+
+def test_pages_are_part_of_their_operation():
+    rows = samples(start=[0, 8, 0, 22], end=[5, 20, 20, 30], part=[1, 2, 0, 0])
+    found = figures(rows)
+    assert (found.requests, found.lag_p50_ns) == (2, 2 * MS)
+
+
+def test_clients_are_followed_each_for_itself_and_in_any_order_of_chunks():
+    one = samples(start=[0, 11], end=[10, 20], client=3)
+    two = samples(start=[0, 13], end=[10, 20], client=1)
+    apart = [
+        {name: values[place : place + 1] for name, values in rows.items()}
+        for rows in (one, two)
+        for place in (0, 1)
+    ]
+    expected = figures(concatenate([one, two]))
+    assert (expected.lag_p50_ns, expected.lag_max_ns) == (1 * MS, 3 * MS)
+    assert figures(*(apart[place] for place in (0, 2, 1, 3))) == expected
+
+
+def test_cpu_is_shared_by_the_processes_of_the_driver():
+    rows = samples(start=[0], end=[1])
+    assert figures(rows, cpu_s=1.6, wall_s=2.0).cpu_share == pytest.approx(0.8)
+    halved = figures(rows, cpu_s=1.6, wall_s=2.0, workers=2)
+    assert (halved.cpu_share, halved.workers) == (pytest.approx(0.4), 2)
+    assert figures(rows, wall_s=0.0).cpu_share is None
+
+
+@pytest.mark.parametrize("task", [CLOSED, THROTTLED])
+def test_no_samples_have_no_figures(task: Task):
+    for chunks in ((), (empty_columns(0),), (samples(start=[0], end=[9], warmup=True),)):
+        found = figures(*chunks, task=task)
+        assert (found.requests, found.offered_per_s, found.lag_p50_ns, found.think_share) == (
+            0,
+            None,
+            None,
+            None,
+        )
+
+
+def test_a_single_closed_request_follows_none_and_has_no_lag():
+    found = figures(samples(start=[0], end=[10]))
+    assert (found.lag_max_ns, found.think_share, found.offered_per_s) == (None, None, 100.0)
+
+
+class Asked(NamedTuple):
+    """One operation of a client: gaps and times in microseconds."""
+
+    due_after: int
+    lag: int
+    took: int
+    retried_after: int | None
+    warmup: bool
+
+
+asked = st.builds(
+    Asked,
+    st.integers(0, 3_000),
+    st.integers(0, 500),
+    st.integers(1, 5_000),
+    st.none() | st.integers(0, 900),
+    st.booleans(),
+)
+
+
+def played(client: int, script: Sequence[Asked], *, open_loop: bool):
+    """A client's rows, and of each operation: measured, lag, start, start by a driver that is never late."""
+    rows: list[tuple[int, int, int, int, bool]] = []
+    facts: list[tuple[bool, int | None, int, int]] = []
+    ended = ideal_ended = None
+    due = 0
+    for one in script:
+        due += one.due_after
+        if open_loop:
+            possible = max(due, ended if ended is not None else due)
+            ideal = max(due, ideal_ended if ideal_ended is not None else due)
+        else:
+            possible = ended if ended is not None else due
+            ideal = ideal_ended if ideal_ended is not None else due
+        start = possible + (one.lag if open_loop or ended is not None else 0)
+        facts.append((not one.warmup, None if ended is None and not open_loop else one.lag, start, ideal))
+        intended = due if open_loop else start
+        end = start + one.took
+        rows.append((intended, start, end, 0, one.warmup))
+        if one.retried_after is not None:
+            again = end + one.retried_after
+            rows.append((intended, again, again + 7, 1, one.warmup))
+            end = again + 7
+        ended, ideal_ended = end, ideal + (end - start)
+    made = empty_columns(len(rows))
+    made["client"][:] = client
+    for place, name in enumerate(("intended_ns", "start_ns", "end_ns", "attempt", "warmup")):
+        scale = US if name.endswith("_ns") else 1
+        made[name][:] = [row[place] * scale for row in rows]
+    return made, facts
+
+
+@given(
+    scripts=st.lists(st.lists(asked, min_size=1, max_size=12), min_size=1, max_size=3),
+    open_loop=st.booleans(),
+    rows=st.integers(1, 5),
+)
+def test_any_course_in_any_chunks_agrees_with_a_slow_reference(
+    *, scripts: Sequence[Sequence[Asked]], open_loop: bool, rows: int
+):
+    clients = [played(number, script, open_loop=open_loop) for number, script in enumerate(scripts)]
+    meter = LagMeter(100.0 if open_loop else None)
+    for made, _ in clients:
+        for first in range(0, made["start_ns"].size, rows):
+            meter.add({name: values[first : first + rows] for name, values in made.items()})
+    found = meter.figures(cpu_s=0.0, wall_s=1.0)
+    facts = [fact for _, facts in clients for fact in facts if fact[0]]
+    lags = sorted(lag for _, lag, _, _ in facts if lag is not None)
+    assert found.requests == len(facts)
+    if lags:
+        assert found.lag_max_ns == lags[-1] * US
+        assert found.lag_p50_ns == lags[(len(lags) + 1) // 2 - 1] * US
+    else:
+        assert found.lag_max_ns is None
+    if open_loop and facts:
+        opens = min(
+            int(made["intended_ns"][~made["warmup"]].min()) for made, _ in clients if not made["warmup"].all()
+        )
+        for rate, last in (
+            (found.offered_per_s, max(start for *_, start, _ in facts)),
+            (found.possible_per_s, max(ideal for *_, ideal in facts)),
+        ):
+            assert rate == pytest.approx(len(facts) / ((last * US - opens) / 1e9 + 0.01))

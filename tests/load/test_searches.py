@@ -1,0 +1,164 @@
+"""Requests of a single query: what goes into their path, headers and body."""
+
+import json
+from typing import Any
+
+import pytest
+
+from benchctl.load.programs import WorkContext
+from benchctl.results.samples import Outcome
+from load.playing import request_of, workload
+
+NUMBERS = {"kind": "list", "items": [1, 2, 3, 4, 5, 6]}
+
+
+def test_a_search_is_encoded_once_with_its_parameters_in_the_url():
+    keys: dict[str, Any] = {
+        "body": {"size": 0, "query": {"match_all": {}}},
+        "request_params": {"request_cache": False, "preference": "a b", "stats": ["x", "y"]},
+        "request_timeout": 2.5,
+        "retry_on_429": 3,
+    }
+    request = request_of(**keys)
+    assert request.method == "POST"
+    assert request.path == "/big5/_search?request_cache=false&preference=a+b&stats=x%2Cy"
+    assert request.body == b'{"size":0,"query":{"match_all":{}}}'
+    assert "Content-Type: application/json" in request.headers
+    assert (request.timeout_s, request.retries, request.searches, request.weight) == (2.5, 3, 1, 1)
+
+
+def test_all_clients_ask_with_the_same_object_when_nothing_changes():
+    shared = workload(clients=2, body={"size": 1})
+    first, second = shared.program(0), shared.program(1)
+    assert first() is first() is second()
+    assert shared.endless
+    shared.close()
+
+
+def test_an_operation_may_name_its_own_indices():
+    request = request_of(index="logs-*,<day-{now/d}>")
+    assert request.path == "/logs-*,%3Cday-%7Bnow%2Fd%7D%3E/_search"
+    assert request.timeout_s == 60
+
+
+def test_cache_is_the_request_cache_of_the_node():
+    assert request_of(cache=True, request_params={"request_cache": False}).path.endswith("request_cache=true")
+    assert request_of(cache=False).path.endswith("?request_cache=false")
+
+
+def test_headers_of_the_operation_replace_those_of_the_same_name():
+    headers = {"content-type": "application/vnd.x+json", "X-Mine": "1"}
+    request = request_of(headers=headers, opaque_id="me")
+    assert set(request.headers) == {
+        "Accept: application/json",
+        "X-Opaque-Id: me",
+        "content-type: application/vnd.x+json",
+        "X-Mine: 1",
+    }
+
+
+def test_clients_share_out_the_numbers_of_requests():
+    shared = workload(clients=3, body={"query": {"term": {"n": "${n}"}}}, values={"n": NUMBERS})
+    programs = [shared.program(client) for client in range(3)]
+
+    def term(client: int) -> int:
+        request = programs[client]()
+        return json.loads(request.body)["query"]["term"]["n"]
+
+    # Whoever is faster: the second request of client 2 is number 5 in any case.
+    assert [term(2), term(2), term(0), term(1), term(0), term(1)] == [3, 6, 1, 2, 4, 5]
+
+
+def test_values_depend_on_the_seed_of_the_run():
+    values = {"n": {"kind": "integer", "min": 0, "max": 10**9}}
+
+    def first(seed: int) -> bytes:
+        context = WorkContext("big5", seed=seed)
+        return request_of(context, body={"n": "${n}"}, values=values).body
+
+    assert first(1) == first(1) != first(2)
+
+
+def test_a_batch_has_a_header_line_and_a_body_line_for_each_search():
+    searches = [
+        {"body": {"size": 0}},
+        {"body": {"size": 1}, "index": "other", "header": {"preference": "p"}},
+    ]
+    request = request_of(operation_type="multi-search", searches=searches, request_params={"a": 1})
+    assert request.path == "/big5/_msearch?a=1"
+    assert request.body == b'{}\n{"size":0}\n{"preference":"p","index":"other"}\n{"size":1}\n'
+    assert "Content-Type: application/x-ndjson" in request.headers
+    assert (request.searches, request.weight) == (2, 2)
+
+
+def test_searches_of_a_batch_have_values_of_their_own():
+    request = request_of(
+        operation_type="multi-search",
+        searches=[{"body": {"n": "${n}"}}, {"body": {"n": "${n}"}}],
+        values={"n": {"kind": "integer", "min": 0, "max": 10**12}},
+    )
+    first, second = request.body.splitlines()[1::2]
+    assert first != second
+
+
+def raw(path: str = "/_cat/indices", **keys: Any) -> Any:
+    return request_of(operation_type="raw-request", path=path, **keys)
+
+
+def test_a_raw_request_goes_out_as_it_is_written():
+    request = raw("/_cat/indices?format=json", request_params={"v": True})
+    assert (request.method, request.path) == ("GET", "/_cat/indices?format=json&v=true")
+    assert request.body == b""
+    request = raw("/a b/ü/%2F", method="PUT", body={"a": [1]})
+    assert (request.method, request.path) == ("PUT", "/a%20b/%C3%BC/%2F")
+    assert request.body == b'{"a":[1]}'
+
+
+def test_a_list_is_sent_as_lines_and_a_text_as_it_is():
+    lines = raw("/_bulk", method="POST", body=[{"index": {}}, {"a": 1}])
+    assert lines.body == b'{"index":{}}\n{"a":1}\n'
+    assert "Content-Type: application/x-ndjson" in lines.headers
+    text = raw("/_bulk", method="POST", body='{"index":{}}\n{"a":1}\n')
+    assert (text.body, text.headers) == (lines.body, lines.headers)
+    assert "Content-Type: application/json" in raw("/x", method="POST", body='{"a": 1}').headers
+
+
+def test_statuses_may_be_ignored():
+    judge = raw("/x", ignore=[404, 409]).judge
+    assert [judge(status, b"").outcome for status in (200, 404, 409, 400)] == [
+        Outcome.OK,
+        Outcome.OK,
+        Outcome.OK,
+        Outcome.HTTP_ERROR,
+    ]
+    assert raw("/x", ignore=404).judge(404, b"").outcome is Outcome.OK
+
+
+def test_path_and_body_of_a_raw_request_agree_on_values():
+    request = raw(
+        "/big5/_doc/${id}",
+        method="PUT",
+        body={"id": "${id}"},
+        values={"id": {"kind": "integer", "min": 0, "max": 10**9}},
+    )
+    assert request.path == f"/big5/_doc/{json.loads(request.body)['id']}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "searches"),
+    [
+        ("GET", "/_search", {}, 1),
+        ("POST", "/a,b/_search?size=1", {"size": 1}, 1),
+        ("POST", "/_search/scroll", {"scroll_id": "x"}, 1),
+        ("DELETE", "/_search/scroll", {"scroll_id": "x"}, 0),
+        ("GET", "/big5/_count", {}, 1),
+        ("POST", "/_msearch", [{}, {"size": 0}, {}, {"size": 0}], 2),
+        ("GET", "/_cat/indices", {}, 0),
+        ("PUT", "/_search", {"settings": {}}, 0),
+        ("GET", "/_nodes/stats/indices/search", {}, 0),
+    ],
+)
+def test_raw_requests_that_search_are_counted_as_the_node_counts_them(
+    method: str, path: str, body: Any, searches: int
+):
+    assert raw(path, method=method, body=body).searches == searches

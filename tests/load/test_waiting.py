@@ -1,0 +1,173 @@
+"""Operations that wait: how often they ask, when they stop, and what they say then."""
+
+from typing import Any
+
+import pytest
+
+from benchctl.results.samples import Outcome
+from load.playing import Node, Played, outcome, play_operation, request_of
+
+MERGES = {"path": "_all.total.merges.current", "expected-value": 0}
+
+
+def answers(*given: Any) -> Node:
+    """A node that gives these, in order; the last one for ever. A pair has its own status."""
+    waiting = list(given)
+
+    def node(_: object) -> tuple[int, Any]:
+        answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return answer if isinstance(answer, tuple) else (200, answer)
+
+    return node
+
+
+def reason(played: Played) -> str:
+    assert played.answer is not None
+    return played.answer.reason
+
+
+def test_a_sleep_sends_nothing():
+    played = play_operation(answers({}), operation_type="sleep", duration=2.5)
+    assert (played.requests, played.pauses, outcome(played)) == ([], [2.5], Outcome.OK)
+
+
+HEALTHY = {"status": "green", "timed_out": False}
+LATE = (408, {"status": "yellow", "timed_out": True})
+
+
+def test_health_is_asked_again_until_the_wanted_state_is_there():
+    played = play_operation(
+        answers(LATE, {"status": "red", "timed_out": True}, HEALTHY),
+        operation_type="cluster-health",
+        retry_until_success=True,
+        request_params={"wait_for_status": "green"},
+    )
+    assert played.lines == ["GET /_cluster/health/big5?wait_for_status=green"] * 3
+    assert played.pauses == [0.5, 0.5]
+    assert outcome(played) is Outcome.OK
+
+
+def test_another_failure_ends_the_wait_for_health():
+    error = {"error": {"type": "x", "reason": "no"}}
+    played = play_operation(
+        answers(LATE, (503, error)), operation_type="cluster-health", retry_until_success=True
+    )
+    assert (len(played.requests), outcome(played)) == (2, Outcome.HTTP_ERROR)
+
+
+def merging(current: int) -> dict[str, Any]:
+    return {"_shards": {"failed": 0}, "_all": {"total": {"merges": {"current": current}}}}
+
+
+def test_statistics_are_asked_until_their_condition_holds():
+    played = play_operation(
+        answers(merging(3), merging(1), merging(0)),
+        operation_type="index-stats",
+        condition=MERGES,
+        retry_until_success=True,
+    )
+    assert played.lines == ["GET /big5/_stats"] * 3
+    assert outcome(played) is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"_all":{"total":{"merges":{"current":3}}}}', "_all.total.merges.current is 3, not 0"),
+        (b'{"_all":{"total":[]}}', "_all.total.merges.current is null, not 0"),
+        (b"[]", "_all.total.merges.current is null, not 0"),
+        (b"{", "not JSON"),
+    ],
+)
+def test_a_condition_that_does_not_hold_is_a_failure(body: bytes, said: str):
+    judge = request_of(operation_type="index-stats", condition=MERGES).judge
+    answer = judge(200, body)
+    assert answer.outcome is Outcome.BAD_BODY
+    assert said in answer.reason
+    assert judge(404, b"").outcome is Outcome.HTTP_ERROR
+
+
+MERGE: dict[str, Any] = {
+    "operation_type": "force-merge",
+    "mode": "polling",
+    "max_num_segments": 1,
+    "poll_period": 3,
+}
+
+
+def test_a_polled_merge_is_started_and_asked_after():
+    played = play_operation(
+        answers(
+            {"task": "node:12"},
+            {"completed": False, "task": {}},
+            {"completed": True, "task": {}, "response": {"_shards": {"failed": 0}}},
+        ),
+        **MERGE,
+    )
+    assert played.lines == [
+        "POST /big5/_forcemerge?max_num_segments=1&wait_for_completion=false",
+        "GET /_tasks/node:12",
+        "GET /_tasks/node:12",
+    ]
+    assert (played.pauses, outcome(played)) == ([3], Outcome.OK)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "said"),
+    [
+        ({"completed": True, "error": {"type": "io", "reason": "disk"}}, Outcome.HTTP_ERROR, "disk"),
+        ({"completed": True, "response": {"_shards": {"failed": 2}}}, Outcome.PARTIAL, "2 shards"),
+        ({"done": True}, Outcome.BAD_BODY, "how far it is"),
+        ((404, {"error": {"type": "resource_not_found_exception"}}), Outcome.HTTP_ERROR, "not_found"),
+    ],
+)
+def test_a_merge_that_failed_says_why(state: Any, expected: Outcome, said: str):
+    played = play_operation(answers({"task": "node:12"}, state), **MERGE)
+    assert outcome(played) is expected
+    assert said in reason(played)
+
+
+def test_a_merge_that_cannot_be_started_is_not_asked_after():
+    refused = (400, {"error": {"type": "illegal_argument_exception", "reason": "unrecognized parameter"}})
+    played = play_operation(answers(refused), **MERGE)
+    assert (len(played.requests), outcome(played)) == (1, Outcome.HTTP_ERROR)
+    assert outcome(play_operation(answers({}), **MERGE)) is Outcome.BAD_BODY
+
+
+def snapshots(*states: str) -> dict[str, Any]:
+    return {"snapshots": [{"snapshot": "s", "state": state, "stats": {}} for state in states]}
+
+
+SNAPSHOT: dict[str, Any] = {
+    "operation_type": "wait-for-snapshot-create",
+    "repository": "my/repo",
+    "snapshot": "s",
+    "completion_recheck_wait_period": 0.25,
+}
+
+
+def test_a_snapshot_is_asked_after_until_it_is_complete():
+    played = play_operation(
+        answers(snapshots("INIT"), snapshots("STARTED"), snapshots("SUCCESS")), **SNAPSHOT
+    )
+    assert played.lines == ["GET /_snapshot/my%2Frepo/s/_status?ignore_unavailable=true"] * 3
+    assert (played.pauses, outcome(played)) == ([0.25, 0.25], Outcome.OK)
+
+
+@pytest.mark.parametrize(("states", "expected"), [(["FAILED"], Outcome.PARTIAL), ([], Outcome.HTTP_ERROR)])
+def test_a_snapshot_that_failed_or_is_not_there_is_not_waited_for(states: list[str], expected: Outcome):
+    played = play_operation(answers(snapshots(*states)), **SNAPSHOT)
+    assert (len(played.requests), outcome(played)) == (1, expected)
+
+
+def recovering(*stages: str) -> dict[str, Any]:
+    return {"big5": {"shards": [{"id": number, "stage": stage} for number, stage in enumerate(stages)]}}
+
+
+def test_recovery_is_over_when_every_shard_is_done():
+    played = play_operation(
+        answers({}, recovering("DONE", "INDEX"), recovering("DONE", "DONE")),
+        operation_type="wait-for-recovery",
+    )
+    assert played.lines == ["GET /big5/_recovery"] * 3
+    assert (played.pauses, outcome(played)) == ([1.0, 1.0], Outcome.OK)

@@ -1,0 +1,143 @@
+"""Curves for readers: tables and a plot in plain characters."""
+
+from benchctl.report.curve import curve_grids, curve_plot, objective_text
+from benchctl.report.facts import fact_lines
+from benchctl.report.formats import render
+from benchctl.results.model import CurvePoint, ForkRecord
+from benchctl.stats.analyse import analyse
+from benchctl.stats.curve import RedlineCurves, redline_curves
+from builders import make_record
+from redlines import SEARCH, make_point, redline_fork, redline_plan
+
+
+def points(capacity: float, *, shift: float = 1.0) -> list[CurvePoint]:
+    """An M/M/1-like curve: 5 ms / (1 - load) at every tenth rung."""
+    found = []
+    for step, rung in enumerate(range(60, 160, 10), 1):
+        load = 1.03**rung / capacity
+        p90_ms = shift * 5.0 / (1 - load) if load < 1 else 600.0
+        verdict = "pass" if p90_ms <= 50 else "fail"
+        found.append(make_point(rung, p90_ms, step=step, verdict=verdict))
+    return found
+
+
+def forks(variant: str, capacity: float) -> list[ForkRecord]:
+    return [redline_fork(variant, block, capacity * 0.9, points(capacity)) for block in range(3)]
+
+
+def curves() -> RedlineCurves:
+    return redline_curves({"es": forks("es", 100.0), "os": forks("os", 60.0)}, SEARCH)
+
+
+def test_the_plot_shows_every_variant_and_the_objective():
+    assert curve_plot(curves(), 80) == [
+        "p90 of latency, ms, against offered rate, 1/s: o es, x os, ? several, - the objective",
+        "   612.0 |                                                            x       x",
+        "         |",
+        "         |",
+        "         |",
+        "         |",
+        "         |",
+        "         |",
+        "   66.18 |",
+        "      50 |---------------------------------------------------------------------",
+        "         |                                                                    o",
+        "         |                                                     x",
+        "         |",
+        "         |                                             x              o",
+        "         |                                      x              o",
+        "         |                       x      ?       o      o",
+        "   5.209 |?       ?      ?       o",
+        "         +---------------------------------------------------------------------",
+        "          5.776                           22.28                           85.94",
+    ]
+
+
+def test_the_plot_keeps_to_the_width_and_to_plain_characters():
+    for width in (60, 80, 120):
+        for line in curve_plot(curves(), width)[1:]:
+            assert len(line) <= width
+            assert line.isascii()
+
+
+def test_a_single_point_and_none_can_be_drawn():
+    alone = redline_curves({"es": [redline_fork("es", 0, 100.0, [make_point(155, 50.0)])]}, SEARCH)
+    assert sum(line.count("o") for line in curve_plot(alone, 80)[1:]) == 1
+    assert curve_plot(redline_curves({"es": []}, SEARCH), 80) == []
+
+
+def test_every_rate_is_a_line_of_its_variants_table():
+    first, second = curve_grids(curves())
+    assert first.title == "es: range by offered rate; latency in ms, median over forks (range)"
+    assert first.headers == ("Rate/s", "Achieved/s", "p50", "p90", "p99", "Met", "Forks")
+    assert first.lines[0] == ("5.892", "5.892", "2.657", "5.313", "10.63", "3 of 3", "3")
+    assert second.lines[-1][5] == "0 of 3"
+
+
+def test_a_range_over_forks_stands_behind_its_median():
+    forks = [
+        redline_fork("es", block, 100.0, [make_point(155, p90_ms)])
+        for block, p90_ms in enumerate((40.0, 44.0, 48.0))
+    ]
+    (grid,) = curve_grids(redline_curves({"es": forks}, SEARCH))
+    assert grid.lines[0][3] == "44.00 (40.00-48.00)"
+
+
+def test_a_step_that_the_driver_spoilt_is_named_in_the_table():
+    spoilt = [make_point(155, 70.0, verdict="driver-limited")]
+    (grid,) = curve_grids(redline_curves({"es": [redline_fork("es", 0, 90.0, spoilt)]}, SEARCH))
+    assert grid.lines[0][5] == "0 of 1, driver-limited"
+
+
+def test_an_objective_beside_the_usual_percentiles_has_a_column():
+    search = type(SEARCH)(
+        **{name: getattr(SEARCH, name) for name in SEARCH.__struct_fields__} | {"percentile": 99.9}
+    )
+    found = redline_curves({"es": forks("es", 100.0)}, search)
+    assert curve_grids(found)[0].headers[2:6] == ("p50", "p90", "p99", "p99.9")
+    assert objective_text(search) == "p99.9 of latency within 50 ms"
+
+
+def test_every_format_holds_the_comparison_and_the_curve():
+    sides = {"es": forks("es", 100.0), "os": forks("os", 60.0)}
+    plan = redline_plan()
+    analysis = analyse(sides, plan)
+    text = render(analysis, "text", plan=plan)
+    assert "redline-range: red-line, queries/s (higher is better)" in text
+    assert "os: range by offered rate" in text
+    assert "o es, x os" in text
+    markdown = render(analysis, "markdown", plan=plan)
+    assert "```text" in markdown
+    assert '"rung": 60' in render(analysis, "json")
+    assert ",redline,queries/s,True," in render(analysis, "csv")
+
+
+def test_a_lower_bound_is_marked_in_the_table():
+    bounded = [
+        redline_fork("es", block, 90.0 + block, redline_end="max-rate", redline_text="met at 92/s")
+        for block in range(3)
+    ]
+    assert ">= 91.00" in render(analyse({"es": bounded}, redline_plan()), "text")
+
+
+def test_the_proposed_command_repeats_the_search():
+    plan = redline_plan()
+    text = render(analyse({"es": forks("es", 100.0), "os": forks("os", 60.0)}, plan), "json")
+    assert text
+    proposal = render(
+        analyse({"es": forks("es", 100.0), "os": forks("os", 60.0)}, plan), "markdown", plan=plan
+    )
+    assert (
+        "`benchctl redline --operation range --slo p90=50ms --clients 16 --schedule poisson --warm-up 10 "
+        "--settle 2 --step-time 5 --tolerance 3% --heap 512m --docs 1m --forks 5`"
+    ) in proposal.replace("\\", "")
+
+
+def test_the_facts_of_a_run_say_what_was_searched_for():
+    lines = fact_lines(make_record(plan=redline_plan()))
+    assert "  red-line of range on a fresh node a fork: p90 of latency within 50 ms" in lines
+    assert (
+        "  10 s closed loop, then 5 s a rate after 2 s, poisson arrivals, 16 clients, rates 3 % apart"
+        in lines
+    )
+    assert not any("challenges:" in line for line in lines)

@@ -1,0 +1,46 @@
+"""A calibration starts its own server and leaves none behind; a record keeps what it found."""
+
+import threading
+
+import msgspec
+import psutil
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.results.model import Calibration, PacedLag, RunRecord
+from benchctl.run.calibrate import calibrate
+from benchctl.run.observer import SilentObserver
+from builders import make_driver, make_fork, make_record, make_summary
+
+
+class Told(SilentObserver):
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    def stage(self, text: str) -> None:
+        self.stages.append(text)
+
+
+def test_a_calibration_that_is_stopped_leaves_no_server_behind():
+    stop, told = threading.Event(), Told()
+    stop.set()
+    with pytest.raises(BenchctlError, match="was ended before"):
+        calibrate(told, stop)
+    assert told.stages == ["calibration: what the driver itself costs"]
+    children = [child.cmdline() for child in psutil.Process().children()]
+    assert not any("benchctl.load.floor_stub" in command for command in children)
+
+
+def test_a_record_keeps_the_calibration_and_what_the_driver_did():
+    calibration = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, (PacedLag(100.0, 1, 2, 3),), 2.9)
+    fork = make_fork("es", 0, make_summary("range", 5.0, driver=make_driver(possible_per_s=100.0)))
+    record = make_record(calibration=calibration, forks=(fork,))
+    assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
+
+
+def test_records_from_before_have_neither():
+    plain = make_record(forks=(make_fork("es", 0, make_summary("range", 5.0)),))
+    old = msgspec.to_builtins(plain)
+    del old["calibration"]
+    del old["forks"][0]["summaries"][0]["driver"]
+    assert msgspec.convert(old, RunRecord) == plain

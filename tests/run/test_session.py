@@ -1,0 +1,125 @@
+"""Facts of an engine: from the node where it can say, from its archive elsewhere; a cluster tells all."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from benchctl.endpoint import Endpoint
+from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.index import PreparedIndex
+from benchctl.engine.install import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.target import Address
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import EngineFacts, IndexFacts, IngestReport, TargetSpec
+from benchctl.run.session import Serving, Subject, TargetSubject
+from builders import ES
+
+INDEX = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
+DISTRIBUTION = Path("/home/engines/es")
+FORK = Path("/home/scratch/fork-000-es")
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What engine_facts reads of a node."""
+
+    version: str = "8.11.0"
+    build: str = "d9ec"
+    lucene: str = "9.8.0"
+    command: tuple[str, ...] = (
+        "/jdk/bin/java",
+        "-Xmx1g",
+        f"-Xlog:gc:{FORK}/boot-0/gc.log",
+        f"-Des.path.home={DISTRIBUTION}",
+        "org.elasticsearch.Main",
+    )
+
+
+@pytest.fixture
+def subject() -> Subject:
+    return Subject(
+        ES,
+        Installation("elasticsearch", "8.11.0", DISTRIBUTION, "a" * 64, ("apm",), "9.8.0", "sha512"),
+        Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset()),
+        PreparedIndex(Path("/home/indices/i"), INDEX),
+    )
+
+
+def facts(subject: Subject, **changes: Any) -> EngineFacts:
+    return subject.engine_facts(cast("Serving", StandIn(**changes)), FORK)
+
+
+def test_facts_say_what_ran_and_how_its_archive_was_checked(subject: Subject):
+    assert facts(subject) == EngineFacts(
+        variant="es",
+        version="8.11.0",
+        build="d9ec",
+        lucene="9.8.0",
+        archive_sha256="a" * 64,
+        jdk="Temurin 21.0.8",
+        jvm_flags=("-Xmx1g", "-Xlog:gc:{fork}/boot-0/gc.log", "-Des.path.home={distribution}"),
+        modules=("apm",),
+        verified_by="sha512",
+    )
+
+
+def test_a_node_of_another_version_than_its_archive_is_told(subject: Subject):
+    with pytest.raises(BenchctlError, match=r"the archive is 8\.11\.0, its node says 8\.12\.0"):
+        facts(subject, version="8.12.0")
+
+
+def test_records_from_before_checksums_were_kept_are_read(subject: Subject):
+    old = msgspec.to_builtins(facts(subject))
+    del old["verified-by"]
+    assert msgspec.convert(old, EngineFacts).verified_by == ""
+
+
+FOUND = ClusterFacts(
+    "elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", ("-Xmx1g",), ("apm", "x-pack-security")
+)
+
+
+def target_subject(**changes: Any) -> TargetSubject:
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
+    found = dataclasses.replace(FOUND, **changes)
+    return TargetSubject(spec, Address("es", Endpoint.of("http://search-1:9200")), found, 1, INDEX)
+
+
+def test_a_cluster_is_what_it_says():
+    found = target_subject().engine_facts(cast("Serving", StandIn()), FORK)
+    assert found == EngineFacts(
+        variant="es",
+        version="8.11.0",
+        build="d9ec",
+        lucene="9.8.0",
+        archive_sha256="",
+        jdk="Temurin 21",
+        jvm_flags=("-Xmx1g",),
+        modules=("apm", "x-pack-security"),
+    )
+
+
+def test_what_changed_between_two_parts_of_a_run_is_told(subject: Subject):
+    assert subject.changes(facts(subject)) == []
+    known = msgspec.structs.replace(facts(subject), archive_sha256="b" * 64, jdk="Zulu 21")
+    assert subject.changes(known) == [
+        "the archive of es has changed",
+        "the JDK of es was Zulu 21, is Temurin 21.0.8",
+    ]
+    before = target_subject().engine_facts(cast("Serving", StandIn()), FORK)
+    assert target_subject().changes(before) == []
+    assert target_subject(jdk="Zulu 21").changes(before) == ["the JDK of es was Temurin 21, is Zulu 21"]
+
+
+def test_a_cluster_gets_an_empty_workspace_that_ends_with_its_fork(tmp_path: Path):
+    home = Home(tmp_path)
+    with target_subject().workspace(home, "fork-000") as root:
+        assert root.is_dir()
+        assert list(root.iterdir()) == []
+    assert not root.exists()

@@ -1,0 +1,80 @@
+"""A task's figures from samples that are all in memory: plain, slow, and what `summarise` has to equal."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats.mstats import hdquantiles
+
+from benchctl.results.model import Quantiles
+from benchctl.results.samples import Columns, Outcome, select
+from benchctl.stats.course import effective_samples
+
+PROBABILITIES = [0.5, 0.9, 0.99]
+
+
+def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
+    """What a TaskSummary of these samples, all of one task, has in its fields."""
+    whole = select(samples, (samples["part"] == 0) & (samples["outcome"] != Outcome.CANCELLED))
+    measured = select(whole, ~whole["warmup"])
+    ok = select(measured, measured["outcome"] == Outcome.OK)
+    in_order = np.lexsort((ok["start_ns"], ok["client"]))
+    ok = {name: values[in_order] for name, values in ok.items()}
+    service_ns = ok["end_ns"] - ok["start_ns"]
+    n = service_ns.size
+    sent = select(samples, ~samples["warmup"] & (samples["outcome"] != Outcome.CANCELLED))
+    page = (sent["part"] > 0) & (sent["outcome"] == Outcome.OK)
+    lag1 = _lag1(service_ns, ok["client"])
+    window_ns = 0
+    if n:
+        opens_ns = measured["intended_ns" if throttled else "start_ns"].min()
+        window_ns = int(measured["end_ns"].max() - opens_ns)
+    failed = measured["outcome"][measured["outcome"] != Outcome.OK].tolist()
+    agreed = len(set(ok["hits"].tolist())) == 1 and ok["hits"][0] >= 0
+    return {
+        "samples": n,
+        "warmup_samples": int(whole["warmup"].sum()),
+        "cancelled": int(((samples["part"] == 0) & (samples["outcome"] == Outcome.CANCELLED)).sum()),
+        "retries": int((sent["attempt"] > 0).sum()),
+        "failures": {Outcome(code).name.lower(): failed.count(code) for code in sorted(set(failed))},
+        "throughput_per_s": int(ok["weight"].sum()) * 1e9 / window_ns if window_ns else None,
+        "service_time": plain_quantiles(service_ns),
+        "latency": plain_quantiles(ok["end_ns"] - ok["intended_ns"]) if throttled else None,
+        "took": plain_quantiles(ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * 1_000_000),
+        "processing_time": plain_quantiles(ok["processing_ns"][ok["processing_ns"] > 0]),
+        "first_byte": plain_quantiles(ok["first_byte_ns"][ok["first_byte_ns"] > 0]),
+        "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page]),
+        "mean_ns": float(service_ns.mean()) if n else None,
+        "sd_ns": float(service_ns.std(ddof=1)) if n > 1 else None,
+        "min_ns": float(service_ns.min()) if n else None,
+        "max_ns": float(service_ns.max()) if n else None,
+        "lag1": lag1,
+        "effective_samples": effective_samples(n, lag1) if n else None,
+        "drift": _drift(service_ns[np.argsort(ok["start_ns"], kind="stable")]),
+        "hits": int(ok["hits"][0]) if agreed else None,
+        "hits_exact": agreed and bool(ok["hits_exact"].all()),
+    }
+
+
+def plain_quantiles(values: npt.NDArray[np.int64]) -> Quantiles | None:
+    """Both estimators over every single value."""
+    if values.size == 0:
+        return None
+    smooth = hdquantiles(values, PROBABILITIES) if values.size > 1 else [values[0]] * 3
+    return Quantiles(*(float(value) for value in (*smooth, *np.quantile(values, PROBABILITIES))))
+
+
+def _lag1(values: npt.NDArray[np.int64], clients: npt.NDArray[np.int16]) -> float | None:
+    if values.size < 3 or values.min() == values.max():
+        return None
+    centred = values - values.mean()
+    return float((centred[1:] * centred[:-1])[clients[1:] == clients[:-1]].sum() / (centred @ centred))
+
+
+def _drift(values: npt.NDArray[np.int64]) -> float | None:
+    third = values.size // 3
+    if values.size < 6:
+        return None
+    first, last = np.median(values[:third]), np.median(values[-third:])
+    return math.log(last / first) if first > 0 and last > 0 else None

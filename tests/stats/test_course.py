@@ -1,0 +1,90 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchctl.stats.counts import ValueCounts
+from benchctl.stats.course import Neighbours, Thirds, effective_samples
+
+
+def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
+    found = Neighbours(float(np.mean(values)))
+    found.add(np.asarray(values), np.asarray(clients or [0] * len(values), dtype=np.int16))
+    return found.lag1
+
+
+def drift(values: list[int]) -> float | None:
+    starts = np.arange(len(values))
+    counts = ValueCounts()
+    counts.add(starts)
+    thirds = Thirds(counts)
+    thirds.add(np.asarray(values), starts, np.zeros(len(values), np.int16))
+    return thirds.drift()
+
+
+def test_lag1_of_a_known_process():
+    generator = np.random.default_rng(1)
+    values = np.zeros(50_000)
+    for place, shock in enumerate(generator.normal(size=values.size - 1), 1):
+        values[place] = 0.5 * values[place - 1] + shock
+    assert lag1(values.tolist()) == pytest.approx(0.5, abs=0.02)
+
+
+def test_lag1_does_not_reach_across_clients():
+    values = [1.0, 1.0, 1.0, 9.0, 9.0, 9.0]
+    assert lag1(values, [0, 0, 0, 1, 1, 1]) > lag1(values)
+
+
+def test_lag1_of_too_little_or_constant_data_is_unknown():
+    assert lag1([1, 2]) is None
+    assert lag1([4, 4, 4]) is None
+
+
+@given(values=st.lists(st.integers(1, 10**6), min_size=3, max_size=40), cuts=st.lists(st.integers(0, 40)))
+def test_lag1_reaches_across_chunks_and_clients_may_stand_in_any_order(values: list[int], cuts: list[int]):
+    clients = [place % 3 for place in range(len(values))]
+    found = Neighbours(float(np.mean(values)))
+    borders = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
+    for low, high in pairwise(borders):
+        found.add(np.asarray(values[low:high]), np.asarray(clients[low:high], dtype=np.int16))
+    order = np.argsort(clients, kind="stable")
+    expected = lag1(np.asarray(values)[order].tolist(), np.asarray(clients)[order].tolist())
+    assert found.lag1 == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def test_effective_samples_shrink_with_correlation_and_never_grow():
+    assert effective_samples(100, 0.5) == pytest.approx(100 / 3)
+    assert effective_samples(100, -0.5) == 100
+    assert effective_samples(100, None) == 100
+
+
+def test_drift_is_the_log_ratio_of_the_outer_thirds():
+    assert drift([200, 200, 150, 150, 100, 100]) == pytest.approx(math.log(0.5))
+    assert drift([1, 2, 3, 4, 5]) is None
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 10**9), min_size=6, max_size=50))
+def test_drift_of_reversed_time_is_its_negative(values: list[int]):
+    assert drift(values[::-1]) == pytest.approx(-drift(values))
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 10**4), st.integers(1, 10**6)), min_size=6, max_size=60),
+    bins=st.integers(1, 60),
+)
+def test_thirds_are_exact_however_coarsely_the_starts_were_counted(rows: list[tuple[int, int]], bins: int):
+    starts, values = (np.asarray(column) for column in zip(*rows, strict=True))
+    clients = (np.arange(starts.size) % 4).astype(np.int16)
+    counts = ValueCounts(bins)
+    counts.add(starts)
+    thirds = Thirds(counts)
+    for part in (slice(0, 4), slice(4, None)):
+        thirds.add(values[part], starts[part], clients[part])
+    ordered, third = values[np.lexsort((clients, starts))], values.size // 3
+    expected = math.log(np.median(ordered[-third:]) / np.median(ordered[:third]))
+    assert thirds.drift() == pytest.approx(expected, rel=1e-12, abs=1e-12)

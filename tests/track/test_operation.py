@@ -1,0 +1,115 @@
+"""Operations as tracks write them: Rally's keys, and mistakes that are found before any node starts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.operation import Search, url_param
+
+COMPOSITE = {"composite": {"sources": [{"n": {"terms": {"field": "n"}}}]}}
+
+
+def read(kind: str, **raw: Any) -> Any:
+    return decode_operation({"name": "x", "operation-type": kind, **raw})
+
+
+def test_an_operation_without_a_type_is_a_search():
+    assert isinstance(decode_operation({"name": "x", "body": {}}), Search)
+
+
+def test_types_are_called_as_in_rally():
+    assert {
+        "search",
+        "paginated-search",
+        "scroll-search",
+        "composite-agg",
+        "bulk",
+        "raw-request",
+        "force-merge",
+        "put-settings",
+        "create-composable-template",
+        "wait-for-snapshot-create",
+        "esql",
+    } <= set(OPERATION_TYPES)
+    assert all(kind.__struct_config__.tag == name for name, kind in OPERATION_TYPES.items())
+
+
+def test_searches_and_documents_are_shown_and_chores_are_not():
+    kinds = {
+        "search": {},
+        "raw-request": {"path": "/"},
+        "bulk": {"bulk-size": 1},
+        "refresh": {},
+        "sleep": {"duration": 1},
+    }
+    shown = [kind for kind, keys in kinds.items() if read(kind, **keys).reported]
+    assert shown == ["search", "raw-request", "bulk"]
+    assert read("refresh", **{"include-in-reporting": True}).reported
+    assert not read("search", **{"include-in-reporting": False}).reported
+    units = [read(kind, **keys).unit for kind, keys in kinds.items()]
+    assert units == ["queries", "ops", "docs", "ops", "ops"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        ("search", {"pages": 0}, "pages must be at least 1"),
+        ("search", {"results-per-page": 0}, "results-per-page must be at least 1"),
+        ("search", {"request-timeout": 0}, "request-timeout must be above 0"),
+        ("search", {"retry-on-429": -1}, "retry-on-429 must be from 0"),
+        ("search", {"headers": {"X": "a\r\nY: b"}}, "a header with a line break"),
+        ("search", {"opaque-id": "a\n"}, "a header with a line break"),
+        ("paginated-search", {"body": {}}, "needs a sort"),
+        ("paginated-search", {"body": {"sort": ["a"], "search_after": [1]}}, "search_after"),
+        ("paginated-search", {"body": {"sort": ["a"], "from": 10}}, "do not mix"),
+        ("composite-agg", {"body": {}}, "exactly one composite aggregation is needed, found 0"),
+        ("composite-agg", {"body": {"aggs": {"a": COMPOSITE, "b": COMPOSITE}}}, "found 2"),
+        ("composite-agg", {"body": {"aggs": {"a": {"composite": {"sources": [], "after": {}}}}}}, "after"),
+        ("composite-agg", {"body": {"aggs": {"a": {"composite": {}}}}}, "needs sources"),
+        ("multi-search", {"searches": []}, "searches is empty"),
+        ("multi-search", {"searches": [{"body": {}}], "body": {}}, "unknown field `body`"),
+        ("raw-request", {"path": "_cat"}, "path must begin with '/'"),
+        ("bulk", {"bulk-size": 0}, "bulk-size must be at least 1"),
+        ("bulk", {"bulk-size": 1, "ingest-percentage": 0}, "ingest-percentage"),
+        ("bulk", {"bulk-size": 1, "conflict-probability": 101}, "conflict-probability"),
+        ("bulk", {"bulk-size": 1, "recency": 2}, "recency"),
+        ("sleep", {"duration": -1}, "duration is negative"),
+        ("force-merge", {"poll-period": 0}, "poll-period"),
+        ("index-stats", {"condition": {"path": "a"}}, "expected-value"),
+        ("sql", {"body": {}, "pages": 0}, "pages"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(kind: str, raw: dict[str, Any], said: str):
+    with pytest.raises(msgspec.ValidationError, match=said):
+        read(kind, **raw)
+
+
+def test_pages_may_be_all():
+    assert read("search", pages="all").pages == "all"
+    assert read("scroll-search").pages == "all"
+
+
+def test_statuses_to_ignore_are_one_or_several():
+    assert read("raw-request", path="/", ignore=404).ignored == {404}
+    assert read("raw-request", path="/", ignore=[404, 409]).ignored == {404, 409}
+    assert read("raw-request", path="/").ignored == frozenset()
+
+
+def test_placeholders_may_stand_in_all_that_is_sent():
+    assert read("search", body={"a": 1}).templates == {"a": 1}
+    assert read("raw-request", path="/p", body=["b"]).templates == ["/p", ["b"]]
+    searches = [{"body": {"a": 1}, "header": {"h": 2}}]
+    assert read("multi-search", searches=searches).templates == [[{"h": 2}, {"a": 1}]]
+
+
+def test_query_parameters_are_written_as_engines_read_them():
+    assert [url_param(value) for value in (True, False, None, 1.5, ["a", 1, True], "x")] == [
+        "true",
+        "false",
+        "",
+        "1.5",
+        "a,1,true",
+        "x",
+    ]
