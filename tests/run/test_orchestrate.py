@@ -20,8 +20,9 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate
+from benchctl.run.changes import engine_changes
 from benchctl.run.observer import SilentObserver
-from benchctl.run.orchestrate import Bench, engine_changes
+from benchctl.run.orchestrate import Bench
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Track
 

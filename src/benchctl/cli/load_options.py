@@ -12,6 +12,23 @@ from benchctl.results.model import ErrorPolicy, TransportName
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+AUTO = 0
+
+
+class WorkersType(click.ParamType[int]):
+    """A number of processes, or `auto`."""
+
+    name = "auto|N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
+        """Read it; AUTO for `auto`."""
+        if value == "auto":
+            return AUTO
+        if isinstance(value, str) and value.isdecimal() and int(value) > 0:
+            return int(value)
+        return self.fail(f"'{value}' is neither auto nor a number of processes", param, ctx)
+
+
 @dataclass(frozen=True)
 class LoadOptions:
     """How the load is made.
@@ -19,7 +36,7 @@ class LoadOptions:
     Attributes:
         on_error: whether a failed request is counted, or ends its fork.
         transport: how measured requests travel.
-        workers: processes that clients work in.
+        workers: processes that clients work in; AUTO to find out.
     """
 
     on_error: ErrorPolicy
@@ -40,8 +57,8 @@ def load_options(command: F) -> Callable[..., Any]:
         "applications use them.",
     )  # fmt: skip
     @click.option(
-        "--workers", type=int, default=1, show_default=True,
-        help="Processes that clients work in; one is enough unless a task comes out driver-limited.",
+        "--workers", type=WorkersType(), default="auto", show_default=True,
+        help="Processes that clients work in; auto is one, unless targets ask for more than one offers.",
     )  # fmt: skip
     @functools.wraps(command)
     def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives

@@ -9,7 +9,7 @@ import click
 import psutil
 from click.core import ParameterSource
 
-from benchctl.cli.load_options import LoadOptions, load_options
+from benchctl.cli.load_options import AUTO, LoadOptions, load_options
 from benchctl.cli.options import (
     DocumentsType,
     HeapType,
@@ -27,6 +27,7 @@ from benchctl.results.model import CorpusSpec, RestartPolicy
 from benchctl.results.store import reference
 from benchctl.run.calibrate import calibrate
 from benchctl.run.lock import host_lock
+from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, default_heap_mb, parse_params, plan_run, reload_track
 
@@ -179,7 +180,7 @@ def run_command(
             paired=paired,
             on_error=load_options.on_error,
             transport=load_options.transport,
-            workers=load_options.workers,
+            workers=load_options.workers or 1,
         )
         plan, loaded = plan_run(options)
         folder = None
@@ -194,7 +195,10 @@ def run_command(
     ):
         bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
         if folder is None:
-            calibration = calibrate(observer, bench.stop) if calibrating else None
+            choosing = load_options.workers == AUTO and needs_calibration(plan)
+            calibration = calibrate(observer, bench.stop) if calibrating or choosing else None
+            if choosing and calibration is not None:
+                plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
             folder, record = start_run(bench, plan, loaded, calibration=calibration)
         else:
             record = resume_run(bench, folder, loaded)

@@ -121,7 +121,12 @@ class WireClient:
         getinfo = curl.getinfo
         end_ns = start_ns + getinfo(_TOTAL_TIME) * _NS_PER_US
         self._fresh_until_ns = end_ns + self._fresh_ns if failure is None else 0
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if len(chunks) == 1:
+            body = chunks[0]
+        else:
+            body = b"".join(chunks)
+            # A large body is not held twice until the next request.
+            chunks.clear()
         connect_ns = 0
         if self._opened:
             connect_ns = self._connect_ns() if getinfo(pycurl.NUM_CONNECTS) else 0

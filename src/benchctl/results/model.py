@@ -118,7 +118,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
         on_error: whether a failed request is counted, or ends its fork.
-        transport: how measured requests travel: by benchctl's own wire client, or by the engine's official one.
+        transport: how measured requests travel: by benchctl's wire client, or by the engine's official one.
         workers: processes that clients work in.
         redline: the search that every fork does instead of its schedule, which then only names the operation.
     """

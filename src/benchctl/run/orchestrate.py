@@ -23,14 +23,14 @@ from benchctl.results.model import (
     Calibration,
     CorpusSpec,
     EngineFacts,
-    Environment,
     ForkRecord,
-    IndexFacts,
     Plan,
     RunRecord,
     RunStatus,
 )
 from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
+from benchctl.run.caveats import host_caveats, load_caveats
+from benchctl.run.changes import corpus_changes, engine_changes, environment_changes, track_changes
 from benchctl.run.fork import ForkJob, ForkRunner
 from benchctl.run.host import describe_host, free_bytes
 from benchctl.run.observer import Observer
@@ -44,7 +44,6 @@ from benchctl.track.model import Track
 FREE_BYTES_PER_FORK = 300 * 2**20
 # One failure may be bad luck; the second in a row of the same variant will be followed by a third.
 MAX_FAILURES_IN_A_ROW = 2
-HIGH_LOAD_PER_CPU = 0.5
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def start_run(
         indices={subject.spec.name: subject.index_facts for subject in subjects},
         caveats=(
             *host_caveats(environment),
-            *load_caveats(plan),
+            *load_caveats(plan, calibration),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
             ),
@@ -127,7 +126,7 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
     _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
     clean_scratch(bench.home)
     plan, subjects = _prepare(bench, record.plan, track)
-    _refuse_changes(record, [*_corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
+    _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
     return _Run(bench, folder, record, track, subjects).execute({})
 
 
@@ -311,84 +310,3 @@ class _Run:
         plan = self._record.plan
         total = plan.forks * len(plan.variants)
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
-
-
-def _same_build(one: IndexFacts, other: IndexFacts) -> bool:
-    """Equal keys say that the same was wanted; the times of the ingest tell one build from the next."""
-    return msgspec.structs.replace(one, cached=False) == msgspec.structs.replace(other, cached=False)
-
-
-def host_caveats(environment: Environment) -> tuple[str, ...]:
-    """What about the host makes its figures doubtful."""
-    found = []
-    if environment.other_java:
-        found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
-    if environment.governor not in {None, "performance"}:
-        found.append(f"the CPU governor is '{environment.governor}', not 'performance'")
-    if environment.load_before[0] > HIGH_LOAD_PER_CPU * environment.cpus:
-        found.append(
-            f"the load before the run was {environment.load_before[0]:.1f} on {environment.cpus} CPUs"
-        )
-    return tuple(found)
-
-
-def load_caveats(plan: Plan) -> tuple[str, ...]:
-    """What about the way of measuring a reader must know."""
-    found = []
-    if plan.transport == "client":
-        found.append(
-            "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "
-            "every figure, as it is for an application (--transport client)"
-        )
-    if plan.workers > 1:
-        found.append(f"the load came from {plan.workers} processes (--workers)")
-    return tuple(found)
-
-
-def environment_changes(before: Environment, now: Environment) -> list[str]:
-    """What differs between two descriptions of a host that a run may not cross."""
-    fixed = (
-        "hostname", "kernel", "cpu_model", "cpus", "governor", "memory_bytes", "virtualization", "python",
-        "benchctl", "benchctl_commit", "libcurl",
-    )  # fmt: skip
-    return [
-        f"{name.replace('_', ' ')} was {getattr(before, name)}, is {getattr(now, name)}"
-        for name in fixed
-        if getattr(before, name) != getattr(now, name)
-    ]
-
-
-def track_changes(plan: Plan, track: Track) -> list[str]:
-    """Whether a track that was loaded again is another one than the plan's."""
-    if plan.track_digest == track.digest:
-        return []
-    return [f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}"]
-
-
-def _corpus_changes(before: Plan, now: Plan) -> list[str]:
-    if before.corpus.digest == now.corpus.digest:
-        return []
-    return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
-
-
-def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
-    """What differs in archives, runtimes and prepared indices; an index that was built again is another."""
-    changes = []
-    known = {facts.variant: facts for facts in record.engines}
-    for subject in subjects:
-        name = subject.spec.name
-        facts = known.get(name)
-        if facts is not None:
-            changes += subject.changes(facts)
-        index = record.indices.get(name)
-        if index is None:
-            continue
-        if isinstance(subject, TargetSubject):
-            if (index.documents, index.segments) != (
-                subject.index_facts.documents,
-                subject.index_facts.segments,
-            ):
-                changes.append(f"the index of {name} has changed")
-        elif not _same_build(index, subject.index_facts):
-            changes.append(f"the prepared index of {name} has changed or was built again")
-    return changes

@@ -1,0 +1,38 @@
+"""What a reader must know about a run before it has begun: the host, and how the load is made."""
+
+from benchctl.results.model import Calibration, Environment, Plan
+from benchctl.run.offer import EASY_PER_S, most_offered_per_s
+
+HIGH_LOAD_PER_CPU = 0.5
+
+
+def host_caveats(environment: Environment) -> tuple[str, ...]:
+    """What about the host makes its figures doubtful."""
+    found = []
+    if environment.other_java:
+        found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
+    if environment.governor not in {None, "performance"}:
+        found.append(f"the CPU governor is '{environment.governor}', not 'performance'")
+    if environment.load_before[0] > HIGH_LOAD_PER_CPU * environment.cpus:
+        found.append(
+            f"the load before the run was {environment.load_before[0]:.1f} on {environment.cpus} CPUs"
+        )
+    return tuple(found)
+
+
+def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:
+    """What about the way of measuring a reader must know."""
+    found = []
+    if plan.transport == "client":
+        found.append(
+            "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "
+            "every figure, as it is for an application (--transport client)"
+        )
+    if plan.workers > 1:
+        asked = most_offered_per_s(plan)
+        why = ""
+        if calibration is not None and asked > EASY_PER_S:
+            most = max(calibration.clients_per_s, calibration.one_client_per_s)
+            why = f": {asked:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
+        found.append(f"the load came from {plan.workers} processes (--workers){why}")
+    return tuple(found)

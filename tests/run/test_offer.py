@@ -1,0 +1,53 @@
+"""One process, until the load is more than one can offer."""
+
+import pytest
+
+from benchctl.results.model import Calibration
+from benchctl.run.caveats import load_caveats
+from benchctl.run.offer import most_offered_per_s, needs_calibration, with_workers
+from benchctl.track.model import Challenge, Task
+from builders import make_plan
+
+FLOOR = Calibration(
+    error_p50_ns=20_000, error_p99_ns=50_000, cpu_ns_per_request=20_000, one_client_per_s=9_000.0, clients=8,
+    clients_per_s=10_000.0, paced=(), seconds=3.0,
+)  # fmt: skip
+
+
+def plan(*tasks: Task, **changes: object):
+    return make_plan(schedules=(Challenge("c", tasks),), **changes)
+
+
+def test_tasks_of_one_step_add_up_and_steps_do_not():
+    together = (Task("a", target_throughput=900.0, group=1), Task("b", target_interval=0.002, group=1))
+    assert most_offered_per_s(plan(*together)) == 1400
+    assert (
+        most_offered_per_s(plan(Task("a", target_throughput=900.0), Task("b", target_interval=0.002))) == 900
+    )
+    assert most_offered_per_s(plan(Task("a"))) == 0
+
+
+def test_documents_a_second_are_counted_in_bodies():
+    assert most_offered_per_s(plan(Task("send", target_throughput=50_000.0, per_request=500.0))) == 100
+
+
+def test_a_warm_up_counts_as_well():
+    heavy = Challenge("w", (Task("a", target_throughput=5_000.0),))
+    assert needs_calibration(plan(Task("a"), warmup_challenges=(heavy,)))
+    assert not needs_calibration(plan(Task("a", target_throughput=1_000.0)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "cpus", "workers"), [(4_000, 8, 1), (5_100, 8, 2), (60_000, 8, 8), (9_000, 1, 1)]
+)
+def test_as_many_processes_as_the_load_needs(rate: float, cpus: int, workers: int):
+    assert with_workers(plan(Task("a", target_throughput=rate)), FLOOR, cpus).workers == workers
+
+
+def test_a_load_from_several_processes_is_said_with_its_reason():
+    asked = with_workers(plan(Task("a", target_throughput=9_000.0)), FLOOR, 2)
+    (text,) = load_caveats(asked, FLOOR)
+    assert "2 processes" in text
+    assert "9,000 requests/s" in text
+    assert "10,000" in text
+    assert load_caveats(plan(Task("a")), None) == ()
