@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -27,10 +28,12 @@ from benchctl.run.host import probe_host
 from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Step, boots
-from benchctl.run.redline import RedlineResult, search_redline
 from benchctl.run.session import AnySubject, Serving, Start
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.model import Track
+
+if TYPE_CHECKING:
+    from benchctl.run.redline import RedlineResult
 
 
 @dataclass(frozen=True)
@@ -217,11 +220,14 @@ class ForkRunner:
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, block: int
-    ) -> RedlineResult | None:
+    ) -> "RedlineResult | None":
         """What the plan wants of a node that is up: its schedules, or a search."""
         if self._plan.redline is None:
             self._steps.run(serving, steps, stage, load)
             return None
+
+        # It needs statistics that take half a second to load, for which no other run need wait.
+        from benchctl.run.redline import search_redline  # noqa: PLC0415 - see above
 
         def measure(job: Job, seed: int) -> TaskResult:
             context = dataclasses.replace(stage.context, seed=seed)

@@ -23,7 +23,6 @@ from benchctl.run.observer import Observer
 from benchctl.run.plan import Step
 from benchctl.run.prepare import NODE_DEATH_S
 from benchctl.run.session import Serving
-from benchctl.stats.summary import summarise
 from benchctl.track.model import Challenge, Task, Track
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
@@ -209,6 +208,9 @@ class StepRunner:
 
 
 def _summary(outcome: Outcome) -> TaskSummary:
+    # Loaded when the first node is gone: nothing before that needs statistics.
+    from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
+
     job, result = outcome.job, outcome.result
     summary = summarise(
         result.samples,
