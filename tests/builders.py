@@ -4,18 +4,9 @@ from typing import Any
 
 import msgspec
 
-from benchctl.results.model import (
-    RECORD_VERSION,
-    CorpusSpec,
-    DriverFigures,
-    Environment,
-    ForkRecord,
-    Plan,
-    Quantiles,
-    RunRecord,
-    TaskSummary,
-    VariantSpec,
-)
+from benchctl.results.figures import DriverFigures, Quantiles, TaskSummary
+from benchctl.results.model import RECORD_VERSION, Environment, ForkRecord, RunRecord
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.track.model import Challenge, Task
 
 NS_PER_MS = 1e6

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from benchctl.results.model import CurvePoint, ForkRecord, Plan, RedlineSpec, StepVerdict, TaskSummary
+from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.track.model import Challenge, Task
 from builders import NS_PER_MS, make_fork, make_plan, make_summary
 

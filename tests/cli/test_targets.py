@@ -7,7 +7,7 @@ import pytest
 from authority import certificate_file
 from benchctl.cli.targets import TargetOptions, endpoint_of, endpoints_of, read_targets
 from benchctl.errors import UsageError
-from benchctl.results.model import TargetSpec, VariantSpec
+from benchctl.results.plan import TargetSpec, VariantSpec
 
 ES = "es=https://search-1:9200"
 REMOTE = TargetSpec(("http://search-1:9200",))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, step_progress, watching
-from benchctl.results.model import Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from builders import make_fork
 
 FORK = make_fork(

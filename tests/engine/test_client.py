@@ -17,7 +17,8 @@ from benchctl.engine.client import (
     node_reason,
 )
 from benchctl.engine.wires import NodeRequestError
-from benchctl.results.model import EngineName, SegmentFacts
+from benchctl.results.model import SegmentFacts
+from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)

@@ -14,7 +14,7 @@ from benchctl.engine.archive import RESERVE_BYTES
 from benchctl.engine.install import install
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
-from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 
 
 def ignore(what: str, done: int, total: int) -> None:

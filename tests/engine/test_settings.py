@@ -24,7 +24,7 @@ from benchctl.engine.settings import (
 )
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 LOGS = Path("/boot/logs")
 # Another user, whoever runs the tests.

@@ -17,7 +17,7 @@ from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import VariantSpec
+from benchctl.results.plan import VariantSpec
 
 WORKER = """
 import signal, sys

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.variant import LATEST, canonical_engine, check_overrides, parse_variant
 from benchctl.errors import ExitCode, UsageError
-from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 
 LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
 FLAGS = st.text(string.ascii_letters + string.digits + "+-=_/.*", min_size=1).map(lambda tail: f"-XX:{tail}")

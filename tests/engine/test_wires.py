@@ -12,7 +12,7 @@ import pytest
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.wires import NodeRequestError, Wire, open_wire
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode, fake_node
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)

@@ -15,7 +15,7 @@ from benchctl.engine.install import Installation, install
 from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.node import Node, boot
 from benchctl.home import Home, resolve_home
-from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 

@@ -14,7 +14,7 @@ from benchctl.engine.index import copy_index
 from benchctl.engine.node import boot
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.model import CorpusSpec, EngineName, Plan, VariantSpec
+from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.run.prepare import Subject, prepare_corpus, prepare_subjects

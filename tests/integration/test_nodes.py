@@ -18,7 +18,7 @@ from benchctl.engine.node import Node
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from waiting import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.nodes

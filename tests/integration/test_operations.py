@@ -13,7 +13,7 @@ from benchctl.load.judge import is_unsupported
 from benchctl.load.programs import Reply, Script, WorkContext, open_workload
 from benchctl.load.request import Answer, Request
 from benchctl.load.transport import WireClient
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operation import Asking

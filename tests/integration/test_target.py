@@ -24,7 +24,7 @@ from benchctl.engine.settings import BootFolders, environment, hand_over, write_
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 from waiting import eventually

@@ -12,7 +12,7 @@ from benchctl.load.judge import judge_search
 from benchctl.load.library import UNKNOWN_BYTES, LibraryOpener, LibraryWire
 from benchctl.load.programs import WorkContext
 from benchctl.load.request import Request
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Task
 from load.conftest import SEARCH

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
-from benchctl.results.model import StepVerdict
+from benchctl.results.figures import StepVerdict
 
 LEAP = 11
 

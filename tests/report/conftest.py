@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.results.figures import TaskSummary
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -15,11 +16,10 @@ from benchctl.results.model import (
     HostProbe,
     IndexFacts,
     IngestReport,
-    Plan,
     RunRecord,
     SegmentFacts,
-    TaskSummary,
 )
+from benchctl.results.plan import Plan
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_plan, make_record, make_summary
 

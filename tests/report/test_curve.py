@@ -3,7 +3,8 @@
 from benchctl.report.curve import curve_grids, curve_plot, objective_text
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
-from benchctl.results.model import CurvePoint, ForkRecord
+from benchctl.results.figures import CurvePoint
+from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
 from benchctl.stats.curve import RedlineCurves, redline_curves
 from builders import make_record

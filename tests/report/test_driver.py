@@ -13,7 +13,8 @@ from benchctl.report.driver import calibration_lines, driver_grid
 from benchctl.report.facts import fact_sections
 from benchctl.report.formats import render
 from benchctl.report.tables import render_text
-from benchctl.results.model import Calibration, PacedLag, RunRecord, TaskSummary
+from benchctl.results.figures import Calibration, PacedLag, TaskSummary
+from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from builders import make_driver

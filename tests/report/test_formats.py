@@ -8,7 +8,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.formats import render
-from benchctl.results.model import RunRecord, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 

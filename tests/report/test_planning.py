@@ -5,7 +5,8 @@ import msgspec
 import pytest
 
 from benchctl.report.planning import command, planning_lines, proposed_forks
-from benchctl.results.model import Plan, RunRecord, TargetSpec, VariantSpec
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.track.model import Challenge
 

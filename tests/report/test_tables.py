@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from benchctl.report.tables import break_name, render_text, terminal_report
-from benchctl.results.model import RunRecord, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.results.checks import stray_boots, unanswered
-from benchctl.results.model import BootRecord, ForkRecord, RunRecord, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import BootRecord, ForkRecord, RunRecord
 
 FINE = TaskSummary(0, 0, "range", "range", samples=3)
 FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})

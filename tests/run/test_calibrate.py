@@ -7,7 +7,8 @@ import psutil
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.model import Calibration, PacedLag, RunRecord
+from benchctl.results.figures import Calibration, PacedLag
+from benchctl.results.model import RunRecord
 from benchctl.run.calibrate import calibrate
 from benchctl.run.observer import SilentObserver
 from builders import make_driver, make_fork, make_record, make_summary

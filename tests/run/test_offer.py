@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.results.model import Calibration
+from benchctl.results.figures import Calibration
 from benchctl.run.caveats import load_caveats
 from benchctl.run.offer import most_offered_per_s, needs_calibration, with_workers
 from benchctl.track.model import Challenge, Task

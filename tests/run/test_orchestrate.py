@@ -17,7 +17,8 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.target import Address
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
-from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts, TargetSpec
+from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
+from benchctl.results.plan import TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate
 from benchctl.run.changes import engine_changes

@@ -13,7 +13,8 @@ from benchctl.errors import UsageError
 from benchctl.load.executor import Failure, Job, TaskResult
 from benchctl.load.pace import Waiter, turns
 from benchctl.results.checks import unanswered
-from benchctl.results.model import CurvePoint, Plan, RedlineSpec, TaskSummary
+from benchctl.results.figures import CurvePoint, TaskSummary
+from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.run.plan import PlanOptions
 from benchctl.run.redline import capacity_per_s, search_redline

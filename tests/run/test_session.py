@@ -16,7 +16,8 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.target import Address
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.model import EngineFacts, IndexFacts, IngestReport, TargetSpec
+from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
+from benchctl.results.plan import TargetSpec
 from benchctl.run.session import Serving, Subject, TargetSubject
 from builders import ES
 

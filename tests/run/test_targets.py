@@ -9,7 +9,8 @@ from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.cluster import ClusterFacts
 from benchctl.engine.target import Address
 from benchctl.errors import UsageError
-from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts, TargetSpec
+from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
+from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
 from benchctl.run.targets import corpus_of_targets, refuse_writes, target_caveats
 from benchctl.track.catalogue import decode_operation

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchctl.results.model import ForkRecord, Plan, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats.mstats import hdquantiles
 
-from benchctl.results.model import Quantiles
+from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.course import effective_samples
 

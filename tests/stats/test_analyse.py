@@ -3,7 +3,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from benchctl.results.model import AnswerCheck, ForkRecord, HostProbe, Plan, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import AnswerCheck, ForkRecord, HostProbe
+from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
 from benchctl.track.model import Challenge, Task
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchctl.results.model import TaskSummary
+from benchctl.results.figures import TaskSummary
 from benchctl.stats.bimodal import separate_groups, within_fork_error
 
 

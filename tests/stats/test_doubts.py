@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.stats.doubts import general_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric
 from benchctl.track.model import Task

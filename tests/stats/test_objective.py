@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats.mstats import hdquantiles
 
-from benchctl.results.model import CurvePoint, RedlineSpec
+from benchctl.results.figures import CurvePoint
+from benchctl.results.plan import RedlineSpec
 from benchctl.results.samples import Columns, Outcome
 from benchctl.stats.objective import Offer, judge_step, needed_samples, percentile_name
 from redlines import SEARCH

@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import Calibration, ForkRecord, PacedLag, Plan, TaskSummary
+from benchctl.results.figures import Calibration, PacedLag, TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
 from benchctl.stats.doubts import row_doubts
 from benchctl.stats.metrics import LATENCY, METRICS, SERVICE_TIME, THROUGHPUT

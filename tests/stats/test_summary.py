@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.results.model import Quantiles
+from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns, gathered, select
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

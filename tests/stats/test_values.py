@@ -4,7 +4,9 @@ from collections.abc import Callable
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.model import ForkRecord, Plan, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT
 from benchctl.stats.values import block_values, collect, fork_values, places
 from benchctl.track.model import Task

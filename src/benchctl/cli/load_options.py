@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from benchctl.results.model import ErrorPolicy, TransportName
+from benchctl.results.plan import ErrorPolicy, TransportName
 
 F = TypeVar("F", bound=Callable[..., Any])
 

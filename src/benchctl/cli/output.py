@@ -12,7 +12,7 @@ from benchctl.cli.streams import is_terminal
 from benchctl.report.facts import fact_lines
 from benchctl.report.formats import Format, render
 from benchctl.report.tables import terminal_report
-from benchctl.results.model import Plan
+from benchctl.results.plan import Plan
 from benchctl.results.select import Selection
 from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analyse import analyse, analyse_run

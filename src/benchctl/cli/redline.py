@@ -16,7 +16,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.checks import unanswered
-from benchctl.results.model import CorpusSpec, RedlineSpec
+from benchctl.results.plan import CorpusSpec, RedlineSpec
 from benchctl.results.store import reference
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, start_run

@@ -23,7 +23,7 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.results.checks import unanswered
-from benchctl.results.model import CorpusSpec, RestartPolicy
+from benchctl.results.plan import CorpusSpec, RestartPolicy
 from benchctl.results.store import reference
 from benchctl.run.calibrate import calibrate
 from benchctl.run.lock import host_lock

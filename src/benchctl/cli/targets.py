@@ -15,7 +15,7 @@ from benchctl.endpoint import Endpoint, read_hosts, variable
 from benchctl.engine.target import Address, identify
 from benchctl.engine.variant import canonical_engine, check_name
 from benchctl.errors import UsageError
-from benchctl.results.model import TargetSpec, VariantSpec
+from benchctl.results.plan import TargetSpec, VariantSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,7 +6,7 @@ from benchctl.cli.options import keyed
 from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_flags, check_settings
 from benchctl.engine.variant import LATEST, check_overrides, parse_variant
-from benchctl.results.model import VariantSpec
+from benchctl.results.plan import VariantSpec
 
 
 def resolve_variants(

@@ -18,7 +18,8 @@ from rich.progress import (
 from rich.text import Text
 
 from benchctl.cli.streams import is_terminal
-from benchctl.results.model import ForkRecord, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord
 from benchctl.run.observer import Observer, SilentObserver
 
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.

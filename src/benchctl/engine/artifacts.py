@@ -23,7 +23,7 @@ from benchctl.engine.maven import MavenSource
 from benchctl.engine.staging import staging
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 _SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _NETWORK_HINT = "check the network and its proxy settings, or give a distribution that is on this machine"

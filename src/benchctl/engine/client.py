@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.wires import NodeRequestError, Wire, open_wire
-from benchctl.results.model import EngineName, SegmentFacts
+from benchctl.results.model import SegmentFacts
+from benchctl.results.plan import EngineName
 
 REQUEST_TIMEOUT_S = 30.0
 FORCE_MERGE_TIMEOUT_S = 4 * 3600.0

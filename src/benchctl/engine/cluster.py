@@ -8,7 +8,7 @@ from typing import Any
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 # A JVM is told passwords of key stores as system properties.
 _SECRET = re.compile(r"(?i)(-D[^=]*(?:password|passphrase|secret|token|api.?key)[^=]*=).*")

@@ -17,7 +17,8 @@ from benchctl.engine.client import SearchClient
 from benchctl.engine.install import Installation
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
-from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport
+from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import CorpusSpec
 from benchctl.track.model import Track
 
 INDEX_FORMAT = 3

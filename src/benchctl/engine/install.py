@@ -16,7 +16,7 @@ from benchctl.engine.download import Checksum, Progress
 from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
-from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 
 _MANIFEST_NAME = "manifest.json"
 _ROOT_NAME = "distribution"

@@ -26,7 +26,7 @@ from benchctl.engine.download import (
     shown,
 )
 from benchctl.errors import BenchctlError
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 """Environment variable with the URL of the Maven repository to use instead of Maven Central."""

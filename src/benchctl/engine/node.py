@@ -20,7 +20,7 @@ from benchctl.engine.settings import BootFolders, environment, hand_over, write_
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Owner
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 START_TIMEOUT_S = 120.0
 POLL_S = 0.02

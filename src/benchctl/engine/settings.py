@@ -14,7 +14,7 @@ from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 JVM_OPTIONS_NAME = "benchctl.options"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchctl.errors import UsageError
-from benchctl.results.model import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 
 LATEST = "latest"
 """Stands for the newest version; whoever asked resolves it before anything is fetched."""

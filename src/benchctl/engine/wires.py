@@ -10,7 +10,7 @@ import elasticsearch
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.official import header_items, tls_options
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 
 _log = logging.getLogger(__name__)
 

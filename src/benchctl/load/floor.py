@@ -12,7 +12,7 @@ import numpy as np
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import TaskResult, run_task
 from benchctl.load.lag import driver_figures
-from benchctl.results.model import Calibration, DriverFigures, PacedLag
+from benchctl.results.figures import Calibration, DriverFigures, PacedLag
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.track.model import Task
 from benchctl.track.operation import Search

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.results.model import DriverFigures
+from benchctl.results.figures import DriverFigures
 from benchctl.results.samples import Columns, select
 from benchctl.stats.counts import ValueCounts
 from benchctl.track.model import Task

@@ -8,7 +8,7 @@ from benchctl.load.envelope import Envelope, with_body
 from benchctl.load.judge import UNDECODABLE, judge_plain, shorten
 from benchctl.load.request import Answer
 from benchctl.load.workload import Numbered, Repeated, Script, Workload, WorkOrder, ask
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.admin import Esql, Sql
 

@@ -21,7 +21,7 @@ from benchctl.load.client import Wire
 from benchctl.load.judge import judge_plain
 from benchctl.load.request import Exchange, Request
 from benchctl.official import header_items, tls_options
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 
 UNKNOWN_BYTES = -1

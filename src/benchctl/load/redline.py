@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from benchctl.results.model import RedlineEnd, StepVerdict
+from benchctl.results.figures import RedlineEnd, StepVerdict
 
 Phase = Literal["search", "retry", "confirm"]
 Try = Callable[[int, Phase], StepVerdict]

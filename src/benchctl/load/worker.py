@@ -1,6 +1,5 @@
 """A process that clients work in: does the orders that come down its line, until the line ends."""
 
-import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -155,7 +154,6 @@ class _Session:
         self._stop = threading.Event()
         self._start = _RemoteLine(len(assigned.order.lanes), lambda: self._tell(Ready()))
         self._halt_task: HaltTask | None = None
-        self._numbers = itertools.count()
 
     def hear(self, message: Message) -> None:
         """Take a message while the order is done; called by the thread that listens."""
@@ -173,8 +171,11 @@ class _Session:
         """Do the order, and say what came of it."""
         folder, prefix = self._assigned.folder, self._assigned.prefix
 
+        files: list[RowFile] = []
+
         def new_file(place: Place) -> RowFile:
-            return RowFile(folder / f"{prefix}-{next(self._numbers):06d}.rows", place, disk)
+            files.append(RowFile(folder / f"{prefix}-{len(files):06d}.rows", place, disk))
+            return files[-1]
 
         try:
             done = work(
@@ -187,6 +188,9 @@ class _Session:
             )
         except BenchctlError as err:
             self._tell(Failed(type(err).__name__, err.message, err.hint))
+            for file in files:
+                # Behind what is still being written of it.
+                disk.submit(file.close)
         else:
             self._tell(Finished(done))
 

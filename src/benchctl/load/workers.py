@@ -73,7 +73,11 @@ class WorkerPool:
         return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
 
     def __enter__(self) -> Self:
-        self._begin()
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(

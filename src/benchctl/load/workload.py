@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.values import Bodies
-from benchctl.results.model import EngineName
+from benchctl.results.plan import EngineName
 from benchctl.track.operation import Varying
 
 

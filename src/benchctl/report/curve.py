@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.report.layout import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.results.model import RedlineSpec
+from benchctl.results.plan import RedlineSpec
 from benchctl.stats.curve import Curve, CurveRow, RedlineCurves, Spread
 from benchctl.stats.objective import percentile_name
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchctl.report.layout import Grid, task_name
 from benchctl.report.numbers import NOT_AVAILABLE, figure, percent
-from benchctl.results.model import Calibration
+from benchctl.results.figures import Calibration
 from benchctl.stats.analysis import Analysis, DriverRow
 
 _NS_PER_MS = 1e6

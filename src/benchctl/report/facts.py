@@ -11,15 +11,8 @@ from benchctl.report.curve import objective_text
 from benchctl.report.driver import calibration_lines
 from benchctl.report.numbers import figure, mebibytes
 from benchctl.results.checks import stray_boots
-from benchctl.results.model import (
-    EngineFacts,
-    Environment,
-    ForkRecord,
-    IndexFacts,
-    RedlineSpec,
-    RunRecord,
-    VariantSpec,
-)
+from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, RunRecord
+from benchctl.results.plan import RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6

@@ -13,7 +13,7 @@ from benchctl.report.layout import Grid, precision_grid, result_grids
 from benchctl.report.notes import collect_notes
 from benchctl.report.planning import planning_lines
 from benchctl.report.tables import WIDE, legend, render_text
-from benchctl.results.model import Plan
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
 

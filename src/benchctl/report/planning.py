@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchctl.report.numbers import documents, percent
-from benchctl.results.model import Plan, RedlineSpec, VariantSpec
+from benchctl.results.plan import Plan, RedlineSpec, VariantSpec
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.power import forks_needed, mde, mde_paired

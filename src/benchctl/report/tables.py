@@ -16,7 +16,7 @@ from benchctl.report.driver import driver_grid
 from benchctl.report.layout import Grid, precision_grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.planning import planning_lines
-from benchctl.results.model import Plan
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.curve import RedlineCurves
 

@@ -3,7 +3,7 @@
 import threading
 
 from benchctl.load.floor import floor_stub, measure_floor
-from benchctl.results.model import Calibration
+from benchctl.results.figures import Calibration
 from benchctl.run.observer import Observer
 
 

@@ -1,6 +1,8 @@
 """What a reader must know about a run before it has begun: the host, and how the load is made."""
 
-from benchctl.results.model import Calibration, Environment, Plan
+from benchctl.results.figures import Calibration
+from benchctl.results.model import Environment
+from benchctl.results.plan import Plan
 from benchctl.run.offer import EASY_PER_S, most_offered_per_s
 
 HIGH_LOAD_PER_CPU = 0.5

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchctl.results.model import Environment, IndexFacts, Plan, RunRecord
+from benchctl.results.model import Environment, IndexFacts, RunRecord
+from benchctl.results.plan import Plan
 from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.track.model import Track
 

@@ -13,15 +13,9 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult
 from benchctl.load.workers import WorkerPool
-from benchctl.results.model import (
-    BootRecord,
-    CurvePoint,
-    EngineFacts,
-    ForkRecord,
-    HostProbe,
-    Plan,
-    TaskSummary,
-)
+from benchctl.results.figures import CurvePoint, TaskSummary
+from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe
+from benchctl.results.plan import Plan
 from benchctl.results.spool import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run.host import probe_host

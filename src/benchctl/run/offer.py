@@ -4,7 +4,8 @@ import math
 
 import msgspec
 
-from benchctl.results.model import Calibration, Plan
+from benchctl.results.figures import Calibration
+from benchctl.results.plan import Plan
 
 # One process of clients offered ten times as many requests a second on every machine that was tried.
 EASY_PER_S = 1_000.0

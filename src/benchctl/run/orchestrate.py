@@ -18,16 +18,9 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.workers import WorkerPool
 from benchctl.results.checks import stray_boots
-from benchctl.results.model import (
-    RECORD_VERSION,
-    Calibration,
-    CorpusSpec,
-    EngineFacts,
-    ForkRecord,
-    Plan,
-    RunRecord,
-    RunStatus,
-)
+from benchctl.results.figures import Calibration
+from benchctl.results.model import RECORD_VERSION, EngineFacts, ForkRecord, RunRecord, RunStatus
+from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 from benchctl.run.caveats import host_caveats, load_caveats
 from benchctl.run.changes import corpus_changes, engine_changes, environment_changes, track_changes

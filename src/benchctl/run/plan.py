@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchctl.errors import UsageError
-from benchctl.results.model import CorpusSpec, ErrorPolicy, Plan, RestartPolicy, TransportName, VariantSpec
+from benchctl.results.plan import CorpusSpec, ErrorPolicy, Plan, RestartPolicy, TransportName, VariantSpec
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Track

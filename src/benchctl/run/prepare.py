@@ -15,7 +15,8 @@ from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.ingest import ingest
-from benchctl.results.model import AnswerCheck, Plan, VariantSpec
+from benchctl.results.model import AnswerCheck
+from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.host import free_bytes
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer

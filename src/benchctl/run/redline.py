@@ -10,7 +10,8 @@ import msgspec
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Job, TaskResult
 from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
-from benchctl.results.model import CurvePoint, Plan, RedlineSpec, StepVerdict, TaskSummary
+from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary
+from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome
 from benchctl.stats.objective import Offer, judge_step
 from benchctl.stats.summary import summarise

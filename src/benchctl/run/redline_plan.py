@@ -3,7 +3,7 @@
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.results.model import Plan, RedlineSpec
+from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
 from benchctl.track.load import MOST_CLIENTS, load_track
 from benchctl.track.model import Challenge, Task, Track

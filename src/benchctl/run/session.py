@@ -15,7 +15,8 @@ from benchctl.engine.node import Node, boot
 from benchctl.engine.target import Address, Target, attach
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
-from benchctl.results.model import EngineFacts, IndexFacts, VariantSpec
+from benchctl.results.model import EngineFacts, IndexFacts
+from benchctl.results.plan import VariantSpec
 
 Serving = Node | Target
 """What answers requests; both have the same face."""

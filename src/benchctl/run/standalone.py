@@ -20,7 +20,7 @@ from benchctl.engine.node import boot
 from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
-from benchctl.results.model import VariantSpec
+from benchctl.results.plan import VariantSpec
 from benchctl.run.observer import Observer
 
 STATE_NAME = "node.json"

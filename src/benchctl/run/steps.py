@@ -17,7 +17,8 @@ from benchctl.load.lag import driver_figures
 from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
-from benchctl.results.model import CorpusSpec, EngineName, Plan, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.plan import CorpusSpec, EngineName, Plan
 from benchctl.results.spool import SampleSpool
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Step

@@ -16,7 +16,8 @@ from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.load.ingest import ingest
-from benchctl.results.model import CorpusSpec, IndexFacts, IngestReport, Plan, VariantSpec
+from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.observer import Observer
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track

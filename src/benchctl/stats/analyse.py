@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from benchctl.results.model import AnswerCheck, Calibration, ForkRecord, Plan, RunRecord
+from benchctl.results.figures import Calibration
+from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
 from benchctl.stats.bounds import any_bound, redline_doubts
 from benchctl.stats.caveat import Caveat

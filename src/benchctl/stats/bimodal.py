@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchctl.results.model import TaskSummary
+from benchctl.results.figures import TaskSummary
 
 _ERRORS = 3.0
 _LEAST_GAP = math.log(1.05)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchctl.results.model import RedlineSpec, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.plan import RedlineSpec
 from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.objective import needed_samples, percentile_name

@@ -5,7 +5,9 @@ from statistics import median
 
 import msgspec
 
-from benchctl.results.model import CurvePoint, ForkRecord, RedlineSpec
+from benchctl.results.figures import CurvePoint
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import RedlineSpec
 
 
 class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchctl.results.model import AnswerCheck, Calibration, ForkRecord
+from benchctl.results.figures import Calibration
+from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.bimodal import separate_groups, within_fork_error

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.results.model import TaskSummary
+from benchctl.results.figures import TaskSummary
 
 MetricKey = Literal["throughput", "service_time_p90", "latency_p90", "redline"]
 _NS_PER_MS = 1e6

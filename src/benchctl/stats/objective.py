@@ -4,7 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.results.model import CurvePoint, RedlineSpec, StepVerdict
+from benchctl.results.figures import CurvePoint, StepVerdict
+from benchctl.results.plan import RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.backlog import Growth, Integers, growth, undelayed_latency
 from benchctl.stats.counts import ValueCounts

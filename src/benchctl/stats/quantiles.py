@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
-from benchctl.results.model import Quantiles
+from benchctl.results.figures import Quantiles
 from benchctl.stats.counts import Integers, ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)

@@ -5,7 +5,9 @@ from statistics import median
 
 import msgspec
 
-from benchctl.results.model import Calibration, DriverFigures, ForkRecord, Plan, TaskSummary
+from benchctl.results.figures import Calibration, DriverFigures, TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import DriverRow, LoadState
 from benchctl.stats.metrics import LATENCY, METRICS, SERVICE_TIME, THROUGHPUT, MetricKey
 from benchctl.stats.values import collect, places, task_at

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.results.model import TaskSummary
+from benchctl.results.figures import TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.course import START_BINS, Neighbours, Thirds, effective_samples

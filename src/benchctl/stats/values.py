@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from benchctl.errors import BenchctlError
-from benchctl.results.model import ForkRecord, Plan, TaskSummary
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.stats.metrics import Metric
 from benchctl.track.model import Task
 

@@ -1,0 +1,202 @@
+"""What one fork came to, task by task: the figures that forks are compared by, and the driver's own."""
+
+from typing import Literal
+
+import msgspec
+
+StepVerdict = Literal["pass", "fail", "driver-limited"]
+RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
+
+
+class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Quantiles of one fork's samples, in nanoseconds: Harrell-Davis, and linear interpolation beside it."""
+
+    p50: float
+    p90: float
+    p99: float
+    linear_p50: float
+    linear_p90: float
+    linear_p99: float
+
+
+class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What the driver itself did in one task of one fork: whether the figures are the cluster's or its own.
+
+    Attributes:
+        requests: measured operations that were sent, whatever became of them.
+        offered_per_s: at which rate; None without any.
+        due_per_s: the rate of the arrivals themselves, which in a short Poisson schedule is not quite the
+            target; None in a closed loop.
+        possible_per_s: the rate that these and the cluster's answers allowed: what it lacks of due_per_s is
+            the cluster's, and what offered_per_s lacks of it the driver's; None in a closed loop.
+        lag_p50_ns, lag_p99_ns, lag_max_ns: how late the driver sent a request that was due while its client
+            was free, in nanoseconds; quantiles are rounded to a microsecond. In a closed loop, where a
+            request is due when the one before has ended, the time between the two. None without any.
+        think_share: closed loop: the share of its clients' time that passed between an answer and the next
+            request, 0 to 1; None in an open loop, or without any.
+        cpu_share: CPU time of the driver over the time of the task, for each of its processes; one process of
+            Python threads cannot do more than about 1. In parallel tasks that of all of them. None where no
+            time passed.
+        gap_s: end of the task before, or node ready, to the first request, seconds; None where unknown.
+        workers: processes that its clients worked in.
+    """
+
+    requests: int
+    offered_per_s: float | None = None
+    due_per_s: float | None = None
+    possible_per_s: float | None = None
+    lag_p50_ns: int | None = None
+    lag_p99_ns: int | None = None
+    lag_max_ns: int | None = None
+    think_share: float | None = None
+    cpu_share: float | None = None
+    gap_s: float | None = None
+    workers: int = 1
+
+
+class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One fork's figures for one task. Everything but the counts is about successful measured requests.
+
+    Attributes:
+        schedule: position of the challenge in the fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        operation: the operation's name.
+        samples: successful measured operations.
+        warmup_samples: unmeasured operations, successful or not.
+        cancelled: operations that the driver itself ended, measured or not; in no other count.
+        failures: measured operations that failed, by outcome name.
+        retries: measured requests that were sent again because the node had rejected them.
+        failure_reasons: the first few distinct reasons, in the words of the engine or the client.
+        throughput_per_s: units completed in the measured window over its seconds; None without samples.
+        unit: of throughput: `docs` for bulk bodies, `queries` for searches, and so on.
+        reported: whether tables show it; administrative operations are there to prepare the others.
+        target_per_s: the offered rate of a throttled task; its throughput gets no verdict.
+        service_time: send to last byte; None without samples.
+        latency: intended start to last byte; None for a closed loop, which has none of its own.
+        took: the engine's own time for the same requests.
+        processing_time: send until the driver had read the answer; None in records from before it was kept.
+        first_byte: send to first byte; None where that is not known.
+        pages: service time of the single requests of operations that have several; None for all others.
+        mean_ns, sd_ns, min_ns, max_ns: of service time.
+        lag1: lag-1 autocorrelation of service time; None under 3 samples or when it is constant.
+        effective_samples: samples (1 - lag1) / (1 + lag1), at most samples.
+        drift: ln(median of the last third / median of the first third) of service time; None under 6 samples.
+        hits: total hits where every answer said the same; None when unknown.
+        hits_exact: whether the engine counted them all.
+        unsupported: the node's own reason when it cannot do this operation at all; None otherwise.
+        driver: the driver's own part; None in records from before it was kept.
+        redline_per_s: the highest rate that met the objective, where that was searched for: then the other
+            figures are those of the last step at that rate; None when there was none.
+        redline_end: why the search ended; `found` is the only end whose rate is more than a lower bound.
+        redline_text: how it ended, in words; empty when found.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    operation: str
+    samples: int = 0
+    warmup_samples: int = 0
+    failures: dict[str, int] = {}
+    failure_reasons: tuple[str, ...] = ()
+    throughput_per_s: float | None = None
+    target_per_s: float | None = None
+    service_time: Quantiles | None = None
+    latency: Quantiles | None = None
+    took: Quantiles | None = None
+    processing_time: Quantiles | None = None
+    first_byte: Quantiles | None = None
+    pages: Quantiles | None = None
+    mean_ns: float | None = None
+    sd_ns: float | None = None
+    min_ns: float | None = None
+    max_ns: float | None = None
+    lag1: float | None = None
+    effective_samples: float | None = None
+    drift: float | None = None
+    hits: int | None = None
+    hits_exact: bool = False
+    unsupported: str | None = None
+    cancelled: int = 0
+    retries: int = 0
+    unit: str = "queries"
+    reported: bool = True
+    redline_per_s: float | None = None
+    redline_end: RedlineEnd | None = None
+    redline_text: str = ""
+    driver: DriverFigures | None = None
+
+
+class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One step of a red-line search: what a rate came to.
+
+    Attributes:
+        step: its number, from 1; its samples carry it as their task.
+        rung: which rate of the grid; the same in all forks but for each block's own shift of the grid.
+        phase: what the step was for.
+        rate_per_s: offered.
+        achieved_per_s: completed of it; None without samples.
+        samples: successful measured requests.
+        failures: measured requests that failed.
+        p50_ns, p90_ns, p99_ns: of latency, from when requests were due; None without samples.
+        objective_ns: the percentile that the objective bounds.
+        undelayed_ns: the same percentile without the time that the driver itself lost.
+        growth: seconds by which latency grew a second; 0.05 is a rate 5 % above what is served.
+        verdict: whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
+        reason: why it did not; empty for a pass.
+    """
+
+    step: int
+    rung: int
+    phase: Literal["search", "retry", "confirm"]
+    rate_per_s: float
+    achieved_per_s: float | None
+    samples: int
+    failures: int
+    p50_ns: float | None
+    p90_ns: float | None
+    p99_ns: float | None
+    objective_ns: float | None
+    undelayed_ns: float | None
+    growth: float
+    verdict: StepVerdict
+    reason: str = ""
+
+
+class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How late the driver sends on an idle machine, in an open loop.
+
+    Attributes:
+        rate_per_s: requests a second.
+        lag_p50_ns, lag_p99_ns, lag_max_ns: see `DriverFigures`.
+    """
+
+    rate_per_s: float
+    lag_p50_ns: int
+    lag_p99_ns: int
+    lag_max_ns: int
+
+
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What the driver costs on this machine, against a server that does nothing: no figure can be better.
+
+    Attributes:
+        error_p50_ns, error_p99_ns: service time as measured beyond the server's own, by one client without
+            pauses, nanoseconds; the kernel's part of a loopback connection included.
+        cpu_ns_per_request: CPU time of the driver, nanoseconds.
+        one_client_per_s: the most requests a second by one client.
+        clients: how many the figure that follows is for.
+        clients_per_s: the most requests a second by so many; the server shares the machine with them.
+        paced: open loops at several rates.
+        seconds: that all of it took.
+    """
+
+    error_p50_ns: int
+    error_p99_ns: int
+    cpu_ns_per_request: int
+    one_client_per_s: float
+    clients: int
+    clients_per_s: float
+    paced: tuple[PacedLag, ...]
+    seconds: float

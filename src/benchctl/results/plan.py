@@ -1,0 +1,140 @@
+"""What a run is going to do, decided and validated before any node starts."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from benchctl.track.model import Challenge
+
+EngineName = Literal["elasticsearch", "opensearch"]
+RestartPolicy = Literal["challenge", "task", "never"]
+ErrorPolicy = Literal["continue", "abort"]
+TransportName = Literal["wire", "client"]
+
+
+class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A cluster that runs already, as the user named it; credentials are never kept.
+
+    Attributes:
+        hosts: scheme, host and port of every address that requests go to in turn.
+        ca: absolute path of the certificates that are trusted instead of the system's.
+        verify: whether its certificate is checked.
+        auth_file: absolute path of the file that its credentials come from; None for the environment.
+        restart_command: run where a node would be booted: program and arguments; empty for none.
+        fill: whether the track's index may be made and filled where there is none.
+    """
+
+    hosts: tuple[str, ...]
+    ca: str | None = None
+    verify: bool = True
+    auth_file: str | None = None
+    restart_command: tuple[str, ...] = ()
+    fill: bool = False
+
+
+class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What is measured, as the user asked for it.
+
+    Attributes:
+        name: how tables call it, such as `es` or `es@8.19.0`.
+        engine: which engine.
+        version: the version to fetch; what a given distribution really is, is checked at its first start.
+        distribution: path or URL of an archive or folder instead of Maven Central; None for Central.
+        jdk: path of a Java home, or a major version; None for the bundled runtime.
+        jvm_flags: further flags, in order, behind the common ones.
+        settings: node settings beyond the common ones.
+        target: the running cluster that it is, with the engine and version found there; None for nodes that
+            benchctl starts.
+    """
+
+    name: str
+    engine: EngineName
+    version: str
+    distribution: str | None = None
+    jdk: str | None = None
+    jvm_flags: tuple[str, ...] = ()
+    settings: dict[str, Any] = {}
+    target: TargetSpec | None = None
+
+
+class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Which documents: the digest follows from the other three."""
+
+    seed: int
+    documents: int
+    generator_version: int
+    digest: str
+
+
+class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A search for the highest rate at which an operation still meets an objective.
+
+    Attributes:
+        operation: the operation's name.
+        percentile: which percentile of latency the objective bounds, such as 90.
+        limit_ns: its bound.
+        clients: concurrent clients; requests that find all of them busy wait, and their latency says so.
+        schedule: how arrivals are spaced.
+        warm_up_s: closed loop before the search.
+        settle_s: of every step, before what is measured of it.
+        step_s: measured of every step.
+        tolerance: ratio of neighbouring rates - 1: how exactly the answer is wanted.
+        max_per_s: no higher rate is tried; None for no bound.
+    """
+
+    operation: str
+    percentile: float
+    limit_ns: int
+    clients: int
+    schedule: Literal["deterministic", "poisson"]
+    warm_up_s: float
+    settle_s: float
+    step_s: float
+    tolerance: float
+    max_per_s: float | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Everything a run is going to do, decided and validated before any node starts.
+
+    Attributes:
+        variants: in table order; the first is the baseline.
+        schedules: the challenges of one fork, in order, fully expanded.
+        warmup_challenges: run unmeasured after every boot, before the schedule's own tasks.
+        restart: when a fresh node comes in between.
+        forks: passes of every variant.
+        seed: of the order of variants within blocks, and of Poisson arrivals.
+        heap_mb: heap of every node, MiB.
+        track: the track's name; operations of it are in the record by the digest only.
+        track_digest: SHA-256 over the rendered track.
+        corpus: which documents.
+        segments: segments of the prepared index after the force-merge.
+        params: values given on the command line for template parameters.
+        ingest_clients: concurrent senders that fill the prepared index.
+        sources: challenge name -> path, for challenges that were given as files.
+        paired: blocks are analysed as pairs, as declared before the run.
+        on_error: whether a failed request is counted, or ends its fork.
+        transport: how measured requests travel: by benchctl's wire client, or by the engine's official one.
+        workers: processes that clients work in.
+        redline: the search that every fork does instead of its schedule, which then only names the operation.
+    """
+
+    variants: tuple[VariantSpec, ...]
+    schedules: tuple[Challenge, ...]
+    warmup_challenges: tuple[Challenge, ...]
+    restart: RestartPolicy
+    forks: int
+    seed: int
+    heap_mb: int
+    track: str
+    track_digest: str
+    corpus: CorpusSpec
+    segments: int
+    params: dict[str, Any]
+    ingest_clients: int = 2
+    sources: dict[str, str] = {}
+    paired: bool = False
+    on_error: ErrorPolicy = "continue"
+    transport: TransportName = "wire"
+    workers: int = 1
+    redline: RedlineSpec | None = None

@@ -1,0 +1,171 @@
+"""What only the load generator does, on real nodes through the command line: every way to make load."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchctl.results.model import RunRecord
+from benchctl.results.samples import Outcome
+from benchctl.results.store import RunFolder, RunStore
+from integration.calls import Benchctl
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+SMALL = ("--docs", "20k", "--heap", "512m", "--forks", "1", "--wait")
+
+MANY_WAYS: dict[str, Any] = {
+    "name": "many-ways",
+    "cluster-settings": {"search.default_search_timeout": "30s"},
+    "schedule": [
+        {"operation": "refresh"},
+        {
+            "parallel": {
+                "completed-by": "range",
+                "tasks": [
+                    {"operation": "range", "clients": 2, "warmup-iterations": 5, "iterations": 20},
+                    {
+                        "name": "beside",
+                        "operation": "desc_sort_timestamp",
+                        "time-period": 120,
+                        "target-throughput": 20,
+                        "schedule": "poisson",
+                    },
+                ],
+            }
+        },
+        {
+            "operation": {
+                "name": "send",
+                "operation-type": "bulk",
+                "bulk-size": 500,
+                "ingest-percentage": 20,
+            },
+            "clients": 2,
+        },
+        {"operation": {"operation-type": "force-merge", "max-num-segments": 1}},
+        {
+            "operation": {
+                "name": "scroll",
+                "operation-type": "scroll-search",
+                "pages": 3,
+                "results-per-page": 50,
+                "body": {"query": {"match_all": {}}},
+            },
+            "iterations": 4,
+        },
+        {
+            "operation": {
+                "name": "moving-range",
+                "body": {"query": {"range": {"@timestamp": {"gte": "${when.from}", "lt": "${when.to}"}}}},
+                "values": {
+                    "when": {
+                        "kind": "date-range",
+                        "min": "2023-01-01T00:00:00",
+                        "max": "2023-01-07T00:00:00",
+                        "min-width": 3600,
+                        "max-width": 86400,
+                    }
+                },
+            },
+            "clients": 2,
+            "iterations": 15,
+            "target-throughput": 40,
+        },
+    ],
+}
+
+
+def latest(store: RunStore) -> tuple[RunFolder, RunRecord]:
+    folder = store.find("latest")
+    return folder, folder.load()
+
+
+@pytest.fixture(scope="module")
+def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("challenge") / "many-ways.json"
+    path.write_text(json.dumps(MANY_WAYS))
+    return path
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_many_ways_to_make_load_in_one_schedule(
+    benchctl: Benchctl, store: RunStore, challenge: Path, workers: str
+):
+    done = benchctl("run", "--challenge", str(challenge), "--workers", workers, *SMALL)
+    assert done.returncode == 0, done.stderr
+    folder, record = latest(store)
+    assert {fork.variant for fork in record.forks} == {"es", "os"}
+    hits = []
+    for fork in record.forks:
+        (boot,) = fork.boots
+        assert boot.searches_sent == boot.searches_counted
+        found = {summary.label: summary for summary in fork.summaries}
+        assert not any(summary.failures for summary in fork.summaries)
+        assert (found["range"].samples, found["range"].warmup_samples) == (40, 10)
+        # It would have gone on for two minutes.
+        assert found["beside"].samples < 1000
+        assert (found["send"].unit, found["send"].samples) == ("docs", 8)
+        assert found["scroll"].pages is not None
+        assert found["scroll"].samples == 4
+        assert found["moving-range"].samples == 30
+        assert {summary.label for summary in fork.summaries if not summary.reported} == {
+            "refresh",
+            "force-merge",
+        }
+        assert all(summary.driver is not None for summary in fork.summaries)
+        columns = folder.read_samples(fork.samples or "")
+        assert np.isin(columns["outcome"], [Outcome.OK, Outcome.CANCELLED]).all()
+        moving = columns["task"] == 6
+        order = np.lexsort((columns["start_ns"][moving], columns["client"][moving]))
+        hits.append(columns["hits"][moving][order].tolist())
+    # The same values in the same order on both, and not always the same ones.
+    assert hits[0] == hits[1]
+    assert len(set(hits[0])) > 5
+    # Preparation is no result, and documents are not queries.
+    assert "refresh" not in done.stdout
+    assert "docs/s (higher is better)" in done.stdout
+
+
+def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: Benchctl, store: RunStore):
+    for transport in ("wire", "client"):
+        variant = "es" if transport == "wire" else "os"
+        done = benchctl(
+            "run", "--challenge", "range-only-short", "--variant", variant, "--transport", transport, *SMALL
+        )
+        assert done.returncode == 0, done.stderr
+    _, record = latest(store)
+    assert record.plan.transport == "client"
+    (fork,) = record.forks
+    assert (fork.summaries[0].samples, fork.summaries[0].failures) == (10, {})
+    assert fork.boots[0].searches_sent == fork.boots[0].searches_counted
+    assert "--transport client" in done.stdout
+    refused = benchctl("compare", "es", "os", "--challenge", "range-only-short")
+    assert refused.returncode == 1
+    assert "transport differs" in refused.stderr
+    assert benchctl("compare", "es", "os", "--challenge", "range-only-short", "--force").returncode == 0
+
+
+def test_a_failing_request_ends_a_fork_where_that_is_the_policy(
+    benchctl: Benchctl, store: RunStore, tmp_path: Path
+):
+    wrong = {
+        "name": "wrong",
+        "schedule": [
+            {
+                "operation": {
+                    "name": "no-such-date",
+                    "body": {"query": {"range": {"@timestamp": {"gte": "soon"}}}},
+                }
+            }
+        ],
+    }
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(wrong))
+    done = benchctl("run", "--challenge", str(path), "--variant", "es", "--on-error", "abort", *SMALL)
+    assert done.returncode == 1
+    _, record = latest(store)
+    assert record.forks[0].status == "failed"
+    assert "no-such-date" in record.forks[0].reason
