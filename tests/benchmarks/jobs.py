@@ -35,6 +35,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         per_body: documents a bulk request.
         index: where bulk goes.
         cpus: where it may run; anywhere when empty.
+        workers: processes that benchctl's clients work in; the others know only one.
     """
 
     contestant: Contestant
@@ -51,6 +52,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     per_body: int = 5000
     index: str = "big5"
     cpus: tuple[int, ...] = ()
+    workers: int = 1
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

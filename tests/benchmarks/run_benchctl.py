@@ -1,14 +1,22 @@
 """benchctl's own code as a contestant."""
 
 import time
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 
 from bodies import bodies
 from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
-from benchctl.load.executor import TaskResult, run_task
+from benchctl.load.executor import Job as Step
+from benchctl.load.executor import Stage, TaskResult, run_step, run_task
 from benchctl.load.ingest import ingest
+from benchctl.load.programs import WorkContext
+from benchctl.load.transport import open_client
+from benchctl.load.workers import WorkerPool
+from benchctl.results.spool import SampleSpool
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from benchctl.track.operation import Search
@@ -25,6 +33,8 @@ def benchctl_search(job: Job) -> Done:
         iterations=job.requests,
         target_throughput=job.rate_per_s,
     )
+    if job.workers > 1:
+        return _in_workers(job, task)
     began, cpu_s = time.perf_counter(), time.process_time()
     result = _run_task(job, task)
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - began
@@ -45,6 +55,31 @@ def benchctl_search(job: Job) -> Done:
         due_ns=times("intended_ns"),
         start_ns=times("start_ns"),
         end_ns=times("end_ns"),
+    )
+
+
+def _in_workers(job: Job, task: Task) -> Done:
+    """The same by clients in several processes, which are there before any clock starts."""
+    with (
+        TemporaryDirectory() as folder,
+        SampleSpool(Path(folder) / "samples") as spool,
+        WorkerPool(job.workers) as pool,
+    ):
+        stage = Stage(
+            partial(open_client, job.url),
+            WorkContext(job.index, seed=1),
+            origin_ns=0,
+            boot=0,
+            spool=spool,
+            workers=pool,
+        )
+        jobs = [Step(task, Search(name="range", body=QUERY), 0, 0)]
+        run_step(jobs, stage, stop=Event())
+        (result,) = run_step(jobs, stage, stop=Event())
+        if result.failures:
+            raise RuntimeError(f"requests failed: {result.failures}")
+    return Done(
+        units=job.clients * (job.requests + job.warmup), wall_s=result.wall_s, cpu_s=result.driver_cpu_s
     )
 
 

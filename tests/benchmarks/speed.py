@@ -63,19 +63,25 @@ def _beside_the_client(setting: Setting, mine_us: float, places: tuple[int, int]
 
 
 def eight_clients(setting: Setting) -> list[Line]:
-    """Rate of eight clients."""
-    done = in_turn(
-        ("benchctl", "pycurl", "socket"),
-        "search",
-        setting,
-        rounds=setting.size.rounds,
-        clients=8,
-        requests=setting.size.eight,
-        prelude=100,
+    """Rate of eight clients: in one process, and in two."""
+    done, spread = (
+        in_turn(
+            contestants,
+            "search",
+            setting,
+            rounds=setting.size.rounds,
+            clients=8,
+            requests=setting.size.eight,
+            prelude=100,
+            workers=workers,
+        )
+        for contestants, workers in ((("benchctl", "pycurl", "socket"), 1), (("benchctl", "pycurl"), 2))
     )
     return [
         ratio_line("8 clients, no delay: requests/s", rates(done), least=0.7, rally="6,571", osb="8,626"),
         ratio_line("the same: CPU a request, us", costs(done), most=1.4, digits=1),
+        ratio_line("the same with --workers 2: requests/s", rates(spread), least=0.7),
+        ratio_line("and its CPU a request, us", costs(spread), most=1.4, digits=1),
     ]
 
 

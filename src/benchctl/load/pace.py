@@ -14,6 +14,8 @@ _LEAD_MEMORY = 8
 
 Clock = Callable[[], int]
 Turn = tuple[int | None, bool]
+_TURN: Turn = (None, False)
+_WARMUP_TURN: Turn = (None, True)
 
 
 class Timer(Protocol):
@@ -124,10 +126,11 @@ def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Timer) 
 
 def _counted(bounds: Extent, requests: int, timer: Timer) -> Iterator[Turn]:
     halted = timer.halted
-    for position in range(requests):
-        if halted():
-            return
-        yield None, bounds.is_warmup(position, 0)
+    for turn, times in (_WARMUP_TURN, bounds.warmup_requests), (_TURN, requests - bounds.warmup_requests):
+        for _ in range(times):
+            if halted():
+                return
+            yield turn
 
 
 def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Timer) -> Iterator[Turn]:
