@@ -57,7 +57,7 @@ def test_texts(
     build: Callable[..., RunRecord], name: str, output_format: Any, width: int, options: dict[str, Any]
 ):
     record = build(edit=driven, calibration=CALIBRATION, **options)
-    text = render(analyse_run(record), output_format, plan=record.plan, width=width, driver=True)
+    text = render(analyse_run(record), output_format, plan=record.plan, width=width, details=True)
     assert text == (GOLDEN / name).read_text(encoding="utf-8")
     if output_format == "text":
         assert max(len(line) for line in text.splitlines()) <= width
@@ -103,7 +103,7 @@ def test_json_and_csv_say_it_for_each_side(build: Callable[..., RunRecord]):
 
 def test_old_records_have_no_table_of_the_driver(record: RunRecord):
     assert driver_grid(analyse_run(record)) is None
-    assert render(analyse_run(record), "text", driver=True) == render(analyse_run(record), "text")
+    assert "Driver:" not in render(analyse_run(record), "text", details=True)
 
 
 def test_unknown_figures_are_not_available_and_long_lags_have_no_decimals(build: Callable[..., RunRecord]):

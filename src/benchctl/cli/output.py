@@ -35,7 +35,7 @@ def print_run(folder: RunFolder, output_format: Format, *, usual: Path, details:
     record = folder.load()
     if output_format in FOR_READERS and details:
         click.echo("\n".join(fact_lines(record, width=_width())) + "\n")
-    _print(analyse_run(record), output_format, record.plan, driver=details)
+    _print(analyse_run(record), output_format, record.plan, details=details)
     if output_format in FOR_READERS:
         click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
 
@@ -65,11 +65,11 @@ def print_comparison(selection: Selection, output_format: Format) -> None:
     _print(analysis, output_format, first.plan if len(runs) == 1 else None)
 
 
-def _print(analysis: Analysis, output_format: Format, plan: Plan | None, *, driver: bool = False) -> None:
+def _print(analysis: Analysis, output_format: Format, plan: Plan | None, *, details: bool = False) -> None:
     if output_format == "text" and is_terminal(sys.stdout):
-        Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width(), driver=driver))
+        Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width(), details=details))
     else:
-        click.echo(render(analysis, output_format, plan=plan, width=_width(), driver=driver), nl=False)
+        click.echo(render(analysis, output_format, plan=plan, width=_width(), details=details), nl=False)
 
 
 def _width() -> int:

@@ -8,8 +8,8 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.report.curve import curve_grids, curve_plot
-from benchctl.report.driver import driver_grid
-from benchctl.report.layout import Grid, precision_grid, result_grids
+from benchctl.report.details import further_grids
+from benchctl.report.layout import Grid, result_grids
 from benchctl.report.notes import collect_notes
 from benchctl.report.planning import planning_lines
 from benchctl.report.tables import WIDE, legend, render_text
@@ -33,7 +33,7 @@ def render(
     *,
     plan: Plan | None = None,
     width: int = WIDE,
-    driver: bool = False,
+    details: bool = False,
 ) -> str:
     """Write an analysis.
 
@@ -43,16 +43,16 @@ def render(
             (everything) for programs, in full precision.
         plan: what was run; without it no command is proposed to readers.
         width: columns, for text.
-        driver: with what the driver itself did, for readers; JSON always holds it.
+        details: with every kind of time, and what the driver itself did, for readers; JSON always holds it.
 
     Raises:
         UsageError: there is no such format.
     """
     match output_format:
         case "text":
-            return render_text(analysis, plan=plan, width=width, driver=driver)
+            return render_text(analysis, plan=plan, width=width, details=details)
         case "markdown":
-            return _markdown(analysis, plan, driver=driver)
+            return _markdown(analysis, plan, details=details)
         case "csv":
             return _csv(analysis)
         case "json":
@@ -63,15 +63,14 @@ def render(
             )
 
 
-def _markdown(analysis: Analysis, plan: Plan | None, *, driver: bool) -> str:
+def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
     parts = [_markdown_grid(grid) for grid in result_grids(analysis, notes)]
     parts.append(" ".join(legend(analysis)))
     listed = [f"{number}. {_escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
     parts.append("\n".join(listed))
     parts.append("\n".join(f"- {_escaped(doubt.text)}" for doubt in notes.general))
-    more = (precision_grid(analysis), driver_grid(analysis) if driver else None)
-    parts += [_markdown_grid(grid) for grid in more if grid is not None]
+    parts += [_markdown_grid(grid) for grid in further_grids(analysis, details=details)]
     if analysis.redline is not None:
         parts += [_markdown_grid(grid) for grid in curve_grids(analysis.redline)]
         plot = curve_plot(analysis.redline, WIDE)

@@ -6,7 +6,7 @@ import msgspec
 
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import ALL_METRICS, Metric
 
@@ -60,7 +60,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
 
 
-def task_name(row: Row | DriverRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from benchctl.report.curve import curve_grids, curve_plot
-from benchctl.report.driver import driver_grid
-from benchctl.report.layout import Grid, precision_grid, result_grids
+from benchctl.report.details import further_grids
+from benchctl.report.layout import Grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.planning import planning_lines
 from benchctl.results.plan import Plan
@@ -34,7 +34,7 @@ _JOINT = re.compile(r"(?<=[-_.@])")
 
 
 def render_text(
-    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, driver: bool = False
+    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> str:
     """The whole report as plain text without control sequences.
 
@@ -42,17 +42,17 @@ def render_text(
         analysis: what to print.
         plan: what was run; without it no command is proposed.
         width: columns; tables are built for 80 and more.
-        driver: with what the driver itself did.
+        details: with every kind of time, and what the driver itself did.
     """
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
-    report = terminal_report(analysis, plan=plan, width=width, driver=driver)
+    report = terminal_report(analysis, plan=plan, width=width, details=details)
     console.print(report, markup=False, highlight=False)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip().splitlines())
 
 
 def terminal_report(
-    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, driver: bool = False
+    analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> RenderableType:
     """The whole report, coloured where the console can.
 
@@ -60,7 +60,7 @@ def terminal_report(
         analysis: what to print.
         plan: what was run; without it no command is proposed.
         width: columns of the console.
-        driver: with what the driver itself did.
+        details: with every kind of time, and what the driver itself did.
     """
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
@@ -69,9 +69,8 @@ def terminal_report(
     for line in legend(analysis):
         parts.append(_paragraph(line, width))
     parts += _note_paragraphs(notes, width)
-    for grid in (precision_grid(analysis), driver_grid(analysis) if driver else None):
-        if grid is not None:
-            parts += [Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width)]
+    for grid in further_grids(analysis, details=details):
+        parts += [Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width)]
     if analysis.redline is not None:
         parts += _curve_parts(analysis.redline, width)
     parts.append(Text())

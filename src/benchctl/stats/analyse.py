@@ -18,6 +18,7 @@ from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
 from benchctl.stats.series import Series
 from benchctl.stats.steady import steadiness
+from benchctl.stats.times import time_rows
 from benchctl.stats.values import ForkSummaries, Place, block_values, collect, fork_values, places, task_at
 
 
@@ -96,6 +97,7 @@ def analyse(
         caveats=(*(Caveat("unlike", text) for text in unlike), *general_doubts(forks, done, rows)),
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
+        times=time_rows(done, plan),
     )
 
 

@@ -109,6 +109,33 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: tuple[LoadState, ...] = ()
 
 
+TimeKind = Literal["took", "first byte", "service", "processing", "latency", "page"]
+"""The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it was
+due; a page is one of the requests of an operation that has several."""
+
+
+class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kind of time of one task and variant: medians over forks of their quantiles.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        variant: whose forks.
+        kind: which time.
+        p50_ms, p90_ms, p99_ms: milliseconds; None where a fork has too few requests for it.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    variant: str
+    kind: TimeKind
+    p50_ms: float
+    p90_ms: float | None
+    p99_ms: float | None
+
+
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One challenge of a fork: what came before it is part of what is measured.
 
@@ -139,6 +166,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         caveats: doubts about all of it.
         redline: the curves of a red-line search; None for challenges.
         drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
+        times: every kind of time, by challenge, task, variant and kind.
     """
 
     schema_version: int
@@ -153,3 +181,4 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     caveats: tuple[Caveat, ...]
     redline: RedlineCurves | None = None
     drivers: tuple[DriverRow, ...] = ()
+    times: tuple[TimeRow, ...] = ()

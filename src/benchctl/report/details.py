@@ -1,0 +1,19 @@
+"""The tables below the results: what could be seen, and on request all times and the driver's figures."""
+
+from benchctl.report.driver import driver_grid
+from benchctl.report.layout import Grid, precision_grid
+from benchctl.report.times import times_grid
+from benchctl.stats.analysis import Analysis
+
+
+def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
+    """Those of the tables that there is something to say in.
+
+    Args:
+        analysis: what to print.
+        details: with all kinds of times, and what the driver itself did.
+    """
+    grids = [precision_grid(analysis)]
+    if details:
+        grids += [times_grid(analysis), driver_grid(analysis)]
+    return [grid for grid in grids if grid is not None]
