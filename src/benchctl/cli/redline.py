@@ -25,7 +25,7 @@ from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
-_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
+_OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
 _PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
 
 Objective = tuple[float, int]

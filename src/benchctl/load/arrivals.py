@@ -35,9 +35,7 @@ class Extent:
 
     def is_warmup(self, position: int, offset_ns: int) -> bool:
         """Whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""
-        if self.period_ns is not None:
-            return offset_ns < self.warmup_ns
-        return position < self.warmup_requests
+        return position < self.warmup_requests or offset_ns < self.warmup_ns
 
 
 def extent(task: Task) -> Extent:

@@ -123,7 +123,7 @@ class Client:
 
         Many clients of a process share the interpreter lock, and fight for it whenever one of them has more
         to do between its requests than to send the next. So a closed loop leaves quick and whole answers to
-        be read later, some at a time.
+        be read later, some at a time; not where one might say to send its request again.
         """
         send, waiting = self._wire.send, self._waiting
         unmeasured = not self.assignment.measured
@@ -133,7 +133,7 @@ class Client:
             if turn is None:
                 return
             due_ns, warmup = turn
-            if due_ns is None and may_wait and type(work) is Request:
+            if due_ns is None and may_wait and type(work) is Request and not work.retries:
                 exchange = send(work)
                 if (
                     exchange.failure is None

@@ -58,7 +58,7 @@ class TaskResult:
         start_ns: the common start on the monotonic clock; 0 when not all clients could connect.
         ended_ns: when the last client was done; 0 when none began.
         driver_cpu_s: CPU time of the driver's processes over the step.
-        wall_s: from the common start to the last client's end.
+        wall_s: of the step, as that CPU time: from the common start to the end of its last client.
         disk_waits: how often a client had to wait until its samples were on disk.
         processes: that its clients worked in.
     """
@@ -139,16 +139,16 @@ def run_step(
 def _result(number: int, done: Sequence[Done]) -> TaskResult:
     shares: list[Share] = [one.shares[number] for one in done]
     start_ns = max(one.start_ns for one in done)
-    ended_ns = max(share.ended_ns for share in shares)
+    step_ended_ns = max(share.ended_ns for one in done for share in one.shares)
     return TaskResult(
         samples=shares[0].samples if len(shares) == 1 else _Joined(tuple(share.samples for share in shares)),
         unsupported=next((share.unsupported for share in shares if share.unsupported), None),
         failures=merge_failures(share.failures for share in shares),
         searches_sent=sum(share.searches_sent for share in shares),
         start_ns=start_ns,
-        ended_ns=ended_ns,
+        ended_ns=max(share.ended_ns for share in shares),
         driver_cpu_s=sum(one.cpu_s for one in done),
-        wall_s=max(ended_ns - start_ns, 0) / 1e9,
+        wall_s=max(step_ended_ns - start_ns, 0) / 1e9,
         disk_waits=sum(share.disk_waits for share in shares),
         processes=len(done),
     )

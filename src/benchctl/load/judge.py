@@ -62,7 +62,7 @@ class _BulkResponse(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct):
-    status: int
+    status: int = 0  # filtered out of an answer that only names what was refused
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 

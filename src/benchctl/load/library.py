@@ -4,6 +4,7 @@ What it measures is engine and client together: encoding the body, the client's 
 answer are part of the service time.
 """
 
+import contextlib
 import logging
 import socket
 import time
@@ -82,6 +83,8 @@ class _Elasticsearch:
             return err.meta.status, err.body
         except elasticsearch.ConnectionTimeout as err:
             raise _Unanswered(Outcome.TIMEOUT, str(err)) from err
+        except elasticsearch.SerializationError as err:
+            raise _Unanswered(Outcome.BAD_BODY, str(err)) from err
         except elasticsearch.TransportError as err:
             detail = str(err.__cause__ or err)
             raise _Unanswered(_lost(detail), detail) from err
@@ -219,13 +222,15 @@ class LibraryWire:
         self._library.close()
 
     def _load(self, request: Request) -> None:
-        """An application hands over objects, not bytes; several lines go as they are."""
+        """An application hands over objects, not bytes; several lines go as they are, and so does a text."""
         pairs = (line.partition(":") for line in request.headers)
         self._headers = {"accept": _JSON} | {name.lower(): value.strip() for name, _, value in pairs}
-        is_json = self._headers.get("content-type") == _JSON
         self._body = None
         if request.body:
-            self._body = msgspec.json.decode(request.body) if is_json else request.body.decode()
+            self._body = request.body.decode()
+            if self._headers.get("content-type") == _JSON:
+                with contextlib.suppress(msgspec.DecodeError):
+                    self._body = msgspec.json.decode(request.body)
         self._loaded = request
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from benchctl.load.arrivals import Extent, arrivals, extent
+from benchctl.load.arrivals import NS_PER_S, Extent, arrivals, extent
 from benchctl.track.model import Task
 
 # Beyond this much lateness a wake-up was the host's hiccup, not its habit, and nothing to plan for.
@@ -101,18 +101,21 @@ def turns(
         yield from _timed(bounds, bounds.period_ns, start_ns, timer)
 
 
-def endless_turns(task: Task, *, client: int, seed: int, start_ns: int, timer: Timer) -> Iterator[Turn]:
-    """As `turns`, for a task that goes on until its work has run out: all of it measured."""
-    open_ended = Extent(None, task.warmup_iterations or 0, None, 0)
-    if not timer.wait_until(start_ns):
+def endless_turns(
+    task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
+) -> Iterator[Turn]:
+    """As `turns`, for a task that goes on until its work has run out; all but its warm-up is measured."""
+    warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
+    open_ended = Extent(None, task.warmup_iterations or 0, None, warmup_ns)
+    if not timer.wait_until(start_ns + ramp_up_ns):
         return
     if task.rate_per_s is not None:
-        due = arrivals(task, client=client, seed=seed, bounds=open_ended)
+        due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns, bounds=open_ended)
         yield from _open_loop(due, open_ended, start_ns, timer)
         return
     position = 0
     while not timer.halted():
-        yield None, open_ended.is_warmup(position, 0)
+        yield None, open_ended.is_warmup(position, timer.now_ns() - start_ns)
         position += 1
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from benchctl.load.arrivals import extent
 from benchctl.load.client import Assignment, Client, Wire
 from benchctl.load.pace import Turn, Waiter, endless_turns, turns
-from benchctl.load.programs import Workload
+from benchctl.load.programs import Program, Workload
 from benchctl.load.recorder import Recorder
 from benchctl.results.samples import Columns
 from benchctl.track.model import Task
@@ -55,7 +55,7 @@ class TaskRun:
         assignment = Assignment(
             label=self.task.label,
             client=number,
-            program=self.workload.program(number),
+            program=self._program(number),
             measured=self.measured,
             abort_on_failure=self.abort_on_failure,
         )
@@ -66,11 +66,18 @@ class TaskRun:
     def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
         """When that client sends."""
         timer = Waiter(self.halt)
-        if self._until_exhausted():
-            return endless_turns(self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer)
-        return turns(
+        made = endless_turns if self._until_exhausted() else turns
+        return made(
             self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
         )
+
+    def _program(self, number: int) -> Program:
+        """What a client asks; of work that all share, it takes no more than it sends."""
+        program, most = self.workload.program(number), self._expected()
+        if self.workload.endless or most is None:
+            return program
+        left = iter(range(most))
+        return lambda: None if next(left, None) is None else program()
 
     def _until_exhausted(self) -> bool:
         """Work that ends by itself is done to its end, unless the task says how much of it."""

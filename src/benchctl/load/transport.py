@@ -190,7 +190,8 @@ class WireClient:
             curl.setopt(pycurl.POSTFIELDS, request.body)
         else:
             curl.setopt(pycurl.HTTPGET, 1)
-        if request.method in ("GET", "POST"):
+        # Where there is a body, libcurl would make a POST of a GET.
+        if request.method == "POST" or (request.method == "GET" and not request.body):
             curl.unsetopt(pycurl.CUSTOMREQUEST)
         else:
             curl.setopt(pycurl.CUSTOMREQUEST, request.method)

@@ -6,10 +6,11 @@ from benchctl.results.model import BootRecord, ForkRecord, RunRecord
 def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
     """Node starts whose node counted other searches than it was sent.
 
-    A node does not count what it refuses to run, so after failed requests fewer are no surprise; more are,
-    always: a search that nobody sent is one that the JIT learned from.
+    A node does not count what it refuses to run, nor surely what was cut off, so after failed and cancelled
+    requests fewer are no surprise; more are, always: a search that nobody sent is one that the JIT learned
+    from.
     """
-    refused = any(one.failures or one.unsupported is not None for one in fork.summaries)
+    refused = any(one.failures or one.cancelled or one.unsupported is not None for one in fork.summaries)
     return tuple(
         boot
         for boot in fork.boots

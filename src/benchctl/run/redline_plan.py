@@ -5,15 +5,16 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
-from benchctl.track.load import MOST_CLIENTS, load_track
+from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operation import Asking
+from benchctl.track.operation import MOST_WAIT_S, Asking
 
 _MOST_TOLERANCE = 0.5
 _LEAST_TOLERANCE = 0.001
 _LEAST_MAX_PER_S = 2.0
 _LEAST_WARM_UP_S = 0.5
 _LEAST_STEP_S = 0.5
+_NS_PER_S = 10**9
 
 
 def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track]:
@@ -58,16 +59,23 @@ def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track
 def _check(search: RedlineSpec) -> None:
     rules = (
         (not 1 <= search.clients <= MOST_CLIENTS, f"--clients must be at least 1, at most {MOST_CLIENTS:,}"),
-        (search.warm_up_s < _LEAST_WARM_UP_S, f"--warm-up must be at least {_LEAST_WARM_UP_S:g} s"),
-        (search.step_s < _LEAST_STEP_S, f"--step-time must be at least {_LEAST_STEP_S:g} s"),
-        (search.settle_s < 0, "--settle must not be negative"),
+        (
+            not _LEAST_WARM_UP_S <= search.warm_up_s <= MOST_WAIT_S,
+            f"--warm-up must be from {_LEAST_WARM_UP_S:g} to {MOST_WAIT_S:,} s",
+        ),
+        (
+            not _LEAST_STEP_S <= search.step_s <= MOST_WAIT_S,
+            f"--step-time must be from {_LEAST_STEP_S:g} to {MOST_WAIT_S:,} s",
+        ),
+        (not 0 <= search.settle_s <= MOST_WAIT_S, f"--settle must be from 0 to {MOST_WAIT_S:,} s"),
+        (search.limit_ns > MOST_WAIT_S * _NS_PER_S, f"--slo must be at most {MOST_WAIT_S:,} s"),
         (
             not _LEAST_TOLERANCE <= search.tolerance <= _MOST_TOLERANCE,
             f"--tolerance must be from {_LEAST_TOLERANCE:.1%} to {_MOST_TOLERANCE:.0%}",
         ),
         (
-            search.max_per_s is not None and search.max_per_s < _LEAST_MAX_PER_S,
-            f"--max-rate must be at least {_LEAST_MAX_PER_S:g} a second",
+            search.max_per_s is not None and not _LEAST_MAX_PER_S <= search.max_per_s <= MOST_PER_S,
+            f"--max-rate must be from {_LEAST_MAX_PER_S:g} to {MOST_PER_S:,} a second",
         ),
     )
     for broken, text in rules:

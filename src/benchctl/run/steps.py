@@ -166,7 +166,7 @@ class StepRunner:
         """
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
-        expected = requests_of([job.task for job in jobs])
+        expected = requests_of(jobs)
         try:
             results = run_step(
                 jobs,
@@ -236,8 +236,11 @@ def _summary(outcome: Outcome) -> TaskSummary:
     )
 
 
-def requests_of(tasks: Sequence[Task]) -> int:
+def requests_of(jobs: Sequence[Job]) -> int:
     """Requests that tasks will send, warm-up included; 0 when only time or the corpus ends one of them."""
+    tasks = [job.task for job in jobs]
     if any(task.time_period is not None or task.warmup_time_period is not None for task in tasks):
+        return 0
+    if any(job.operation.ends and job.task.iterations is None for job in jobs):
         return 0
     return sum(task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0)) for task in tasks)

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from benchctl.track.operation import Operation
+from benchctl.track.operation import MOST_WAIT_S, Operation
 
-PositiveSeconds = Annotated[float, msgspec.Meta(gt=0)]
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
 
 
 class _OnIndex(Operation, frozen=True, kw_only=True):

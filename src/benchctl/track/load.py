@@ -12,6 +12,7 @@ from benchctl.errors import UsageError
 from benchctl.track.catalogue import AnyOperation
 from benchctl.track.library import find_challenge, find_track
 from benchctl.track.model import Challenge, IndexBody, Task, Track
+from benchctl.track.operation import MOST_WAIT_S, Operation
 from benchctl.track.schedule import read_challenge, read_operation, refused
 from benchctl.track.template import Renderer
 
@@ -25,6 +26,8 @@ TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clie
 # A client is a thread and a connection.
 MOST_CLIENTS = 4096
 MOST_REQUESTS = 10**12
+# One a nanosecond, the grain of all clocks here.
+MOST_PER_S = 10**9
 
 
 class _IndexEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +110,7 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     }
     tasks = tuple(_override(task, overrides, path, place) for place, task in enumerate(challenge.schedule))
     challenge = msgspec.structs.replace(challenge, schedule=tasks)
-    _check(challenge, path)
+    _check(challenge, track.operations | challenge.operations, path)
     used = renderer.used | {key for key in params if key in TASK_PARAMETERS}
     return challenge, used
 
@@ -125,6 +128,9 @@ def _override(task: Task, overrides: Mapping[str, Any], path: Path, place: int) 
             raise UsageError(f"{path}: parameter {key} of task {place}: {err}") from err
     if converted.get("target_throughput") == 0:
         converted["target_throughput"] = None
+        if task.schedule == "poisson":
+            # Without a rate there are no arrivals to space.
+            converted["schedule"] = "deterministic"
     if "target_throughput" in converted:
         converted["target_interval"] = None
     if converted.get("iterations") is not None:
@@ -150,20 +156,35 @@ def reject_unused(params: Mapping[str, Any], used: set[str]) -> None:
             )
 
 
-def _check(challenge: Challenge, path: Path) -> None:
+def _check(challenge: Challenge, operations: Mapping[str, Operation], path: Path) -> None:
     if not challenge.schedule:
         raise UsageError(f"{path}: $.schedule is empty")
-    for place, task in enumerate(challenge.schedule):
-        where = f"{path}: $.schedule[{place}]"
-        problem = _task_problem(task)
-        if problem:
-            raise UsageError(f"{where}: {problem}")
+    for element, places in enumerate(challenge.steps):
+        for inner, task in enumerate(challenge.schedule[place] for place in places):
+            where = f"$.schedule[{element}]" + (f".parallel.tasks[{inner}]" if task.group is not None else "")
+            problem = _task_problem(task, ends=operations[task.operation].ends) or _rate_problem(task)
+            if problem:
+                raise UsageError(f"{path}: {where}: {problem}")
 
 
-def _task_problem(task: Task) -> str:
-    """What is wrong with a task on its own, in Rally's rules; empty when nothing is."""
+def _rate_problem(task: Task) -> str:
+    """A rate at which no clock could tell requests apart, or nobody would wait for the second one."""
+    least = 1 / MOST_WAIT_S
+    if task.rate_per_s is None or least <= task.rate_per_s <= MOST_PER_S:
+        return ""
+    return f"the target is {task.rate_per_s:g} requests a second: not from {least:g} to {MOST_PER_S:,}"
+
+
+def _task_problem(task: Task, *, ends: bool) -> str:
+    """What is wrong with a task, in Rally's rules; empty when nothing is.
+
+    Args:
+        task: the task.
+        ends: whether its operation ends by itself, without iterations or a time period.
+    """
     counts = (task.iterations, task.warmup_iterations)
     periods = (task.time_period, task.warmup_time_period)
+    throttled = task.target_throughput is not None or task.target_interval is not None
     rules = (
         (not 1 <= task.clients <= MOST_CLIENTS, f"clients must be at least 1, at most {MOST_CLIENTS:,}"),
         (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
@@ -175,9 +196,10 @@ def _task_problem(task: Task) -> str:
             "warmup-time-period is negative",
         ),
         (
-            task.warmup_time_period is not None and task.time_period is None,
+            task.warmup_time_period is not None and task.time_period is None and not ends,
             "a warmup-time-period needs a time-period",
         ),
+        (any((period or 0) > MOST_WAIT_S for period in periods), f"more than {MOST_WAIT_S:,} seconds"),
         (
             any(count is not None for count in counts) and any(period is not None for period in periods),
             "iterations and time periods do not mix",
@@ -192,11 +214,11 @@ def _task_problem(task: Task) -> str:
         ),
         (task.target_interval is not None and task.target_interval <= 0, "target-interval must be above 0"),
         (
-            task.schedule == "poisson" and task.rate_per_s is None,
+            task.schedule == "poisson" and not throttled,
             "a poisson schedule needs target-throughput or target-interval",
         ),
         (
-            task.schedule == "unthrottled" and task.rate_per_s is not None,
+            task.schedule == "unthrottled" and throttled,
             "an unthrottled schedule has no target-throughput and no target-interval",
         ),
         (

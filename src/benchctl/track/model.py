@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from benchctl.errors import UsageError
 from benchctl.track.catalogue import AnyOperation
 
 ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
@@ -132,8 +133,17 @@ class Track(msgspec.Struct, frozen=True):
     digest: str
 
     def with_challenges(self, *challenges: Challenge) -> "Track":
-        """The track with the operations that these challenges define themselves."""
-        operations = dict(self.operations)
+        """The track with the operations that these challenges define themselves.
+
+        Raises:
+            UsageError: two of them define different ones of the same name.
+        """
+        defined: dict[str, AnyOperation] = {}
         for challenge in challenges:
-            operations.update(challenge.operations)
-        return msgspec.structs.replace(self, operations=operations)
+            for name, operation in challenge.operations.items():
+                if defined.setdefault(name, operation) != operation:
+                    raise UsageError(
+                        f"challenge {challenge.name} and one before it define different operations '{name}'",
+                        hint="give each a name of its own",
+                    )
+        return msgspec.structs.replace(self, operations={**self.operations, **defined})

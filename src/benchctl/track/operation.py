@@ -8,6 +8,10 @@ from benchctl.track.composite import composite_at, composites
 from benchctl.track.values import ValueSource
 
 _MOST_RETRIES = 100
+_MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
+
+MOST_WAIT_S = 10**6
+"""Eleven days: longer than any pause or deadline is meant to be, and short enough for every clock."""
 
 
 def _demand(*rules: tuple[bool, str]) -> None:
@@ -58,14 +62,17 @@ class Operation(
         texts = [*self.headers, *self.headers.values(), self.opaque_id or ""]
         _demand(
             (self.name != "", "the operation's name is empty"),
-            (self.request_timeout is None or self.request_timeout > 0, "request-timeout must be above 0"),
+            (
+                self.request_timeout is None or 0 < self.request_timeout <= MOST_WAIT_S,
+                f"request-timeout must be above 0, at most {MOST_WAIT_S:,} seconds",
+            ),
             (
                 0 <= self.retry_on_429 <= _MOST_RETRIES,
                 f"retry-on-429 must be from 0 to {_MOST_RETRIES}",
             ),
             (
-                not any(ord(letter) < ord(" ") for text in texts for letter in text),
-                "a header with a line break or another control character",
+                all(text.isascii() and text.isprintable() for text in texts),
+                "a header with a line break, another control character or one outside of ASCII",
             ),
         )
 
@@ -89,6 +96,11 @@ class Operation(
     @property
     def shares_work(self) -> bool:
         """Whether the clients of a task take their work from one source, such as the corpus."""
+        return False
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself, however long a task could go on."""
         return False
 
     @property
@@ -347,7 +359,10 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     def __post_init__(self) -> None:
         super().__post_init__()
         _demand(
-            (self.bulk_size >= 1, "bulk-size must be at least 1"),
+            (
+                1 <= self.bulk_size <= _MOST_DOCUMENTS,
+                f"bulk-size must be at least 1, at most {_MOST_DOCUMENTS:,}",
+            ),
             (0 < self.ingest_percentage <= 100, "ingest-percentage must be above 0, at most 100"),  # noqa: PLR2004 - per cent
             (0 <= self.conflict_probability <= 100, "conflict-probability must be from 0 to 100"),  # noqa: PLR2004 - per cent
             (0 <= self.recency <= 1, "recency must be from 0 to 1"),
@@ -363,6 +378,11 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         """Whether the clients of a task take their work from one source, such as the corpus."""
         return True
 
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself: with the corpus."""
+        return not self.looped
+
 
 class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
     """A pause.
@@ -375,4 +395,4 @@ class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _demand((self.duration >= 0, "duration is negative"))
+        _demand((0 <= self.duration <= MOST_WAIT_S, f"duration must be from 0 to {MOST_WAIT_S:,} seconds"))

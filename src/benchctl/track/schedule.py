@@ -74,6 +74,7 @@ class _Entry:
     where: str
     group: int | None = None
     lanes: int | None = None
+    completes: bool = False
 
 
 def read_challenge(raw: Any, track: Track, path: str) -> Challenge:  # noqa: ANN401 - JSON of any shape
@@ -119,6 +120,8 @@ def _parallel(raw: Any, where: str, group: int, path: str) -> Iterator[_Entry]: 
     element = convert(raw, _Parallel, path, where)
     if not element.tasks:
         raise UsageError(f"{path}: {where}.tasks is empty")
+    if element.clients is not None and element.clients < 1:
+        raise UsageError(f"{path}: {where}.clients must be at least 1")
     inherited = {
         name.replace("_", "-"): value
         for name in (
@@ -136,8 +139,7 @@ def _parallel(raw: Any, where: str, group: int, path: str) -> Iterator[_Entry]: 
             raise UsageError(f"{path}: {where}.tasks[{place}]: parallel elements cannot be nested")
         completes = element.completed_by == _ANY or element.completed_by in _names(task)
         completing += completes
-        marked = {**inherited, **task, **({"completes": True} if completes else {})}
-        yield _Entry(marked, f"{where}.tasks[{place}]", group, element.clients)
+        yield _Entry({**inherited, **task}, f"{where}.tasks[{place}]", group, element.clients, completes)
     if element.completed_by is not None and not completing:
         names = [name for task in element.tasks for name in _names(task)[:1]]
         raise UsageError(
@@ -155,9 +157,7 @@ def _names(task: Mapping[str, Any]) -> list[str]:
 
 
 def _task(found: _Entry, track: Track, operations: dict[str, AnyOperation], path: str) -> Task:
-    raw = dict(found.raw)
-    completes = bool(raw.pop("completes", False)) if found.group is not None else False
-    entry = convert(raw, _TaskEntry, path, found.where)
+    entry = convert(found.raw, _TaskEntry, path, found.where)
     operation = _operation(entry.operation, track, operations, path, f"{found.where}.operation")
     target, per_request = _target(entry.target_throughput, operation, path, found.where)
     return Task(
@@ -176,7 +176,7 @@ def _task(found: _Entry, track: Track, operations: dict[str, AnyOperation], path
         per_request=per_request,
         group=found.group,
         lanes=found.lanes,
-        completes=completes,
+        completes=found.completes,
         tags=(entry.tags,) if isinstance(entry.tags, str) else entry.tags,
         meta=entry.meta,
     )
@@ -214,7 +214,7 @@ def read_operation(raw: dict[str, Any], path: str, where: str) -> AnyOperation:
         UsageError: its type or a key is unknown, or a value is wrong.
     """
     kind = raw.get("operation-type", "search")
-    if kind not in OPERATION_TYPES:
+    if not isinstance(kind, str) or kind not in OPERATION_TYPES:
         near = difflib.get_close_matches(str(kind), OPERATION_TYPES, n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
         raise UsageError(
