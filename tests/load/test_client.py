@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.load.arrivals import arrivals
 from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
-from benchctl.load.judge import judge_search
+from benchctl.load.judge import judge_multi_search, judge_search
 from benchctl.load.pace import turns
 from benchctl.load.programs import Script
 from benchctl.load.recorder import Recorder
@@ -223,6 +223,14 @@ def test_retries_end_and_the_rejection_stands():
     made = run(Task("range"), Served(MS, 429, b"{}"), work=request)
     assert [row[3] for row in made.rows] == ["REJECTED", "REJECTED"]
     assert made.client.tally.failures()[0].count == 2
+
+
+def test_a_batch_that_was_rejected_within_an_answer_of_200_is_sent_again_however_quick_it_was():
+    request = Request("POST", "/_msearch", b"", (), 1.0, judge_multi_search, searches=1, retries=1)
+    busy = Served(MS // 2, 200, b'{"took": 1, "responses": [{"status": 429, "error": "busy"}]}')
+    done = Served(MS // 2, 200, b'{"took": 1, "responses": [%b]}' % SEARCH_BODY)
+    made = run(Task("range", iterations=2), busy, done, work=request)
+    assert [(row[3], row[6]) for row in made.rows] == [("REJECTED", 0), ("OK", 1), ("OK", 0)]
 
 
 def scroll() -> Script:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -328,6 +329,40 @@ def test_a_task_that_completes_its_group_ends_the_others(serve: Serve):
     assert first.columns["client"].size == 5
     assert second.columns["client"].size < 100
     assert first.searches_sent + second.searches_sent == len(server.searches)
+
+
+def test_the_drivers_cpu_time_of_a_step_stands_beside_the_time_of_that_step(serve: Serve):
+    server = serve(default=Reply(delay_s=0.002))
+    short, long = together(server, Task("a", iterations=1, group=0), Task("b", iterations=50, group=0))
+    assert short.ended_ns < long.ended_ns
+    assert (short.driver_cpu_s, short.wall_s) == (long.driver_cpu_s, long.wall_s)
+    assert long.wall_s == pytest.approx((long.ended_ns - long.start_ns) / 1e9)
+
+
+def bulk_step(server: StubServer, documents: int, **task: Any) -> TaskResult:
+    """Send so many documents, one a body."""
+    bulk = decode_operation({"name": "send", "operation-type": "bulk", "bulk-size": 1})
+    corpus = b'{"n":1}\n' * documents
+    context = WorkContext("big5", documents=lambda: iter([corpus]), document_count=documents)
+    stage = Stage(partial(open_client, server.url), context, origin_ns=0, boot=0)
+    return run_step([Job(Task("send", **task), bulk, 0, 0)], stage, stop=threading.Event())[0]
+
+
+def test_clients_take_no_more_documents_than_they_send(serve: Serve):
+    result = bulk_step(serve(), 40, clients=4, iterations=10)
+    assert np.bincount(result.columns["client"]).tolist() == [10] * 4
+
+
+def test_documents_warm_up_for_their_time_and_go_on_to_the_end(serve: Serve):
+    result = bulk_step(
+        serve(), 60, clients=2, warmup_time_period=0.05, ramp_up_time_period=0.05, target_throughput=200.0
+    )
+    columns = result.columns
+    assert columns["client"].size == 60
+    due_ns = columns["intended_ns"] - result.start_ns
+    assert columns["warmup"].tolist() == (due_ns < 50 * MS).tolist()
+    assert due_ns[columns["client"] == 0].min() == 0
+    assert due_ns[columns["client"] == 1].min() == 25 * MS
 
 
 def test_a_hanging_request_does_not_keep_a_completed_group_waiting(serve: Serve):

@@ -58,12 +58,18 @@ def test_the_node_gets_the_same_request(wire: LibraryWire, server: StubServer):
     assert exchange.response_bytes == UNKNOWN_BYTES
 
 
+def test_a_text_that_is_no_json_goes_as_it_is(wire: LibraryWire, server: StubServer):
+    wire.send(msgspec.structs.replace(ASK, body=b"no json"))
+    assert server.searches[0].body == b"no json"
+
+
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
         (Reply(status=500, body=b'{"error":{"type":"t","reason":"r"},"status":500}'), Outcome.HTTP_ERROR),
         (Reply(status=429, body=b'{"error":{"type":"t","reason":"r"},"status":429}'), Outcome.REJECTED),
         (Reply(fault="reset"), Outcome.RESET),
+        (Reply(body=b'{"took": '), Outcome.BAD_BODY),
     ],
 )
 def test_failures_are_what_they_are_on_the_other_transport(

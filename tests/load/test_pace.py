@@ -1,12 +1,13 @@
 """Waiting: never early, learns the host's lateness, ends at once when halted."""
 
+import itertools
 import threading
 import time
 from typing import Any
 
 import pytest
 
-from benchctl.load.pace import Waiter, turns
+from benchctl.load.pace import Waiter, endless_turns, turns
 from benchctl.track.model import Task
 
 
@@ -115,3 +116,17 @@ def test_a_closed_loop_has_no_intended_start():
     task = Task(operation="x", warmup_iterations=2, iterations=1)
     found = list(turns(task, client=0, seed=1, start_ns=0, timer=Waiter(threading.Event())))
     assert found == [(None, True), (None, True), (None, False)]
+
+
+def test_work_that_ends_by_itself_warms_up_for_a_time():
+    moments = itertools.count(10**9, 10**8)
+    pending = endless_turns(
+        Task(operation="x", warmup_time_period=0.25),
+        client=0,
+        seed=1,
+        start_ns=10**9,
+        timer=Waiter(threading.Event(), lambda: next(moments)),
+    )
+    warm = [warmup for _, warmup in itertools.islice(pending, 9)]
+    assert warm == sorted(warm, reverse=True)
+    assert 0 < sum(warm) < 4

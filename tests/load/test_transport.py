@@ -62,6 +62,19 @@ def test_other_methods_pass_through_and_leave_no_trace(serve: Serve, method: str
     assert [received.method for received in server.received] == [method, "POST", "GET"]
 
 
+def test_a_get_with_a_body_stays_a_get(serve: Serve):
+    server = serve()
+    with WireClient(server.url) as wire:
+        wire.send(Request("GET", "/big5/_doc", b"{}", (), 5.0, judge_plain))
+        wire.connect()
+        wire.send(SEARCH)
+    assert [(received.method, received.body) for received in server.received] == [
+        ("GET", b"{}"),
+        ("GET", b""),
+        ("POST", SEARCH.body),
+    ]
+
+
 def test_clocks_are_those_of_the_node_and_in_order(serve: Serve):
     server = serve(Reply(delay_s=0.02))
     with WireClient(server.url) as wire:

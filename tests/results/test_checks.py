@@ -11,6 +11,7 @@ from benchctl.results.model import BootRecord, ForkRecord, RunRecord
 
 FINE = TaskSummary(0, 0, "range", "range", samples=3)
 FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})
+CUT_OFF = TaskSummary(0, 0, "range", "range", samples=2, cancelled=1)
 UNSUPPORTED = TaskSummary(0, 0, "range", "range", unsupported="no such thing")
 
 
@@ -23,6 +24,8 @@ UNSUPPORTED = TaskSummary(0, 0, "range", "range", unsupported="no such thing")
         (3, FINE, True),
         (3, FAILED, False),
         (3, UNSUPPORTED, False),
+        (3, CUT_OFF, False),
+        (5, CUT_OFF, True),
         (5, FAILED, True),
     ],
 )

@@ -249,12 +249,18 @@ def test_a_plan_of_a_search_names_the_operation_like_a_challenge():
     [
         ({"operation": "rnage"}, "there is no operation 'rnage' in track big5"),
         ({"clients": 0}, "--clients must be at least 1"),
-        ({"warm_up_s": 0.0}, "--warm-up must be at least"),
-        ({"step_s": 0.1}, "--step-time must be at least"),
-        ({"settle_s": -1.0}, "--settle must not be negative"),
+        ({"warm_up_s": 0.0}, "--warm-up must be from"),
+        ({"warm_up_s": float("nan")}, "--warm-up must be from"),
+        ({"step_s": 0.1}, "--step-time must be from"),
+        ({"step_s": float("inf")}, "--step-time must be from"),
+        ({"settle_s": -1.0}, "--settle must be from"),
+        ({"settle_s": float("nan")}, "--settle must be from"),
         ({"tolerance": 0.0}, "--tolerance must be from"),
         ({"tolerance": 0.6}, "--tolerance must be from"),
-        ({"max_per_s": 1.0}, "--max-rate must be at least 2 a second"),
+        ({"max_per_s": 1.0}, "--max-rate must be from 2 to"),
+        ({"max_per_s": float("inf")}, "--max-rate must be from 2 to"),
+        ({"max_per_s": float("nan")}, "--max-rate must be from 2 to"),
+        ({"limit_ns": 10**18}, "--slo must be at most"),
     ],
 )
 def test_a_search_that_makes_no_sense_is_refused_before_anything_starts(

@@ -75,6 +75,27 @@ def test_a_rate_of_zero_takes_the_rate_away(track: Track):
     assert challenge.schedule[0].rate_per_s is None
 
 
+def test_a_rate_of_zero_takes_poisson_arrivals_away_with_it(track: Track, tmp_path: Path):
+    path = write(
+        tmp_path,
+        '{"name": "x", "schedule": [{"operation": "range", "target-throughput": 5, "schedule": "poisson"}]}',
+    )
+    (task,) = load_challenge(path, track, {"target_throughput": 0})[0].schedule
+    assert (task.rate_per_s, task.schedule) == (None, "deterministic")
+
+
+def test_documents_may_warm_up_for_a_time_and_go_on_to_their_end_as_in_rally(track: Track, tmp_path: Path):
+    text = (
+        '{"name": "x", "schedule": [{'
+        '"operation": {"operation-type": "bulk", "bulk-size": 10, "looped": false},'
+        ' "warmup-time-period": 240, "ramp-up-time-period": 60, "clients": 8}]}'
+    )
+    (task,) = load_challenge(write(tmp_path, text), track, {})[0].schedule
+    assert (task.warmup_time_period, task.time_period) == (240, None)
+    with pytest.raises(UsageError, match="needs a time-period"):
+        load_challenge(write(tmp_path, text.replace("false", "true")), track, {})
+
+
 def test_a_template_variable_is_not_applied_a_second_time(track: Track, tmp_path: Path):
     path = write(
         tmp_path,
@@ -117,6 +138,30 @@ def test_an_unused_parameter_is_an_error_that_names_the_nearest():
         (
             '{"name": "x", "schedule": [{"operation": "range", "warmup-time-period": 4}]}',
             ["needs a time-period"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"parallel": {"tasks": [{"operation": "range", "clients": 0}]}}]}',
+            ["$.schedule[0].parallel.tasks[0]: clients"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "time-period": 1e300}]}',
+            ["more than 1,000,000 seconds"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "target-throughput": 1e-300}]}',
+            ["the target is 1e-300 requests a second"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "target-throughput": 1e12}]}',
+            ["the target is 1e+12 requests a second"],
+        ),
+        (
+            '{"name": "", "schedule": [{"operation": "range", "target-interval": 0, "schedule": "poisson"}]}',
+            ["target-interval must be above 0"],
+        ),
+        (
+            '{"name": "x", "schedule": [{"operation": "range", "target-throughput": "0 ops/s"}]}',
+            ["target-throughput must be above 0"],
         ),
         ('{"name": "x", "schedule": {{ 1 / 0 }}}', ["division by zero"]),
         ('{"name": "x", "schedule": {{ "a" + 1 }}}', ["template fails"]),

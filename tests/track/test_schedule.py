@@ -96,8 +96,16 @@ def test_a_target_in_requests(track: Track, target: Any, rate: float):
         ([parallel(RANGE, **{"completed-by": "sort"})], ["completed-by", "'sort'", "any"]),
         ([{**parallel(RANGE), "name": "x"}], ["'name'", "beside 'parallel'"]),
         ([parallel()], ["tasks is empty"]),
-        ([parallel({**RANGE, "completes": True, "lanes": 3})], ["lanes"]),
+        ([parallel({**RANGE, "lanes": 3})], ["lanes"]),
         ([{**RANGE, "completes": True}], ["completes"]),
+        ([parallel({**RANGE, "completes": True})], ["completes"]),
+        ([parallel(RANGE, clients=0)], ["$.schedule[0].parallel.clients must be at least 1"]),
+        ([parallel(RANGE, **{"completed-by": ""})], ["completed-by", "''"]),
+        ([{"parallel": [RANGE]}], ["$.schedule[0].parallel"]),
+        ([{"parallel": {"tasks": RANGE}}], ["$.schedule[0].parallel.tasks"]),
+        ([{"operation": None}], ["$.schedule[0].operation"]),
+        ([{**RANGE, "tags": 3}], ["$.schedule[0].tags"]),
+        ([{"operation": {"operation-type": ["search"]}}], ["no operation type"]),
         ([{"operation": "force-murge"}], ["force-merge"]),
         ([{"operation": {"operation-type": "serch"}}], ["$.schedule[0].operation.operation-type", "search"]),
         ([{"operation": {"name": "range"}}], ["another operation is called 'range'"]),
@@ -130,3 +138,13 @@ def test_every_type_has_one_name_and_searches_and_bulk_are_reported():
     refresh = {"name": "x", "operation-type": "refresh"}
     assert not decode_operation(refresh).reported
     assert decode_operation({**refresh, "include-in-reporting": True}).reported
+
+
+def test_challenges_of_a_run_cannot_mean_different_operations_by_one_name(track: Track):
+    one, same, other = (
+        read(track, {"operation": {"operation-type": "force-merge", "max-num-segments": segments}})
+        for segments in (1, 1, 5)
+    )
+    assert track.with_challenges(one, same).operations["force-merge"] == one.operations["force-merge"]
+    with pytest.raises(UsageError, match="different operations 'force-merge'"):
+        track.with_challenges(one, other)
