@@ -6,21 +6,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-import psutil
 
-from benchctl.cli.options import DocumentsType, HeapType, format_option, open_store, runs_option
-from benchctl.cli.output import print_run
-from benchctl.cli.variants import resolve_variants
+from benchctl.cli.conclude import conclude
+from benchctl.cli.options import format_option, open_store, runs_option
+from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.watch import watching
-from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.checks import unanswered
-from benchctl.results.plan import CorpusSpec, RedlineSpec
-from benchctl.results.store import reference
+from benchctl.results.plan import RedlineSpec
 from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, start_run
-from benchctl.run.plan import PlanOptions, default_heap_mb
+from benchctl.run.plan import PlanOptions
 from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
@@ -37,7 +33,7 @@ class ObjectiveType(click.ParamType[Objective]):
 
     name = "objective"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:  # noqa: ANN401
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:  # noqa: ANN401 - click's type
         """Read it."""
         if isinstance(value, tuple):
             return value
@@ -59,7 +55,7 @@ class PercentType(click.ParamType[float]):
 
     name = "percent"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
         """Read it."""
         if isinstance(value, float):
             return value
@@ -79,18 +75,8 @@ class PercentType(click.ParamType[float]):
     metavar="pN=TIME",
     help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
 )
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="VARIANT",
-    help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the baseline"
-    "  [default: es and os]",
-)
+@subject_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
-@click.option(
-    "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
-)
 @click.option(
     "--clients",
     type=int,
@@ -125,36 +111,6 @@ class PercentType(click.ParamType[float]):
     "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
     help="No higher rate is tried.",
 )  # fmt: skip
-@click.option("--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations.")
-@click.option(
-    "--heap",
-    "heap_mb",
-    type=HeapType(),
-    default=None,
-    help="Heap of every node  [default: a quarter of memory, at most 4g]",
-)
-@click.option(
-    "--jdk",
-    "jdks",
-    multiple=True,
-    metavar="[VARIANT=]PATH|MAJOR",
-    help="Java home, or a major version to fetch  [default: the bundled 21]",
-)
-@click.option(
-    "--distribution",
-    "distributions",
-    multiple=True,
-    metavar="VARIANT=PATH|URL",
-    help="A .tar.gz, .zip or folder instead of Maven Central.",
-)
-@click.option("--segments", type=int, default=1, show_default=True, help="Segments of the prepared index.")
-@click.option(
-    "--ingest-clients",
-    type=int,
-    default=2,
-    show_default=True,
-    help="Concurrent bulk senders that fill the prepared index.",
-)
 @click.option(
     "--workers",
     type=int,
@@ -162,11 +118,6 @@ class PercentType(click.ParamType[float]):
     show_default=True,
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="Of arrivals, and of the order in blocks."
-)
-@click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus.")
-@click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs.")
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @runs_option
@@ -174,9 +125,7 @@ class PercentType(click.ParamType[float]):
 def redline_command(
     operation: str,
     objective: Objective,
-    variants: tuple[str, ...],
     forks: int,
-    docs: int,
     clients: int,
     schedule: Literal["deterministic", "poisson"],
     warm_up_s: float,
@@ -184,19 +133,11 @@ def redline_command(
     step_s: float,
     tolerance: float,
     max_per_s: float | None,
-    track: str,
-    heap_mb: int | None,
-    jdks: tuple[str, ...],
-    distributions: tuple[str, ...],
-    segments: int,
-    ingest_clients: int,
     workers: int,
-    seed: int,
-    corpus_seed: int,
     runs_folder: Path | None,
     output_format: Format,
     *,
-    paired: bool,
+    subject_options: SubjectOptions,
     wait: bool,
     quiet: bool,
 ) -> None:
@@ -222,19 +163,19 @@ def redline_command(
         max_per_s=max_per_s,
     )
     options = PlanOptions(
-        variants=resolve_variants(variants or ("es", "os"), distributions, jdks),
+        variants=subject_options.specs(),
         challenges=(),
         warmup_challenges=(),
         restart="challenge",
         forks=forks,
-        seed=seed,
-        heap_mb=heap_mb or default_heap_mb(psutil.virtual_memory().total),
-        track=track,
-        corpus=CorpusSpec(seed=corpus_seed, documents=docs, generator_version=0, digest=""),
-        segments=segments,
+        seed=subject_options.seed,
+        heap_mb=subject_options.heap_mb,
+        track=subject_options.track,
+        corpus=subject_options.corpus,
+        segments=subject_options.segments,
         params={},
-        ingest_clients=ingest_clients,
-        paired=paired,
+        ingest_clients=subject_options.ingest_clients,
+        paired=subject_options.paired,
         workers=workers,
     )
     plan, loaded = plan_redline(options, search)
@@ -243,17 +184,4 @@ def redline_command(
         host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
     ):
         folder, record = start_run(Bench(home, store, observer, threading.Event()), plan, loaded)
-    print_run(folder, output_format, usual=home.runs)
-    name = reference(folder, home.runs)
-    if record.missing():
-        raise BenchctlError(
-            f"{len(record.missing())} of {plan.forks * len(plan.variants)} forks failed; "
-            "the tables show the rest",
-            hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
-        )
-    failing = unanswered(record)
-    if failing:
-        raise BenchctlError(
-            f"every request failed in {', '.join(failing)}; the tables show the rest",
-            hint="the notes below the tables say why",
-        )
+    conclude(folder, record, home, output_format)

@@ -110,8 +110,8 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 TimeKind = Literal["took", "first byte", "service", "processing", "latency", "page"]
-"""The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it was
-due; a page is one of the requests of an operation that has several."""
+"""The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it
+was due; a page is one of the requests of an operation that has several."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

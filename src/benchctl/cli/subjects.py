@@ -1,0 +1,133 @@
+"""Options about what is measured, and on which index: variants, engines, corpus, order; as one value."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+import psutil
+
+from benchctl.cli.options import DocumentsType, HeapType
+from benchctl.cli.variants import resolve_variants
+from benchctl.results.plan import CorpusSpec, VariantSpec
+from benchctl.run.plan import default_heap_mb
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BUILT_IN = ("es", "os")
+
+
+@dataclass(frozen=True)
+class SubjectOptions:
+    """What is measured.
+
+    Attributes:
+        variants: as written; empty when none was.
+        docs: documents of the corpus.
+        track: name or path.
+        heap: of every node, MiB; None for the default.
+        jdks, distributions: as written.
+        segments: of the prepared index.
+        ingest_clients: that fill it.
+        seed: of order and arrivals.
+        corpus_seed: of the corpus.
+        paired: blocks will be analysed as pairs.
+    """
+
+    variants: tuple[str, ...]
+    docs: int
+    track: str
+    heap: int | None
+    jdks: tuple[str, ...]
+    distributions: tuple[str, ...]
+    segments: int
+    ingest_clients: int
+    seed: int
+    corpus_seed: int
+    paired: bool
+
+    def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
+        """The variants, or these when none was named.
+
+        Raises:
+            UsageError: one cannot be understood.
+        """
+        return resolve_variants(self.variants or default, self.distributions, self.jdks)
+
+    @property
+    def heap_mb(self) -> int:
+        """Heap of every node, MiB."""
+        return self.heap or default_heap_mb(psutil.virtual_memory().total)
+
+    @property
+    def corpus(self) -> CorpusSpec:
+        """The corpus, not yet looked at."""
+        return CorpusSpec(seed=self.corpus_seed, documents=self.docs, generator_version=0, digest="")
+
+
+_OPTIONS = (
+    click.option(
+        "--variant",
+        "variants",
+        multiple=True,
+        metavar="VARIANT",
+        help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the "
+        "baseline  [default: es and os; for run, the targets]",
+    ),
+    click.option(
+        "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
+    ),
+    click.option(
+        "--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations."
+    ),
+    click.option(
+        "--heap",
+        type=HeapType(),
+        default=None,
+        help="Heap of every node  [default: a quarter of memory, at most 4g]",
+    ),
+    click.option(
+        "--jdk",
+        "jdks",
+        multiple=True,
+        metavar="[VARIANT=]PATH|MAJOR",
+        help="Java home, or a major version to fetch  [default: the bundled 21]",
+    ),
+    click.option(
+        "--distribution",
+        "distributions",
+        multiple=True,
+        metavar="VARIANT=PATH|URL",
+        help="A .tar.gz, .zip or folder instead of Maven Central.",
+    ),
+    click.option(
+        "--segments", type=int, default=1, show_default=True, help="Segments of the prepared index."
+    ),
+    click.option(
+        "--ingest-clients",
+        type=int,
+        default=2,
+        show_default=True,
+        help="Concurrent bulk senders that fill the prepared index.",
+    ),
+    click.option(
+        "--seed", type=int, default=1, show_default=True, help="Of the order in blocks, arrivals and values."
+    ),
+    click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus."),
+    click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),
+)
+
+
+def subject_options(command: F) -> Callable[..., Any]:
+    """The options; the command gets them as one, `subject_options`."""
+
+    @functools.wraps(command)
+    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+        own = {name: kwargs.pop(name) for name in SubjectOptions.__dataclass_fields__}
+        return command(*args, subject_options=SubjectOptions(**own), **kwargs)
+
+    decorated: Callable[..., Any] = collected
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
