@@ -70,6 +70,35 @@ def test_parameters_set_the_key_of_every_task(track: Track):
     assert used == {"iterations"}
 
 
+def test_parameters_leave_alone_what_they_mean_nothing_for(track: Track, tmp_path: Path):
+    path = write(
+        tmp_path,
+        json.dumps(
+            {
+                "name": "t",
+                "schedule": [
+                    {"operation": "force-merge"},
+                    {"operation": {"name": "all", "operation-type": "bulk", "bulk-size": 10}},
+                    {
+                        "operation": {"name": "some", "operation-type": "bulk", "bulk-size": 10},
+                        "iterations": 5,
+                    },
+                    {
+                        "operation": "range",
+                        "warmup-time-period": 5,
+                        "time-period": 5,
+                        "ramp-up-time-period": 3,
+                    },
+                ],
+            }
+        ),
+    )
+    tasks = load_challenge(path, track, {"iterations": 7, "clients": 3})[0].schedule
+    assert [task.iterations for task in tasks] == [None, None, 7, 7]
+    assert [task.clients for task in tasks] == [1, 3, 3, 3]
+    assert tasks[3].ramp_up_time_period is None
+
+
 def test_a_rate_of_zero_takes_the_rate_away(track: Track):
     challenge, _ = load_challenge("range-only", track, {"target_throughput": 0})
     assert challenge.schedule[0].rate_per_s is None

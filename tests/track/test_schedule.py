@@ -90,8 +90,18 @@ def test_a_target_in_requests(track: Track, target: Any, rate: float):
 
 
 @pytest.mark.parametrize(
+    ("interval", "seconds"), [(0.25, 0.25), ("250 ms", 0.25), ("5s", 5), ("1.5 m", 90), ("2 h", 7200)]
+)
+def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
+    (task,) = read(track, {**RANGE, "target-interval": interval}).schedule
+    assert task.target_interval == seconds
+    assert task.rate_per_s == 1 / seconds
+
+
+@pytest.mark.parametrize(
     ("schedule", "parts"),
     [
+        ([{**RANGE, "target-interval": "often"}], ["target-interval", "cannot read 'often'", "250 ms"]),
         ([parallel(RANGE, parallel(SORT))], ["$.schedule[0].parallel.tasks[1]", "nested"]),
         ([parallel(RANGE, **{"completed-by": "sort"})], ["completed-by", "'sort'", "any"]),
         ([{**parallel(RANGE), "name": "x"}], ["'name'", "beside 'parallel'"]),

@@ -98,7 +98,7 @@ def offered_rate(target_per_s: float) -> Caveat:
     """The throughput of a throttled task is what was asked for."""
     return Caveat(
         "offered-rate",
-        f"throttled to {target_per_s:g}/s: this is the offered rate, judge its latency instead",
+        f"throttled to {target_per_s:g} requests/s: this is the offered rate, judge its latency instead",
     )
 
 
@@ -106,7 +106,7 @@ def saturated(variant: str, achieved_per_s: float, target_per_s: float) -> Cavea
     """The offered load could not be served."""
     return Caveat(
         "saturated",
-        f"saturated: {variant} completed {achieved_per_s:.3g}/s of the offered {target_per_s:g}/s, "
+        f"saturated: {variant} completed {achieved_per_s:.3g} of the offered {target_per_s:g} requests/s, "
         "so requests queued: no verdict",
     )
 

@@ -108,11 +108,27 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     overrides = {
         key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in renderer.used
     }
-    tasks = tuple(_override(task, overrides, path, place) for place, task in enumerate(challenge.schedule))
+    known = track.operations | challenge.operations
+    tasks = tuple(
+        _override(task, _fitting(overrides, task, known[task.operation]), path, place)
+        for place, task in enumerate(challenge.schedule)
+    )
     challenge = msgspec.structs.replace(challenge, schedule=tasks)
-    _check(challenge, track.operations | challenge.operations, path)
+    _check(challenge, known, path)
     used = renderer.used | {key for key in params if key in TASK_PARAMETERS}
     return challenge, used
+
+
+def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> Mapping[str, Any]:
+    """Those of the parameters that mean something for a task.
+
+    Nobody who asks for 300 iterations wants 300 force-merges, or a corpus cut to 300 bodies.
+    """
+    if not operation.reported:
+        return {}
+    if operation.shares_work and task.iterations is None:
+        return {name: value for name, value in overrides.items() if "iterations" not in name}
+    return overrides
 
 
 def _override(task: Task, overrides: Mapping[str, Any], path: Path, place: int) -> Task:
@@ -135,8 +151,9 @@ def _override(task: Task, overrides: Mapping[str, Any], path: Path, place: int) 
         converted["target_interval"] = None
     if converted.get("iterations") is not None:
         converted["time_period"] = None
-        if task.warmup_time_period is not None:
-            converted["warmup_time_period"] = None
+        # Both hold for periods only.
+        converted["warmup_time_period"] = None
+        converted["ramp_up_time_period"] = None
     return msgspec.structs.replace(task, **converted)
 
 

@@ -19,6 +19,8 @@ T = TypeVar("T")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 _PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
+_INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # What one request of any type is; `docs` is more than one only in a bulk request.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
 _ANY = "any"
@@ -35,7 +37,7 @@ class _TaskEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     warmup_time_period: float | None = None
     time_period: float | None = None
     target_throughput: float | str | None = None
-    target_interval: float | None = None
+    target_interval: float | str | None = None
     schedule: ScheduleName = "deterministic"
     ramp_up_time_period: float | None = None
     ignore_response_error_level: ErrorLevel | None = None
@@ -169,7 +171,7 @@ def _task(found: _Entry, track: Track, operations: dict[str, AnyOperation], path
         warmup_time_period=entry.warmup_time_period,
         time_period=entry.time_period,
         target_throughput=target,
-        target_interval=entry.target_interval,
+        target_interval=_interval(entry.target_interval, path, found.where),
         schedule=entry.schedule,
         ramp_up_time_period=entry.ramp_up_time_period,
         ignore_response_error_level=entry.ignore_response_error_level,
@@ -260,6 +262,19 @@ def _target(
             hint="bulk operations count docs/s or ops/s, all others ops/s",
         )
     return float(match["number"]), 1.0
+
+
+def _interval(value: float | str | None, path: str, where: str) -> float | None:
+    """An interval in seconds, from a number of them or a text with a unit."""
+    if not isinstance(value, str):
+        return value
+    match = _INTERVAL.fullmatch(value.strip())
+    if match is None:
+        raise UsageError(
+            f"{path}: {where}.target-interval: cannot read '{value}'",
+            hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
+        )
+    return float(match["number"]) * _SECONDS[match["unit"]]
 
 
 def convert(raw: Any, kind: type[T], path: str, where: str) -> T:  # noqa: ANN401 - JSON of any shape
