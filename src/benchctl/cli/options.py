@@ -25,7 +25,7 @@ class DocumentsType(click.ParamType[int]):
 
     name = "documents"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
         """Read it."""
         if isinstance(value, int):
             return value
@@ -40,7 +40,7 @@ class HeapType(click.ParamType[int]):
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
         """Read it."""
         if isinstance(value, int):
             return value

@@ -51,7 +51,23 @@ _FAILURES = {
 _GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0, judge_plain)
 
 
-class WireClient:
+class _Closing:
+    """A context manager that closes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; harmless when repeated."""
+        raise NotImplementedError
+
+
+class WireClient(_Closing):
     """One connection to one host, for one thread at a time; a context manager.
 
     libcurl silently repeats a request when a kept-alive connection breaks before the first byte of the
@@ -78,14 +94,6 @@ class WireClient:
         self._fresh_until_ns = 0
         self._interrupted = False
         self._curl = self._new_handle(endpoint)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def interrupted(self) -> bool:
@@ -257,7 +265,7 @@ class WireClient:
         return 0
 
 
-class RoundRobinClient:
+class RoundRobinClient(_Closing):
     """One connection to every host of a cluster; each request goes to the next one. A context manager.
 
     Args:
@@ -269,14 +277,6 @@ class RoundRobinClient:
         count = len(endpoint.hosts)
         self._wires = [WireClient(endpoint, (first + step) % count) for step in range(count)]
         self._turns = itertools.cycle(self._wires)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def interrupted(self) -> bool:
