@@ -56,6 +56,20 @@ def test_everything_shipped_loads(track: Track):
         assert not used
 
 
+@pytest.mark.parametrize(
+    ("settings", "shards"),
+    [
+        ({}, 1),
+        ({"index.number_of_shards": 3}, 3),
+        ({"number_of_shards": "2"}, 2),
+        ({"index": {"number_of_shards": 4}}, 4),
+    ],
+)
+def test_shards_are_where_engines_look_for_them(track: Track, settings: dict[str, object], shards: int):
+    body = msgspec.structs.replace(track.index_body, settings=settings)
+    assert msgspec.structs.replace(track, index_body=body).shards == shards
+
+
 def test_warmup_drives_the_three_visitors(track: Track):
     challenge, _ = load_challenge("warmup", track, {})
     asked = [track.operations[task.operation].body for task in challenge.schedule]

@@ -132,6 +132,14 @@ class Track(msgspec.Struct, frozen=True):
     operations: dict[str, AnyOperation]
     digest: str
 
+    @property
+    def shards(self) -> int:
+        """Primary shards of the index; engines give one where the settings say nothing."""
+        settings = self.index_body.settings
+        nested = settings.get("index")
+        own = nested.get("number_of_shards") if isinstance(nested, dict) else None
+        return int(settings.get("index.number_of_shards", settings.get("number_of_shards", own)) or 1)
+
     def with_challenges(self, *challenges: Challenge) -> "Track":
         """The track with the operations that these challenges define themselves.
 
