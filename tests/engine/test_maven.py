@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import requests
 
 from benchctl.engine import download
 from benchctl.engine.archive import RESERVE_BYTES, FreeBytes, free_bytes
-from benchctl.engine.download import Checksum
+from benchctl.engine.download import Checksum, network_errors
 from benchctl.engine.maven import REPOSITORY_VARIABLE, MavenSource, latest_version
 from benchctl.errors import BenchctlError
 from engine.archive_server import Reply, Server, sha, zipped
@@ -121,6 +122,15 @@ def test_no_network_is_told(tmp_path: Path):
         with pytest.raises(BenchctlError, match="no connection"):
             latest_version("elasticsearch", environ=environ)
     assert REPOSITORY_VARIABLE in caught.value.hint
+
+
+def test_a_certificate_that_is_not_trusted_is_told():
+    with (
+        pytest.raises(BenchctlError, match="certificate of its host is not trusted") as caught,
+        network_errors("x", hint="y"),
+    ):
+        raise requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
+    assert "REQUESTS_CA_BUNDLE" in caught.value.hint
 
 
 def test_a_repository_that_is_no_url_is_told(tmp_path: Path):

@@ -102,7 +102,7 @@ def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchct
         (boot_record,) = fork.boots
         assert (boot_record.start_s, boot_record.idle_s, boot_record.logs) == (0.0, 0.0, "")
         assert boot_record.searches_sent == boot_record.searches_counted == 10
-    for text in ("was not restarted", "filled by others", "asked every operation"):
+    for text in ("was not restarted", "not filled by this run", "asked every operation"):
         assert text in " ".join(done.stdout.split())
     assert "127.0.0.1" not in "".join(record.caveats)
 
@@ -111,7 +111,7 @@ def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl
     done = benchctl("show", "latest")
     assert done.returncode == 0, done.stderr
     assert f"--target {filled}" in " ".join(done.stdout.replace("\\\n", " ").split())
-    assert "found on the cluster, filled by others" in done.stdout
+    assert "found on the cluster, not filled by this run" in done.stdout
 
 
 def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):

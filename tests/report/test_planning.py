@@ -50,6 +50,12 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
     ]
 
 
+def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort")
+    text = command(plan, forks=5, corpus_documents=1, iterations=None)
+    assert "--transport client --workers 2 --on-error abort" in text
+
+
 def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[..., Plan]):
     target = TargetSpec(
         ("https://a:1", "https://b:2"),

@@ -85,6 +85,9 @@ def network_errors(doing: str, *, hint: str) -> Iterator[None]:
             reason = f"no answer within {TIMEOUT_S} s"
         elif isinstance(err, requests.exceptions.ChunkedEncodingError):
             reason = "the connection ended before everything had come"
+        elif isinstance(err, requests.exceptions.SSLError):
+            reason = "the certificate of its host is not trusted"
+            hint = "name the certificates to trust, such as those of a proxy, in REQUESTS_CA_BUNDLE"
         elif isinstance(err, requests.ConnectionError):
             reason = "no connection"
         else:

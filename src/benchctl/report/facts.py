@@ -202,7 +202,7 @@ def _segments(facts: IndexFacts) -> str:
 def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
     ingest = facts.ingest
     if ingest.clients == 0:
-        yield "found on the cluster, filled by others"
+        yield "found on the cluster, not filled by this run"
         return
     if ingest.ingest_s > 0:
         yield (
@@ -227,7 +227,9 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
     if check is None:
         yield "not compared: nothing says that the variants do the same work"
         return
-    if not check.findings:
+    if not check.operations:
+        yield "none compared: the requests of these operations differ from one to the next, or search nothing"
+    elif not check.findings:
         yield f"alike on all {len(check.operations)} operations"
     for finding in check.findings:
         if finding.kind == "unsupported":

@@ -107,6 +107,9 @@ def _setting_words(plan: Plan) -> list[str]:
         ("--segments", plan.segments, 1),
         ("--ingest-clients", plan.ingest_clients, 2),
         ("--corpus-seed", plan.corpus.seed, 1),
+        ("--transport", plan.transport, "wire"),
+        ("--workers", plan.workers, 1),
+        ("--on-error", plan.on_error, "continue"),
     )
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
     if _starts_nodes(plan):

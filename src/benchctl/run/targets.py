@@ -184,8 +184,8 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
             )
         if not index.key:
             found.append(
-                f"{name} was filled by others: nothing says that its {index.documents:,} documents are the "
-                "track's corpus"
+                f"{name} was not filled by this run: nothing says that its {index.documents:,} documents are "
+                "the track's corpus"
             )
         if index.documents != documents:
             found.append(f"{name} holds {index.documents:,} documents, the run's corpus has {documents:,}")
