@@ -100,7 +100,10 @@ def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
     [
         (None, "not compared: nothing says that the variants do the same work"),
         (AnswerCheck(("a", "b"), {}, ()), "alike on all 2 operations"),
-        (AnswerCheck((), {}, ()), "none compared"),
+        (
+            AnswerCheck((), {}, ()),
+            "none compared: the requests of these operations differ from one to the next, or search nothing",
+        ),
         (
             AnswerCheck(("a",), {}, (AnswerFinding("a", "os", "es", "unsupported", "no such query"),)),
             "a: os cannot do it: no such query",
