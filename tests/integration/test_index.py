@@ -17,7 +17,8 @@ from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, plan_run
-from benchctl.run.prepare import Subject, prepare_corpus, prepare_subjects
+from benchctl.run.prepare import prepare_corpus, prepare_subject
+from benchctl.run.session import Subject
 from benchctl.track.model import Track
 
 pytestmark = pytest.mark.nodes
@@ -26,6 +27,10 @@ DOCUMENTS = 5_000
 HEAP_MB = 512
 EMPTY_TRANSLOG_BYTES = 1_000
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
+
+
+def prepare_all(plan: Plan, track: Track, corpus: Corpus, home: Home) -> list[Subject]:
+    return [prepare_subject(spec, plan, track, corpus, home, SilentObserver()) for spec in plan.variants]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def planned(corpus: Corpus) -> tuple[Plan, Track]:
 @pytest.fixture(scope="module")
 def subjects(planned: tuple[Plan, Track], corpus: Corpus, home: Home) -> dict[str, Subject]:
     """Both engines with their indices."""
-    prepared = prepare_subjects(*planned, corpus, home, SilentObserver())
+    prepared = prepare_all(*planned, corpus, home)
     return {subject.spec.engine: subject for subject in prepared}
 
 
@@ -121,7 +126,7 @@ def test_a_prepared_index_is_one_segment_with_an_empty_translog(subject: Subject
 def test_a_prepared_index_is_found_again(
     subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home
 ):
-    again = prepare_subjects(*planned, corpus, home, SilentObserver())
+    again = prepare_all(*planned, corpus, home)
     (found,) = [one for one in again if one.spec.engine == subject.spec.engine]
     assert found.index.facts == msgspec.structs.replace(subject.index.facts, cached=True)
 
@@ -164,5 +169,5 @@ def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     broken = cut_short(corpus, scratch / "corpus")
     before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
     with pytest.raises(BenchctlError, match="is damaged"):
-        prepare_subjects(plan, track, broken, home, SilentObserver())
+        prepare_all(plan, track, broken, home)
     assert (sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())) == before
