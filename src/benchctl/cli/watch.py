@@ -118,7 +118,7 @@ class PlainObserver:
 
     def _say(self, text: str) -> None:
         self._spoken = time.monotonic()
-        print(f"[{self._spoken - self._begun:6.1f} s] {text}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"[{self._spoken - self._begun:6.1f} s] {text}", file=sys.stderr, flush=True)  # noqa: T201 - progress without a terminal
 
     def note(self, text: str) -> None:
         """Print it."""
