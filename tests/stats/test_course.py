@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.counts import ValueCounts
@@ -77,6 +77,7 @@ def test_drift_of_reversed_time_is_its_negative(values: list[int]):
     rows=st.lists(st.tuples(st.integers(0, 10**4), st.integers(1, 10**6)), min_size=6, max_size=60),
     bins=st.integers(1, 60),
 )
+@example(rows=[(0, 1), (0, 1), (0, 1), (500, 1), (4500, 1), (4500, 1)], bins=2)
 def test_thirds_are_exact_however_coarsely_the_starts_were_counted(rows: list[tuple[int, int]], bins: int):
     starts, values = (np.asarray(column) for column in zip(*rows, strict=True))
     clients = (np.arange(starts.size) % 4).astype(np.int16)
