@@ -17,7 +17,7 @@ class ValueCounts:
 
     Nothing is lost as long as there are no more distinct values than `most`: libcurl's times are whole
     microseconds, of which even 100 million requests have few. Clocks of the driver are nanoseconds; beyond
-    `most` distinct ones all values are rounded down to a microsecond, then to 10, and so on, until they fit.
+    `most` distinct ones all values are cut to a microsecond, then to 10, and so on, until they fit.
 
     Args:
         most: distinct values that are kept, in 16 bytes each.
@@ -57,8 +57,8 @@ class ValueCounts:
         return self._values, self._counts
 
     def rounded(self, values: Integers) -> Integers:
-        """Round values as those that were added have been: down, so that in several steps is as in one."""
-        return values if self.grid == 1 else values // self.grid * self.grid
+        """Round values as those that were added have been: towards zero, so that several steps are as one."""
+        return values if self.grid == 1 else values - np.fmod(values, self.grid)
 
     def _merge(self) -> None:
         if not self._pending:
