@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
+"""How the service time went while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
 RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
 
@@ -17,6 +19,24 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear_p50: float
     linear_p90: float
     linear_p99: float
+
+
+class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The segments that the service times of one fork's task fall into, in the order of the requests.
+
+    Attributes:
+        kind: of the whole course.
+        steady_from: measured requests before its last level began; 0 when flat.
+        of: measured requests.
+        bounds: where segments begin, in measured requests, the first one 0.
+        levels_ns: geometric mean of each segment, nanoseconds; neighbours within 1 % are one.
+    """
+
+    kind: CourseKind
+    steady_from: int
+    of: int
+    bounds: tuple[int, ...]
+    levels_ns: tuple[float, ...]
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -90,6 +110,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             figures are those of the last step at that rate; None when there was none.
         redline_end: why the search ended; `found` is the only end whose rate is more than a lower bound.
         redline_text: how it ended, in words; empty when found.
+        course: its segments; None under 20 samples, and in records from before it was kept.
     """
 
     schedule: int
@@ -126,6 +147,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     redline_end: RedlineEnd | None = None
     redline_text: str = ""
     driver: DriverFigures | None = None
+    course: Course | None = None
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -40,6 +40,8 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         searches_counted: by the node's own statistics; None when it could not say.
         command: the command line.
         logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
+        origin_ns: when its process was started, on the clock of the fork's samples: what uptimes in its GC
+            log count from. None for a cluster, and in records from before it was kept.
     """
 
     schedules: tuple[int, ...]
@@ -50,6 +52,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     searches_counted: int | None
     command: tuple[str, ...]
     logs: str
+    origin_ns: int | None = None
 
 
 ForkStatus = Literal["done", "failed"]
@@ -75,6 +78,8 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         probes: before and after.
         samples: the Parquet file, relative to the run; None when not kept.
         curve: the steps of a red-line search, in order; empty for everything else.
+        index_build: which build of the prepared index it ran on, from 0.
+        telemetry: the Parquet file of what its nodes used, relative to the run; None when not kept.
     """
 
     variant: str
@@ -93,6 +98,8 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     probes: tuple[HostProbe, ...]
     samples: str | None
     curve: tuple[CurvePoint, ...] = ()
+    index_build: int = 0
+    telemetry: str | None = None
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -229,8 +236,61 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
+class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Where results come from that another tool measured: there are no samples, and much is unknown.
+
+    Attributes:
+        tool: which one.
+        version: of it; empty when its file does not say.
+        files: absolute paths, one a fork, in the order of the forks.
+    """
+
+    tool: Literal["rally", "opensearch-benchmark"]
+    version: str
+    files: tuple[str, ...]
+
+
+class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One unmeasured fork that looked for how long tasks must warm up.
+
+    Attributes:
+        variant: whose.
+        attempt: from 1; every attempt doubles what was not enough.
+        wall_s: seconds.
+        summaries: of its tasks.
+    """
+
+    variant: str
+    attempt: int
+    wall_s: float
+    summaries: tuple[TaskSummary, ...]
+
+
+class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How `--until-steady` came to the counts of a run, which are those of its plan.
+
+    Attributes:
+        forks: in the order in which they ran.
+        params: what it chose, as `--param` takes it.
+        unsettled: `challenge: task of variant` that was not steady within the bound; empty when all were.
+    """
+
+    forks: tuple[PilotFork, ...]
+    params: dict[str, int]
+    unsettled: tuple[str, ...] = ()
+
+
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All of a run but its samples and logs."""
+    """All of a run but its samples and logs.
+
+    Attributes:
+        indices: variant -> the first build of its prepared index.
+        tags: words that the user gave it, to be found again by.
+        builds: variant -> all builds of its prepared index, where there are several.
+        stopped: why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
+        pilot: how its counts were found, where they were looked for.
+        imported: where it comes from, when benchctl did not measure it.
+    """
 
     record_version: int
     id: str
@@ -245,6 +305,11 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     caveats: tuple[str, ...] = ()
     timings: dict[str, float] = {}
     calibration: Calibration | None = None
+    tags: tuple[str, ...] = ()
+    builds: dict[str, tuple[IndexFacts, ...]] = {}
+    stopped: str = ""
+    pilot: Pilot | None = None
+    imported: Imported | None = None
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""
@@ -252,7 +317,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return tuple(sorted(found, key=lambda fork: fork.block))
 
     def missing(self) -> tuple[tuple[int, str], ...]:
-        """(block, variant) of every planned fork that is not done, in block order."""
+        """(block, variant) of every planned fork that is not done, in block order; none once it stopped."""
+        if self.stopped:
+            return ()
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
         wanted = [(block, v.name) for block in range(self.plan.forks) for v in self.plan.variants]
         return tuple(pair for pair in wanted if pair not in have)

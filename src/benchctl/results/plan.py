@@ -94,6 +94,34 @@ class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     max_per_s: float | None = None
 
 
+class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Which CPUs nodes and the driver get; the two have none in common.
+
+    Attributes:
+        node: CPU numbers of the nodes.
+        driver: CPU numbers of benchctl itself, its workers included.
+    """
+
+    node: tuple[int, ...]
+    driver: tuple[int, ...]
+
+
+class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """When a run ends before it has all of its forks: decided after whole blocks, never by a p-value.
+
+    Attributes:
+        precision: half width of the 95 % interval of every judged effect that is enough, as a ratio - 1
+            (0.05 for 5 %); None not to end early.
+        budget_s: seconds for the forks, from the start of the first; a block that is not expected to fit is
+            not begun. None for as long as it takes.
+        least_forks: that every variant gets whatever the intervals are; a budget may cut it short.
+    """
+
+    precision: float | None = None
+    budget_s: float | None = None
+    least_forks: int = 8
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Everything a run is going to do, decided and validated before any node starts.
 
@@ -117,6 +145,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         transport: how measured requests travel: by benchctl's wire client, or by the engine's official one.
         workers: processes that clients work in.
         redline: the search that every fork does instead of its schedule, which then only names the operation.
+        index_builds: how often every prepared index is built; the forks of a variant take the builds in turn
+            (block modulo builds), and with several the build is the unit of replication.
+        pin: CPUs of nodes and driver; None to leave them to the kernel.
+        stop: when it may end with fewer forks; None for always all of them.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -138,3 +170,6 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     transport: TransportName = "wire"
     workers: int = 1
     redline: RedlineSpec | None = None
+    index_builds: int = 1
+    pin: PinSpec | None = None
+    stop: StopSpec | None = None
