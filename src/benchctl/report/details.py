@@ -2,18 +2,19 @@
 
 from benchctl.report.driver import driver_grid
 from benchctl.report.layout import Grid, precision_grid
+from benchctl.report.order import order_grids
 from benchctl.report.times import times_grid
 from benchctl.stats.analysis import Analysis
 
 
 def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
-    """Those of the tables that there is something to say in.
+    """Those of the tables that there is something to say in: order effects first, which are results, too.
 
     Args:
         analysis: what to print.
         details: with all kinds of times, and what the driver itself did.
     """
-    grids = [precision_grid(analysis)]
+    grids = [*order_grids(analysis), precision_grid(analysis)]
     if details:
         grids += [times_grid(analysis), driver_grid(analysis)]
     return [grid for grid in grids if grid is not None]

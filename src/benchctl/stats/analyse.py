@@ -1,6 +1,7 @@
 """Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -14,6 +15,8 @@ from benchctl.stats.compare import Comparison, adjust, compare
 from benchctl.stats.curve import redline_curves
 from benchctl.stats.doubts import WITHHOLDING, floor_doubts, general_doubts, row_doubts, unsupported_reason
 from benchctl.stats.metrics import LATENCY, METRICS, REDLINE, Metric, MetricKey
+from benchctl.stats.multiplicity import Method
+from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
 from benchctl.stats.series import Series
@@ -54,10 +57,12 @@ def analyse(
     calibration: Calibration | None = None,
     margins: Mapping[MetricKey, float] | None = None,
     unlike: Sequence[str] = (),
+    method: Method = "benjamini-hochberg",
 ) -> Analysis:
     """Compare variants, each against the first.
 
-    The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders.
+    The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders. With
+    Holm's method, which is for a gate, those of all metrics are, because a gate is one decision.
 
     Args:
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
@@ -68,6 +73,7 @@ def analyse(
         calibration: what the driver costs on the machine of the runs, where it was measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
         unlike: how the runs differ, when the user insisted on comparing them all the same.
+        method: how p-values are adjusted.
 
     Raises:
         BenchctlError: a fork's tasks are not those of the plan.
@@ -75,15 +81,17 @@ def analyse(
     done = {label: _finished(group) for label, group in forks.items()}
     paired = plan.paired and len(runs) <= 1
     rows: list[Row] = []
+    orders: list[OrderEffect] = []
     for default in METRICS if plan.redline is None else (REDLINE,):
         metric = msgspec.structs.replace(default, margin=(margins or {}).get(default.key, default.margin))
-        rows += _adjusted(
-            [
-                _row(metric, done, plan, place, answers, calibration, paired=paired)
-                for place in _reported(done, plan)
-                if metric.key != LATENCY.key or task_at(plan, place).rate_per_s is not None
-            ]
-        )
+        shown = [
+            place
+            for place in _reported(done, plan)
+            if metric.key != LATENCY.key or task_at(plan, place).rate_per_s is not None
+        ]
+        rows += [_row(metric, done, plan, place, answers, calibration, paired=paired) for place in shown]
+        orders += order_effects(metric, done, plan, shown)
+    rows = _adjusted(rows, method)
     return Analysis(
         schema_version=SCHEMA_VERSION,
         runs=tuple(runs),
@@ -98,6 +106,8 @@ def analyse(
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
+        order_effects=tuple(orders),
+        method=method,
     )
 
 
@@ -223,15 +233,24 @@ def _compare(
     )
 
 
-def _adjusted(rows: Sequence[Row]) -> list[Row]:
-    """The rows of one metric with their p-values adjusted as one family."""
-    adjusted = iter(adjust([comparison for row in rows for comparison in row.comparisons]))
+def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
+    """The rows, which come metric by metric, with their p-values adjusted."""
+    families = [list(rows)] if method == "holm" else [list(own) for _, own in groupby(rows, _metric)]
+    adjusted = iter(
+        comparison
+        for family in families
+        for comparison in adjust([one for row in family for one in row.comparisons], method=method)
+    )
     finished = []
     for row in rows:
         comparisons = tuple(next(adjusted) for _ in row.comparisons)
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=(*row.caveats, *own)))
     return finished
+
+
+def _metric(row: Row) -> MetricKey:
+    return row.metric
 
 
 def _scale(

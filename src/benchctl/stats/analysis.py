@@ -9,6 +9,8 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.metrics import MetricKey
+from benchctl.stats.multiplicity import Method
+from benchctl.stats.order import OrderEffect
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 
@@ -167,6 +169,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         redline: the curves of a red-line search; None for challenges.
         drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
         times: every kind of time, by challenge, task, variant and kind.
+        order_effects: operations that ran in several places of a fork, by metric and variant.
+        method: how p-values were adjusted: Benjamini-Hochberg within each metric, or Holm over all of them.
     """
 
     schema_version: int
@@ -182,3 +186,5 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redline: RedlineCurves | None = None
     drivers: tuple[DriverRow, ...] = ()
     times: tuple[TimeRow, ...] = ()
+    order_effects: tuple[OrderEffect, ...] = ()
+    method: Method = "benjamini-hochberg"

@@ -1,0 +1,53 @@
+"""What ran before is a factor, not a detail: tables of the same operation in several places of one fork."""
+
+from collections.abc import Sequence
+
+from benchctl.report.layout import Grid
+from benchctl.report.numbers import figure, interval, p_value, signed_percent
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.order import OrderEffect, describe_before
+
+_HEADERS = ("Operation", "Variant", "Where", "Value", "Diff %", "95 % interval", "p", "Verdict")
+_WORDS = frozenset({0, 1, 2, 7})
+
+
+def order_grids(analysis: Analysis) -> list[Grid]:
+    """One grid a metric; none when every operation runs in one place only."""
+    metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
+    return [
+        _grid([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
+    ]
+
+
+def _grid(effects: Sequence[OrderEffect]) -> Grid:
+    """The place where least had run, then the others, each against it."""
+    lines: list[tuple[str, ...]] = []
+    shown = None
+    for effect in sorted(effects, key=lambda one: (one.baseline_place, one.variant)):
+        comparison = effect.comparison
+        if shown != (effect.baseline_place, effect.variant):
+            shown = (effect.baseline_place, effect.variant)
+            first = (effect.operation, effect.variant, describe_before(effect.baseline_after))
+            lines.append((*first, figure(comparison.baseline_value), "", "", "", "baseline"))
+        lines.append(
+            (
+                "",
+                "",
+                describe_before(effect.contender_after),
+                figure(comparison.contender_value),
+                signed_percent(comparison.effect_percent),
+                interval(comparison.low_percent, comparison.high_percent),
+                p_value(comparison.p_adjusted),
+                _verdict(effect),
+            )
+        )
+    title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
+    return Grid(f"{title} (paired over forks)", _HEADERS, tuple(lines), _WORDS)
+
+
+def _verdict(effect: OrderEffect) -> str:
+    comparison = effect.comparison
+    text: str = comparison.verdict
+    if comparison.verdict == "different":
+        text = f"different ({comparison.direction})"
+    return f"{text}, not as often asked" if effect.unequal_requests else text

@@ -1,0 +1,153 @@
+"""Does it matter what ran before? The same operation in two places of one fork, compared over forks."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Plan
+from benchctl.stats.compare import Comparison, adjust, compare
+from benchctl.stats.metrics import Metric
+from benchctl.stats.values import Place, block_values, collect, task_at
+from benchctl.track.model import Task
+
+FRESH = "on a fresh node"
+_MOST_NAMES = 4
+
+
+class OrderEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One operation of one variant, where more had run before it against where least had.
+
+    Attributes:
+        operation: the operation's name.
+        variant: whose forks.
+        metric: machine name.
+        title: of the metric, for readers.
+        unit: of the values.
+        baseline_place, contender_place: (schedule, task) of both.
+        baseline_after, contender_after: names of the tasks that the same node had run before, in order, those
+            of warm-up challenges included; empty on a fresh node.
+        comparison: paired over forks, since both values of a pair are of one fork; p-values are adjusted over
+            the order effects of the metric.
+        unequal_requests: the two places do not ask equally often, so one of them may be warmer for that.
+    """
+
+    operation: str
+    variant: str
+    metric: str
+    title: str
+    unit: str
+    baseline_place: Place
+    contender_place: Place
+    baseline_after: tuple[str, ...]
+    contender_after: tuple[str, ...]
+    comparison: Comparison
+    unequal_requests: bool = False
+
+
+def order_effects(
+    metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, reported: Sequence[Place]
+) -> list[OrderEffect]:
+    """Compare every operation that runs in several places with what it does where least ran before.
+
+    Places are compared when they offer the same load after different tasks. The pairs are forks, which is no
+    choice made by looking: the two values of a fork share its index copy, its block and its host.
+
+    Args:
+        metric: of the values.
+        done: label -> finished forks.
+        plan: that they ran.
+        reported: the places that tables show.
+    """
+    found = []
+    for group in _alike(plan, reported):
+        baseline, *others = sorted(group, key=lambda place: (len(ran_before(plan, place)), place))
+        for other in others:
+            if ran_before(plan, other) != ran_before(plan, baseline):
+                found += [
+                    _effect(metric, forks, label, plan, baseline, other) for label, forks in done.items()
+                ]
+    adjusted = adjust([effect.comparison for effect in found])
+    return [
+        msgspec.structs.replace(effect, comparison=comparison)
+        for effect, comparison in zip(found, adjusted, strict=True)
+    ]
+
+
+def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
+    """Names of the tasks that the node of a place had run before it; what runs beside it is not before it."""
+    schedule, task = place
+    before = [one.label for challenge in plan.warmup_challenges for one in challenge.schedule]
+    if plan.restart == "task":
+        return tuple(before)
+    if plan.restart == "never":
+        before += [one.label for challenge in plan.schedules[:schedule] for one in challenge.schedule]
+    steps = plan.schedules[schedule].steps
+    own = next(step for step in steps if task in step)
+    earlier = [number for step in steps[: steps.index(own)] for number in step]
+    return tuple(before + [plan.schedules[schedule].schedule[number].label for number in earlier])
+
+
+def describe_before(after: Sequence[str]) -> str:
+    """Where it ran, for readers: what repeats is counted, and of many only some are named."""
+    if not after:
+        return FRESH
+    counts = {name: after.count(name) for name in after}
+    words = [name if count == 1 else f"{name} x {count}" for name, count in counts.items()]
+    listed = (
+        words
+        if len(words) <= _MOST_NAMES
+        else [*words[: _MOST_NAMES - 1], f"{len(words) - _MOST_NAMES + 1} others"]
+    )
+    return "after " + ", ".join(listed)
+
+
+def _alike(plan: Plan, reported: Sequence[Place]) -> list[list[Place]]:
+    """Places of the same operation under the same load, where there are several; nothing else runs beside."""
+    groups: dict[object, list[Place]] = {}
+    for place in reported:
+        task = task_at(plan, place)
+        if task.group is None:
+            groups.setdefault((task.operation, task.clients, task.rate_per_s), []).append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _effect(
+    metric: Metric, forks: Sequence[ForkRecord], label: str, plan: Plan, baseline: Place, contender: Place
+) -> OrderEffect:
+    tasks = [task_at(plan, place) for place in (baseline, contender)]
+    sides = [
+        collect({label: forks}, place, task)[label]
+        for place, task in zip((baseline, contender), tasks, strict=True)
+    ]
+    unit = next((summary.unit for side in sides for _, summary in side), "queries")
+    afters = [ran_before(plan, place) for place in (baseline, contender)]
+    left, right = block_values(metric, *sides)
+    comparison = compare(
+        left,
+        right,
+        higher_is_better=metric.higher_is_better,
+        margin=metric.margin,
+        paired=True,
+        judged=not (metric.key == "throughput" and tasks[0].rate_per_s is not None),
+        metric=metric.key,
+        baseline=describe_before(afters[0]),
+        contender=describe_before(afters[1]),
+    )
+    return OrderEffect(
+        operation=tasks[0].operation,
+        variant=label,
+        metric=metric.key,
+        title=metric.title,
+        unit=metric.counting(unit).unit,
+        baseline_place=baseline,
+        contender_place=contender,
+        baseline_after=afters[0],
+        contender_after=afters[1],
+        comparison=comparison,
+        unequal_requests=_requests(tasks[0]) != _requests(tasks[1]),
+    )
+
+
+def _requests(task: Task) -> tuple[object, ...]:
+    return (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period)
