@@ -77,3 +77,14 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
         observer.fork_done(FORK)
     shown = capsys.readouterr()
     assert shown.out + shown.err == ""
+
+
+def test_progress_of_a_fork_names_its_task(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchctl.cli.watch.PLAIN_PROGRESS_EVERY_S", -1.0)
+    observer = PlainObserver()
+    observer.fork_started("es", 1, 2, None)
+    observer.stage("range-at-50")
+    observer.progress("requests", 5, 10)
+    assert "range-at-50: 5 requests, 50 %" in capsys.readouterr().err

@@ -114,6 +114,7 @@ class PlainObserver:
         self._begun = time.monotonic()
         self._spoken = self._begun
         self._fork = ""
+        self._stage = ""
         self._step: tuple[str, float, int] | None = None
 
     def _say(self, text: str) -> None:
@@ -125,7 +126,8 @@ class PlainObserver:
         self._say(text)
 
     def stage(self, text: str) -> None:
-        """Print it; the tasks of a fork are too short to be lines of their own."""
+        """Print it; the tasks of a fork are too short to be lines of their own, and name their progress."""
+        self._stage = text
         self._step = None
         if not self._fork:
             self._say(text)
@@ -137,7 +139,8 @@ class PlainObserver:
             self._step = (what, now, done)
         if now - self._spoken > PLAIN_PROGRESS_EVERY_S:
             _, since, first = self._step
-            self._say(f"  {step_progress(what, done, total, done - first, now - since)}")
+            task = f"{self._stage}: " if self._fork else ""
+            self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
         """Print it."""

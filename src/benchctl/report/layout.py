@@ -40,11 +40,14 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def precision_grid(analysis: Analysis) -> Grid | None:
-    """What the run could see: spread of forks, detectable difference, cross-check; None for one variant."""
+    """What the run could see: spread of forks, detectable difference, cross-check.
+
+    None where that says nothing: for one variant, or with one fork of each.
+    """
     lines = tuple(
         (
             task_name(row, analysis),
-            _title(row),
+            metric_title(row),
             comparison.contender,
             f"{percent(comparison.cv_baseline_percent)}, {percent(comparison.cv_contender_percent)}",
             percent(comparison.mde_percent),
@@ -53,7 +56,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
         for row in analysis.rows
         for comparison in row.comparisons
     )
-    if not lines:
+    if not any(comparison.mde_percent is not None for row in analysis.rows for comparison in row.comparisons):
         return None
     headers = ("Operation", "Metric", "Variant", "CV of forks", "Sees from", "Permutation p (least)")
     title = f"Precision: CV of {analysis.variants[0]} and of the variant; what 80 % of such runs would find"
@@ -169,7 +172,8 @@ def _short(p: float | None) -> str:
     return NOT_AVAILABLE if p is None else f"{p:.2g}"
 
 
-def _title(row: Row) -> str:
+def metric_title(row: Row) -> str:
+    """What tables call the metric of a row."""
     return next(metric.title for metric in ALL_METRICS if metric.key == row.metric)
 
 

@@ -127,7 +127,8 @@ def check_answers(
             book = AnswerBook(home.scratch / f"answers-{name}.json")  # never written
         missing = [operation for operation in operations if book.get(operation) is None]
         if missing:
-            observer.stage(f"{name}: asking {len(missing)} operations, unmeasured")
+            asked = "1 operation" if len(missing) == 1 else f"{len(missing)} operations"
+            observer.stage(f"{name}: asking {asked}, unmeasured")
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
             else:
