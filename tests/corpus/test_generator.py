@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generator import BLOCK_DOCUMENTS, GENERATOR_VERSION, NAME_STRIDE, generate
+from benchctl.corpus.draws import NAME_STRIDE
+from benchctl.corpus.generator import BLOCK_DOCUMENTS, GENERATOR_VERSION, generate
 from benchctl.corpus.layout import days
 from benchctl.corpus.tables import NAMES
 

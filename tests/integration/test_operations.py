@@ -9,90 +9,18 @@ import pytest
 
 from benchctl.engine.answers import ask
 from benchctl.engine.node import Node
-from benchctl.load.judge import is_unsupported
-from benchctl.load.programs import Reply, Script, WorkContext, open_workload
-from benchctl.load.request import Answer, Request
+from benchctl.load.programs import open_workload
+from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operation import Asking
+from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
 
 pytestmark = pytest.mark.nodes
 
-DOCUMENTS = 40
-INDEX = "shelf"
-BODY: Mapping[str, Any] = {
-    "settings": {"index": {"number_of_shards": 1, "number_of_replicas": 0}},
-    "mappings": {"properties": {"n": {"type": "long"}, "k": {"type": "keyword"}, "in": {"type": "nested"}}},
-}
-OK, UNSUPPORTED = "ok", "unsupported"
-
 Start = Callable[..., AbstractContextManager[Node]]
-
-
-def documents() -> Iterator[bytes]:
-    """A corpus."""
-    for number in range(DOCUMENTS):
-        yield b'{"n":%d,"k":"k%d","in":{"n":%d}}\n' % (number, number % 7, number)
-
-
-class Driver:
-    """Runs operations over the measured wire client, as a client of a task does, without its clocks."""
-
-    def __init__(self, node: Node, wire: WireClient, engine: EngineName) -> None:
-        self.node = node
-        self.wire = wire
-        self.context = WorkContext(INDEX, BODY, 7, documents, DOCUMENTS, engine)
-        self.replies: list[Reply] = []
-        self.searches = 0
-        self.types: set[str] = set()
-
-    def run(self, kind: str, expected: str = OK, **raw: Any) -> Answer:
-        """Run an operation once, or a corpus to its end; check how it ends and what the node counts."""
-        keys = {name.replace("_", "-"): value for name, value in raw.items()}
-        operation = decode_operation({"name": kind, "operation-type": kind, **keys})
-        self.types.add(kind)
-        self.replies, self.searches = [], 0
-        before = self.node.client.node_search_count()
-        workload = open_workload(operation, self.context, clients=1, key=kind)
-        program = workload.program(0)
-        answer = Answer(Outcome.OK)
-        while (made := program()) is not None:
-            answer = self._ask(made).answer if isinstance(made, Request) else self._follow(made)
-            if workload.endless:
-                break
-        workload.close()
-        last = self.replies[-1].exchange if self.replies else None
-        if expected == UNSUPPORTED:
-            assert last is not None
-            assert is_unsupported(last.status, last.body), (kind, last)
-            return answer
-        assert answer.outcome is Outcome.OK, (kind, answer)
-        assert all(reply.answer.outcome is Outcome.OK for reply in self.replies), (kind, self.replies)
-        assert self.node.client.node_search_count() - before == self.searches, kind
-        return answer
-
-    def _ask(self, request: Request) -> Reply:
-        exchange = self.wire.send(request)
-        assert exchange.failure is None, exchange
-        self.searches += request.searches
-        reply = Reply(exchange, request.judge(exchange.status, exchange.body))
-        self.replies.append(reply)
-        return reply
-
-    def _follow(self, script: Script) -> Answer:
-        reply: Reply | None = None
-        try:
-            while True:
-                item = script.send(reply)
-                reply = self._ask(item) if isinstance(item, Request) else None
-        except StopIteration as end:
-            return end.value or self.replies[-1].answer
-
-    @property
-    def last(self) -> bytes:
-        return self.replies[-1].exchange.body
 
 
 @pytest.fixture
@@ -136,13 +64,21 @@ def test_every_type_of_operation(driver: Driver, engine: EngineName, repository:
     raw(driver)
     administer(driver)
     snapshot(driver, repository)
+    declare(driver, engine)
+    compose(driver, engine)
+    shrink(driver)
     lacking(driver, engine)
+    for kind in LACKING_EVERYWHERE:
+        driver.run(kind, UNSUPPORTED, **LACKING_EVERYWHERE[kind])
     assert driver.types == set(OPERATION_TYPES)
 
 
 def build(driver: Driver) -> None:
     driver.run("create-index", settings={"refresh_interval": "-1"})
     driver.run("put-pipeline", id="mark", body={"processors": []}, request_params={"master_timeout": "10s"})
+    driver.run("put-pipeline", id="gone", body={"processors": []}, master_timeout="10s", timeout="10s")
+    driver.run("delete-pipeline", id="gone")
+    driver.run("delete-pipeline", id="gone")
     sent = driver.run("bulk", bulk_size=15, pipeline="mark", refresh="true")
     assert sent.took_ms >= 0
     assert [reply.exchange.status for reply in driver.replies] == [200, 200, 200]
@@ -220,6 +156,10 @@ def administer(driver: Driver) -> None:
     driver.run("field-caps")
     driver.run("field-caps", fields="n,k", index_filter={"range": {"n": {"gte": 3}}})
     driver.run("put-settings", body={"transient": {"action.auto_create_index": "true"}})
+    nodes = {"operator": "gte", "value": 1}
+    driver.run("run-until", path="/_cluster/health", json_path="number_of_nodes", criterion=nodes)
+    driver.run("cluster-health", retries=2, request_params={"ignore": 408, "request_timeout": 5})
+    driver.run("vector-search", body={"size": 1, "query": {"match_all": {}}})
     template = {"index_patterns": ["none-*"]}
     for kind, body in (
         ("index-template", template),
@@ -237,6 +177,7 @@ def snapshot(driver: Driver, repository: Path) -> None:
     indices = {"indices": INDEX}
     driver.run("create-snapshot", repository="r", snapshot="one", body=indices)
     driver.run("wait-for-snapshot-create", repository="r", snapshot="one", completion_recheck_wait_period=0.1)
+    driver.run("wait-for-current-snapshots-create", repository="r", completion_recheck_wait_period=0.1)
     driver.run("create-snapshot", repository="r", snapshot="two", body=indices, wait_for_completion=True)
     driver.run("delete-index")
     driver.run("restore-snapshot", repository="r", snapshot="one", body=indices)
@@ -248,10 +189,117 @@ def snapshot(driver: Driver, repository: Path) -> None:
     driver.run("delete-snapshot-repository", repository="r")
 
 
+def declare(driver: Driver, engine: EngineName) -> None:
+    """What a track declares, all of it at once."""
+    kinds = ["component", "index"] if engine == "elasticsearch" else ["component", "index", "composable"]
+    for kind in kinds:
+        driver.run(f"create-{kind}-template", settings={})
+    if engine == "opensearch":
+        driver.run("create-data-stream")
+        driver.run("bulk", bulk_size=15, data_stream="shelves-x", refresh=True)
+        assert driver.run("search", data_stream="shelves-x", body={"size": 0}).hits == DOCUMENTS
+        driver.run("delete-data-stream")
+    driver.run("create-index", index=["old-1", "old-2"], body={})
+    for kind in kinds:
+        driver.run(f"delete-{kind}-template")
+        driver.run(f"delete-{kind}-template")
+    for name in ("old-1", "old-2"):
+        driver.run("raw-request", path=f"/{name}", method="HEAD", ignore=404)
+        assert driver.replies[-1].exchange.status == 404
+    driver.run("create-index", index=["trays-1", "trays-2"], body={})
+    driver.run("delete-index", index="trays-*")
+    driver.run("delete-index", index="trays-*")
+
+
+POINT = {"with-point-in-time-from": "point"}
+
+
+def compose(driver: Driver, engine: EngineName) -> None:
+    """Operations that use what others opened."""
+    opened = {"operation-type": "open-point-in-time", "name": "point"}
+    closed = {"operation-type": "close-point-in-time", **POINT}
+    asked = [
+        {"operation-type": "search", "body": SORTED, **POINT},
+        {"operation-type": "paginated-search", "body": SORTED, "pages": "all", **POINT},
+        {"operation-type": "composite-agg", "body": COMPOSITE, "pages": "all", **POINT},
+    ]
+    driver.run("composite", requests=[opened, *asked, closed])
+    assert driver.searches == 1 + 2 * PAGES
+    created = {**opened, "operation-type": "create-point-in-time"}
+    deleted = {**closed, "operation-type": "delete-point-in-time"}
+    streams = [{"stream": asked}, {"stream": [{"operation-type": "sleep", "duration": 0}, asked[0]]}]
+    driver.run("composite", requests=[created, *streams, deleted])
+    stats = driver.node.client.request("GET", "/_nodes/stats/indices/search")
+    (node,) = stats["nodes"].values()
+    assert node["indices"]["search"]["open_contexts"] == 0
+    submit = {"operation-type": "submit-async-search", "name": "later", "body": SORTED}
+    later = [
+        submit,
+        {"operation-type": "get-async-search", "retrieve-results-for": "later"},
+        {"operation-type": "delete-async-search", "delete-results-for": "later"},
+    ]
+    driver.run("composite", UNSUPPORTED, requests=later)
+    # Elasticsearch has no word for all points in time.
+    all_points = OK if engine == "opensearch" else UNSUPPORTED
+    driver.run("list-all-point-in-time", all_points)
+    driver.run("delete-point-in-time", all_points)
+
+
+def shrink(driver: Driver) -> None:
+    driver.run("create-index", index="wide", body={"settings": {"number_of_shards": 2}})
+    driver.run("bulk", index="wide", bulk_size=DOCUMENTS, refresh=True)
+    settings = {"index.number_of_shards": 1, "index.number_of_replicas": 0}
+    driver.run("shrink-index", source_index="wide", target_index="narrow", target_body={"settings": settings})
+    assert driver.run("search", index="narrow", body={"size": 0}).hits == DOCUMENTS
+    driver.run("delete-index", index=["wide", "narrow"])
+
+
+_DATA_SET = {"field": "v", "data__set__format": "hdf5", "data__set__path": "vectors.hdf5"}
+LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
+    "update-concurrent-segment-search-settings": {"enable": True},
+    "downsample": {"fixed_interval": "1h"},
+    "create-ilm-policy": {"policy_name": "p", "body": {"policy": {}}},
+    "delete-ilm-policy": {"policy_name": "p"},
+    "create-transform": {"transform_id": "t", "body": {}},
+    "start-transform": {"transform_id": "t"},
+    "wait-for-transform": {"transform_id": "t"},
+    "transform-stats": {"transform_id": "t"},
+    "delete-transform": {"transform_id": "t"},
+    "create-ml-datafeed": {"datafeed_id": "d", "body": {}},
+    "delete-ml-datafeed": {"datafeed_id": "d"},
+    "start-ml-datafeed": {"datafeed_id": "d"},
+    "stop-ml-datafeed": {"datafeed_id": "d"},
+    "create-ml-job": {"job_id": "j", "body": {}},
+    "delete-ml-job": {"job_id": "j"},
+    "open-ml-job": {"job_id": "j"},
+    "close-ml-job": {"job_id": "j"},
+    "register-ml-model": {"model_name": "m"},
+    "deploy-ml-model": {},
+    "delete-ml-model": {"model_name": "m"},
+    "create-ml-connector": {"body": {}},
+    "delete-ml-connector": {"connector__name": "c"},
+    "register-remote-ml-model": {"body": {}},
+    "train-knn-model": {"model__id": "m", "body": {}},
+    "delete-knn-model": {"model__id": "m"},
+    "vector-search": _DATA_SET,
+    "bulk-vector-data-set": {"index": "i", "bulk__size": 1, **_DATA_SET},
+    "proto-bulk": {"bulk_size": 1},
+    "proto-search": {},
+    "proto-vector-search": {"body": {"size": 1}},
+    "proto-bulk-vector-data-set": {"index": "i", "bulk__size": 1, **_DATA_SET},
+    "produce-stream-message": {"bulk_size": 1},
+    "esql-profile": {"query": "row a = 1"},
+}
+"""Types that neither core distribution can do, or that do not speak HTTP."""
+
+
 def lacking(driver: Driver, engine: EngineName) -> None:
     """What the core distributions do not have, they say so of."""
     driver.run("sql", UNSUPPORTED, body={"query": "select 1"})
     driver.run("esql", UNSUPPORTED, query="row a = 1")
+    pipeline = {"request_processors": []}
+    searching = OK if engine == "opensearch" else UNSUPPORTED
+    driver.run("create-search-pipeline", searching, id="p", body=pipeline)
     if engine == "elasticsearch":
         driver.run("create-data-stream", UNSUPPORTED, data_stream="logs-x")
         driver.run("delete-data-stream", UNSUPPORTED, data_stream="logs-x")

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
+from benchctl.load.branches import first_failure
 from benchctl.load.programs import Reply, Script, WorkContext, Workload, open_workload
 from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.workload import Together
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import decode_operation
 
@@ -43,8 +45,8 @@ class Played:
 
 
 def workload(context: WorkContext = CONTEXT, clients: int = 1, **raw: Any) -> Workload:
-    """An operation's; keys of the track with underscores for dashes, except in values of keys."""
-    keys = {name.replace("_", "-"): value for name, value in raw.items()}
+    """An operation's; keys of the track with underscores for dashes, and two for one, except in values."""
+    keys = {name.replace("__", "\0").replace("_", "-").replace("\0", "_"): raw[name] for name in raw}
     return open_workload(decode_operation({"name": "x", **keys}), context, clients=clients, key="task")
 
 
@@ -74,6 +76,13 @@ def play(script: Script, node: Node) -> Played:
     try:
         while True:
             item = script.send(reply)
+            if isinstance(item, Together):
+                parts = [play(script, node) for script in item.scripts]
+                played.requests += [request for part in parts for request in part.requests]
+                played.pauses += [pause for part in parts for pause in part.pauses]
+                answers = [part.answer or Answer(Outcome.OK) for part in parts]
+                reply = Reply(Exchange(0, 0, 0, 1, 0, b"", 0), first_failure(answers))
+                continue
             if not isinstance(item, Request):
                 played.pauses.append(item)
                 reply = None

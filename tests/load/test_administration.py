@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.load.programs import WorkContext, open_workload
-from benchctl.load.request import Request
+from benchctl.load.request import Answer, Request
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
 from load.playing import outcome, play_operation, request_of, workload
@@ -15,6 +15,8 @@ BODY = {"a": 1}
 TEMPLATE = {"template": "t"}
 STREAM = {"data_stream": "logs"}
 SNAPSHOT = {"repository": "r", "snapshot": "s"}
+POLICY = {"policy_name": "p"}
+DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,27 @@ SNAPSHOT = {"repository": "r", "snapshot": "s"}
         ("create-component-template", {**TEMPLATE, "body": BODY}, "PUT /_component_template/t", BODY),
         ("delete-component-template", TEMPLATE, "DELETE /_component_template/t", None),
         ("put-pipeline", {"id": "my/p", "body": BODY}, "PUT /_ingest/pipeline/my%2Fp", BODY),
+        (
+            "put-pipeline",
+            {"id": "p", "body": BODY, "master_timeout": "5s", "timeout": "1s"},
+            "PUT /_ingest/pipeline/p?master_timeout=5s&timeout=1s",
+            BODY,
+        ),
+        ("delete-pipeline", {"id": "p"}, "DELETE /_ingest/pipeline/p", None),
+        ("create-search-pipeline", {"id": "p", "body": BODY}, "PUT /_search/pipeline/p", BODY),
+        (
+            "update-concurrent-segment-search-settings",
+            {"enable": "true", "max__slice__count": 4},
+            "PUT /_cluster/settings",
+            {
+                "persistent": {
+                    "search.concurrent_segment_search.enabled": "true",
+                    "search.concurrent.max_slice_count": 4,
+                }
+            },
+        ),
+        ("create-index", {"index": ["i"], "body": BODY}, "PUT /i", BODY),
+        ("refresh", {"data_stream": "logs"}, "POST /logs/_refresh", None),
         ("create-snapshot-repository", {"repository": "r", "body": BODY}, "PUT /_snapshot/r", BODY),
         ("delete-snapshot-repository", {"repository": "r"}, "DELETE /_snapshot/r", None),
         (
@@ -60,6 +83,37 @@ SNAPSHOT = {"repository": "r", "snapshot": "s"}
         ),
         ("field-caps", {"fields": "a,b"}, "POST /big5/_field_caps?fields=a%2Cb", None),
         ("field-caps", {"index_filter": BODY}, "POST /big5/_field_caps?fields=%2A", {"index_filter": BODY}),
+        (
+            "field-caps",
+            {"fields": ["a", "b"], "body": {"runtime_mappings": {}}},
+            "POST /big5/_field_caps?fields=a%2Cb",
+            {"runtime_mappings": {}},
+        ),
+        (
+            "downsample",
+            {"fixed_interval": "1d", "sampling_method": "last_value"},
+            "POST /big5/_downsample/big5-1d",
+            {"fixed_interval": "1d", "sampling_method": "last_value"},
+        ),
+        ("create-ilm-policy", {**POLICY, "body": {"policy": BODY}}, "PUT /_ilm/policy/p", {"policy": BODY}),
+        ("delete-ilm-policy", POLICY, "DELETE /_ilm/policy/p", None),
+        ("create-ml-job", {"job_id": "j", "body": BODY}, "PUT /_ml/anomaly_detectors/j", BODY),
+        (
+            "close-ml-job",
+            {"job_id": "j", "force": True, "timeout": "9s"},
+            "POST /_ml/anomaly_detectors/j/_close?force=true&timeout=9s",
+            None,
+        ),
+        ("open-ml-job", {"job_id": "j"}, "POST /_ml/anomaly_detectors/j/_open", None),
+        ("delete-ml-datafeed", {"datafeed_id": "d/e"}, "DELETE /_ml/datafeeds/d%2Fe", None),
+        (
+            "start-ml-datafeed",
+            {"datafeed_id": "d", "start": 0, "body": {"end": "now"}},
+            "POST /_ml/datafeeds/d/_start",
+            {"start": 0, "end": "now"},
+        ),
+        ("delete-knn-model", {"model__id": "m"}, "DELETE /_plugins/_knn/models/m", None),
+        ("esql-profile", {"query": "row a"}, "POST /_query", {"query": "row a", "profile": True}),
         ("sql", {"body": {"query": "x"}}, "POST /_sql", {"query": "x"}),
         (
             "esql",
@@ -94,10 +148,46 @@ LEAST: dict[str, dict[str, Any]] = {
     "wait-for-snapshot-create": SNAPSHOT,
     "sql": {"body": {"query": "x"}},
     "esql": {"query": "x"},
+    "esql-profile": {"query": "x"},
+    "vector-search": {"body": {"size": 1}},
+    "proto-vector-search": {"body": {"size": 1}},
+    "bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
+    "proto-bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
+    "proto-bulk": {"bulk-size": 1},
+    "produce-stream-message": {"bulk-size": 1},
+    "composite": {"requests": [{"operation-type": "search"}]},
+    "delete-pipeline": {"id": "p"},
+    "create-search-pipeline": {"id": "p", "body": {}},
+    "wait-for-current-snapshots-create": {"repository": "r"},
+    "run-until": {"path": "/", "json-path": "a", "criterion": {"operator": "exists"}},
+    "create-transform": {"transform-id": "t", "body": {}},
+    "create-ilm-policy": {"policy-name": "p", "body": {"policy": {}}},
+    "delete-ilm-policy": {"policy-name": "p"},
+    "shrink-index": {"source-index": "a", "target-index": "b"},
+    "create-ml-datafeed": {"datafeed-id": "d", "body": {}},
+    "create-ml-job": {"job-id": "j", "body": {}},
+    "delete-ml-model": {"model-name": "m"},
+    "create-ml-connector": {"body": {}},
+    "delete-ml-connector": {"connector_name": "c"},
+    "register-remote-ml-model": {"body": {}},
+    "train-knn-model": {"model_id": "m", "body": {}},
+    "delete-knn-model": {"model_id": "m"},
+    **{f"{verb}-transform": {"transform-id": "t"} for verb in ("start", "wait-for", "delete")},
+    "transform-stats": {"transform-id": "t"},
+    **{f"{verb}-ml-datafeed": {"datafeed-id": "d"} for verb in ("delete", "start", "stop")},
+    **{f"{verb}-ml-job": {"job-id": "j"} for verb in ("delete", "open", "close")},
+}
+COMPOSITES_ONLY = {
+    "open-point-in-time",
+    "create-point-in-time",
+    "close-point-in-time",
+    "submit-async-search",
+    "get-async-search",
+    "delete-async-search",
 }
 
 
-@pytest.mark.parametrize("kind", sorted(OPERATION_TYPES))
+@pytest.mark.parametrize("kind", sorted(set(OPERATION_TYPES) - COMPOSITES_ONLY))
 def test_every_type_of_the_catalogue_can_be_opened(kind: str):
     keys = LEAST.get(kind, {})
     if kind.endswith("-template"):
@@ -204,3 +294,18 @@ def test_single_requests_are_the_same_object_every_time():
     first = program()
     assert isinstance(first, Request)
     assert program() is first
+
+
+def test_rows_of_es_ql_that_are_not_all_are_partial():
+    for kind in ("esql", "esql-profile"):
+        judge = request_of(operation_type=kind, query="row a").judge
+        assert judge(200, b'{"took":4,"is_partial":false,"values":[]}') == Answer(Outcome.OK, 4)
+        assert judge(200, b'{"took":4,"is_partial":true}').outcome is Outcome.PARTIAL
+        assert judge(200, b"[]").outcome is Outcome.BAD_BODY
+        assert judge(500, b"").outcome is Outcome.HTTP_ERROR
+
+
+def test_statuses_to_ignore_count_as_success_for_every_type():
+    judge = request_of(operation_type="refresh", request_params={"ignore": [404, "409"]}).judge
+    outcomes = [judge(status, b"{}").outcome for status in (404, 409, 410)]
+    assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]

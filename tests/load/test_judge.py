@@ -241,7 +241,9 @@ def test_other_errors_are_not_unsupported(status: int, error: object):
     assert is_unsupported(status, error_body(error)) is None
 
 
-@pytest.mark.parametrize("path", ["/_sql", "/_query", "/_query?pretty=true", "/_data_stream/logs"])
+@pytest.mark.parametrize(
+    "path", ["/_sql", "/_query", "/_query?pretty=true", "/_data_stream/logs", "/_transform/t"]
+)
 def test_a_node_that_takes_an_endpoint_for_an_index_lacks_it(path: str):
     error = f"Incorrect HTTP method for uri [{path}] and method [POST], allowed: [GET, HEAD, PUT, DELETE]"
     assert is_unsupported(405, error_body(error)) == error
@@ -252,6 +254,14 @@ def test_a_wrong_method_is_not_an_endpoint_that_is_missing():
     error = "Incorrect HTTP method for uri [/_cluster/health] and method [POST], allowed: [GET]"
     assert is_unsupported(405, error_body(error)) is None
     assert is_unsupported(405, error_body("Incorrect HTTP method for uri [/big5/_query]")) is None
+
+
+def test_a_setting_of_searches_on_several_segments_that_a_node_lacks_is_unsupported():
+    name = "search.concurrent_segment_search.enabled"
+    error = {"type": "illegal_argument_exception", "reason": f"persistent setting [{name}], not recognized"}
+    assert name in (is_unsupported(400, error_body(error)) or "")
+    mistaken = {**error, "reason": "persistent setting [search.max_bucket], not recognized"}
+    assert is_unsupported(400, error_body(mistaken)) is None
 
 
 def batch_body(*responses: bytes) -> bytes:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from benchctl.load.programs import WorkContext
@@ -162,3 +163,15 @@ def test_raw_requests_that_search_are_counted_as_the_node_counts_them(
     method: str, path: str, body: Any, searches: int
 ):
     assert raw(path, method=method, body=body).searches == searches
+
+
+def test_document_types_and_data_streams_stand_in_the_path():
+    assert request_of(operation_type="search", type="doc").path == "/big5/doc/_search"
+    assert request_of(operation_type="search", data_stream="logs").path == "/logs/_search"
+
+
+def test_opensearchs_word_for_a_profile_is_one_of_the_body():
+    for kind in ("search", "vector-search"):
+        request = request_of(operation_type=kind, body={"size": 1}, profile_query=True)
+        assert msgspec.json.decode(request.body) == {"size": 1, "profile": True}
+        assert (request.path, request.searches) == ("/big5/_search", 1)

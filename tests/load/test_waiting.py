@@ -171,3 +171,58 @@ def test_recovery_is_over_when_every_shard_is_done():
     )
     assert played.lines == ["GET /big5/_recovery"] * 3
     assert (played.pauses, outcome(played)) == ([1.0, 1.0], Outcome.OK)
+
+
+CURRENT: dict[str, Any] = {"operation_type": "wait-for-current-snapshots-create", "repository": "r"}
+
+
+def test_snapshots_are_waited_for_until_none_is_being_taken():
+    played = play_operation(
+        answers(snapshots("STARTED"), {"snapshots": [{"snapshot": "s"}]}, snapshots()), **CURRENT
+    )
+    assert played.lines == ["GET /_snapshot/r/_current?verbose=false"] * 3
+    assert (played.pauses, outcome(played)) == ([1.0, 1.0], Outcome.OK)
+
+
+def until(node: Node, operator: str, value: Any = None, **raw: Any) -> Played:
+    criterion = {"operator": operator} | ({} if value is None else {"value": value})
+    keys = {"path": "/a b?x=1", "json_path": "a.0.n", "retry_wait_interval": 2, **raw}
+    return play_operation(node, operation_type="run-until", criterion=criterion, **keys)
+
+
+def at(value: Any) -> dict[str, Any]:
+    return {"a": [{"n": value}]}
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "wrong", "right"),
+    [
+        ("gte", 3, 2, 3),
+        ("lte", "3", 4, "3"),
+        ("eq", 3, 4, 3.0),
+        ("neq", 3, 3, 2),
+        ("exists", None, None, 0),
+        ("not_exists", None, 0, None),
+        ("gte", 3, None, 3),
+        ("gte", 3, True, 3),
+    ],
+)
+def test_a_request_is_repeated_until_its_answer_meets_the_criterion(
+    operator: str, value: Any, wrong: Any, right: Any
+):
+    played = until(answers(at(wrong), at(right)), operator, value, method="POST", body={"b": 1})
+    assert played.lines == ["POST /a%20b?x=1"] * 2
+    assert played.bodies == [{"b": 1}] * 2
+    assert (played.pauses, outcome(played)) == ([2], Outcome.OK)
+
+
+def test_a_request_that_fails_is_not_repeated_unless_its_status_is_to_be_ignored():
+    error = (404, {"error": {"type": "x", "reason": "no"}})
+    assert len(until(answers(error), "exists").requests) == 1
+    assert len(until(answers(error, at(1)), "exists", ignore=404).requests) == 2
+    assert outcome(until(answers((200, b"{")), "exists")) is Outcome.BAD_BODY
+
+
+def test_searches_that_are_repeated_count_as_searches():
+    played = until(answers(at(1)), "exists", path="/i/_search", method="POST", body={})
+    assert [request.searches for request in played.requests] == [1]

@@ -108,6 +108,10 @@ def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
             AnswerCheck(("a",), {}, (AnswerFinding("a", "os", "es", "unsupported", "no such query"),)),
             "a: os cannot do it: no such query",
         ),
+        (
+            AnswerCheck(("a",), {}, (AnswerFinding("a", "os", "", "wrong", "total hits 7 against 6"),)),
+            "a: os answers wrongly, as the corpus's own generator knows: total hits 7 against 6",
+        ),
     ],
 )
 def test_answers(build: Callable[..., RunRecord], check: AnswerCheck | None, expected: str):

@@ -14,7 +14,7 @@ from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
 from benchctl.run.targets import corpus_of_targets, refuse_writes, target_caveats
 from benchctl.track.catalogue import decode_operation
-from benchctl.track.model import Challenge, IndexBody, Task, Track
+from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
 from builders import ES, make_plan
 
 FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", (), ())
@@ -29,7 +29,7 @@ def subject(endpoint: Endpoint | None = None, *, shards: int = 1, index: IndexFa
 
 def track(**operations: dict[str, Any]) -> Track:
     decoded = {name: decode_operation({"name": name, **raw}) for name, raw in operations.items()}
-    return Track("big5", "big5", IndexBody({}, {}), decoded, "t")
+    return Track(name="big5", operations=decoded, digest="t", indices=(Index("big5", IndexBody()),))
 
 
 READING = {

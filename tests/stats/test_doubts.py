@@ -94,7 +94,10 @@ def test_a_short_task_below_its_rate_without_queueing_is_not_saturated(summary: 
     assert codes([short], task=THROTTLED) == ["offered-rate"]
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("different", ["answers-differ"]), ("unsupported", [])])
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("different", ["answers-differ"]), ("wrong", ["answers-wrong"]), ("unsupported", [])],
+)
 def test_answers_that_differ(summary: Callable[..., TaskSummary], kind: str, expected: list[str]):
     answers = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", kind, "buckets 7 and 8"),))
     assert codes([summary(10.0)], answers=answers) == expected

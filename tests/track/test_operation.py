@@ -92,13 +92,15 @@ def test_what_cannot_be_asked_is_refused(kind: str, raw: dict[str, Any], said: s
 
 def test_pages_may_be_all():
     assert read("search", pages="all").pages == "all"
+    datafeed = read("start-ml-datafeed", **{"datafeed-id": "d", "start": "5"})
+    assert datafeed.start == "5"
     assert read("scroll-search").pages == "all"
 
 
 def test_statuses_to_ignore_are_one_or_several():
-    assert read("raw-request", path="/", ignore=404).ignored == {404}
-    assert read("raw-request", path="/", ignore=[404, 409]).ignored == {404, 409}
-    assert read("raw-request", path="/").ignored == frozenset()
+    assert read("raw-request", path="/", ignore=404).accepted == {404}
+    assert read("raw-request", path="/", ignore=[404, 409]).accepted == {404, 409}
+    assert read("raw-request", path="/").accepted == frozenset()
 
 
 def test_placeholders_may_stand_in_all_that_is_sent():
@@ -117,3 +119,100 @@ def test_query_parameters_are_written_as_engines_read_them():
         "a,1,true",
         "x",
     ]
+
+
+def test_numbers_may_stand_as_texts_of_digits_where_templates_made_them_so():
+    found = read("bulk", **{"bulk-size": "500", "ingest-percentage": "12.5", "pipeline": "7"})
+    assert (found.bulk_size, found.ingest_percentage, found.pipeline) == (500, 12.5, "7")
+    assert read("search", pages="3").pages == 3
+    assert read("search", pages="all").pages == "all"
+    for wrong in ("five", "5x", "1.5", "", "٣"):
+        with pytest.raises(msgspec.ValidationError, match="Expected `int`, got `str`"):
+            read("bulk", **{"bulk-size": wrong})
+
+
+def test_keys_are_read_as_rally_spells_them_in_its_code_too():
+    found = read("field-caps", index_filter={"a": 1}, retries_on_429=2)
+    assert (found.index_filter, found.retry_on_429) == ({"a": 1}, 2)
+
+
+def test_what_rallys_client_takes_from_the_request_parameters_stays_out_of_the_url():
+    params = {"request_timeout": 7200, "ignore": [404, "400"], "wait_for_status": "green"}
+    found = read("cluster-health", **{"request-params": params})
+    assert found.url_params == {"wait_for_status": "green"}
+    assert found.deadline_s == 7200
+    assert found.accepted == {404, 400}
+    assert read("cluster-health", **{"request-params": params, "request-timeout": 3}).deadline_s == 3
+    plain = read("search")
+    assert (plain.deadline_s, plain.accepted) == (None, frozenset())
+
+
+def test_queries_in_languages_and_composites_are_shown_as_searches_are():
+    shown = {
+        "sql": {"body": {"query": "x"}},
+        "esql": {"query": "x"},
+        "field-caps": {},
+        "vector-search": {"body": {"size": 1}},
+        "composite": {"requests": [{"operation-type": "search"}]},
+        "proto-bulk": {"bulk-size": 1},
+    }
+    assert all(read(kind, **keys).reported for kind, keys in shown.items())
+    assert read("proto-bulk", **{"bulk-size": 1}).unit == "docs"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        ("search", {"index": "a", "data-stream": "b"}, "index and data-stream do not mix"),
+        ("search", {"type": "a", "data-stream": "b"}, "type and data-stream do not mix"),
+        ("refresh", {"index": "a", "data-stream": "b"}, "index and data-stream do not mix"),
+        ("refresh", {"request-params": {"request_timeout": 0}}, "request_timeout must be above 0"),
+        ("refresh", {"request-params": {"request_timeout": True}}, "request_timeout must be above 0"),
+        ("refresh", {"request-params": {"ignore": "all"}}, "ignore must be a status code"),
+        ("refresh", {"request-params": {"ignore": {}}}, "ignore must be a status code"),
+        ("refresh", {"retries": -1}, "retries"),
+        (
+            "bulk",
+            {"bulk-size": 1, "indices": "a", "data-streams": "b"},
+            "indices and data-streams do not mix",
+        ),
+        ("bulk", {"bulk-size": 1, "ingest-doc-count": 0}, "ingest-doc-count must be at least 1"),
+        (
+            "bulk",
+            {"bulk-size": 1, "ingest-doc-count": 5, "ingest-percentage": 5},
+            "ingest-doc-count and ingest-percentage do not mix",
+        ),
+        ("bulk", {"bulk-size": 1, "data-stream": "d", "conflicts": "random"}, "a data stream has none"),
+        ("vector-search", {"field": "v"}, "needs a body or a data set"),
+        ("create-index-template", {"body": {}}, "a template needs a name"),
+        (
+            "delete-index-template",
+            {"template": "t", "delete-matching-indices": True},
+            "needs an index-pattern",
+        ),
+        ("create-ilm-policy", {"policy-name": "p", "body": {}}, "'policy' is missing"),
+        (
+            "run-until",
+            {"path": "x", "json-path": "a", "criterion": {"operator": "exists"}},
+            "begin with a slash",
+        ),
+        (
+            "run-until",
+            {"path": "/", "json-path": "a", "criterion": {"operator": "eq"}},
+            "operator eq needs a value",
+        ),
+        (
+            "run-until",
+            {"path": "/", "json-path": "a", "criterion": {"operator": "eq", "value": "x"}},
+            "operator eq compares numbers",
+        ),
+        (
+            "search",
+            {"assertions": [{"property": "hits", "condition": "!=", "value": 0}]},
+            "Invalid enum value",
+        ),
+    ],
+)
+def test_a_mistake_in_a_key_of_foreign_tracks_is_found_when_it_is_read(kind: str, raw: Any, said: str):
+    with pytest.raises(msgspec.ValidationError, match=said):
+        read(kind, **raw)

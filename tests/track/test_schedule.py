@@ -6,9 +6,10 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Track
-from benchctl.track.schedule import read_challenge
+from benchctl.track.schedule import Context, read_challenge
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,8 @@ def track() -> Track:
 
 
 def read(track: Track, *schedule: dict[str, Any], **keys: Any) -> Challenge:
-    return read_challenge({"name": "c", "schedule": list(schedule), **keys}, track, "c.json")
+    context = Context(Document("c.json"), track.name, track.operations)
+    return read_challenge({"name": "c", "schedule": list(schedule), **keys}, context)
 
 
 def parallel(*tasks: dict[str, Any], **keys: Any) -> dict[str, Any]:
@@ -105,11 +107,11 @@ def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
         ([parallel(RANGE, parallel(SORT))], ["$.schedule[0].parallel.tasks[1]", "nested"]),
         ([parallel(RANGE, **{"completed-by": "sort"})], ["completed-by", "'sort'", "any"]),
         ([{**parallel(RANGE), "name": "x"}], ["'name'", "beside 'parallel'"]),
-        ([parallel()], ["tasks is empty"]),
+        ([parallel()], ["tasks: is empty"]),
         ([parallel({**RANGE, "lanes": 3})], ["lanes"]),
         ([{**RANGE, "completes": True}], ["completes"]),
         ([parallel({**RANGE, "completes": True})], ["completes"]),
-        ([parallel(RANGE, clients=0)], ["$.schedule[0].parallel.clients must be at least 1"]),
+        ([parallel(RANGE, clients=0)], ["$.schedule[0].parallel.clients: must be at least 1"]),
         ([parallel(RANGE, **{"completed-by": ""})], ["completed-by", "''"]),
         ([{"parallel": [RANGE]}], ["$.schedule[0].parallel"]),
         ([{"parallel": {"tasks": RANGE}}], ["$.schedule[0].parallel.tasks"]),

@@ -17,6 +17,7 @@ _COMMANDS = {
     "show": ("benchctl.cli.show", "show_command"),
     "list": ("benchctl.cli.listing", "list_group"),
     "corpus": ("benchctl.cli.corpus", "corpus_group"),
+    "track": ("benchctl.cli.track", "track_group"),
     "node": ("benchctl.cli.node", "node_group"),
     "calibrate": ("benchctl.cli.calibrate", "calibrate_command"),
 }

@@ -18,6 +18,7 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
+from benchctl.cli.trial_option import trial_option
 from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -27,6 +28,7 @@ from benchctl.run.lock import host_lock
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, parse_params, plan_run, reload_track
+from benchctl.run.trial import as_trial
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -76,6 +78,7 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
     is_flag=True,
     help="First measure what the driver itself costs on this machine, and keep that with the run.",
 )
+@trial_option
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 @click.option("--quiet", is_flag=True, help="Print the result only.")
@@ -95,6 +98,7 @@ def run_command(
     target_options: TargetOptions,
     load_options: LoadOptions,
     calibrating: bool,
+    test_mode: bool,
     wait: bool,
     quiet: bool,
 ) -> None:
@@ -126,6 +130,7 @@ def run_command(
             workers=load_options.workers or 1,
         )
         plan, loaded = plan_run(options)
+        plan = as_trial(plan) if test_mode else plan
         folder = None
     else:
         _only_resume(click.get_current_context())

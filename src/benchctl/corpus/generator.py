@@ -18,14 +18,14 @@ A document takes 0.93 kB on average, its line end included.
 
 import datetime as dt
 from collections.abc import Iterator
-from enum import IntEnum, auto
 
 import numpy as np
 
 from benchctl.corpus import bits, tables
+from benchctl.corpus.draws import FILES_A_DAY, PAIRS, DayDraws, Field
 from benchctl.corpus.layout import Day, days
 from benchctl.corpus.rows import RowLayout
-from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Texts
+from benchctl.corpus.tables import NAMES, Texts
 
 GENERATOR_VERSION = 1
 
@@ -33,14 +33,7 @@ BLOCK_DOCUMENTS = 4096
 
 _FIRST_INGESTION = dt.date(2023, 4, 29)
 _FIRST_PIPELINE_RUN = dt.date(2023, 7, 19)
-_FILES_A_DAY = 24
 _SECONDS_A_FILE = 3600
-_DOCUMENTS_A_POOL_ENTRY = 100
-NAME_STRIDE = 1_000_003  # coprime to NAMES: entries of one pool have different names
-_RARE_IN_10_000 = 4
-_SMALL_SIZES_PERCENT = 5
-_MOST_WORDS = 25
-_PAIRS = _MOST_WORDS // 2
 
 _TEMPLATE = (
     '{"@timestamp":"<date>T<time>.000Z",'
@@ -59,36 +52,8 @@ _TEMPLATE = (
     '"metrics":{"size":<size>,"tmin":<tmin>},'
     '"agent":{"id":"<agent>","name":"<host>","type":"filebeat","version":"8.8.0","ephemeral_id":"<agent>"},'
     '"tags":["preserve_original_event"],'
-    '"meta":{"file":"<date>/<file-second>-gotext.ndjson.gz"}}\n'
-).replace("<words>", "".join(f"<pair-{slot}>" for slot in range(_PAIRS)) + "<closing-word>")
-
-
-class _Field(IntEnum):
-    """What is drawn for a document; the numbers enter the random bits, so only append."""
-
-    TIME = auto()
-    STREAM = auto()
-    STREAM_RARE = auto()
-    INGESTION_SECOND = auto()
-    INGESTION_MS = auto()
-    REGION = auto()
-    PROCESS = auto()
-    ADDRESS = auto()
-    ADDRESS_VALUE = auto()
-    EVENT_NAME = auto()
-    EVENT_NOUN = auto()
-    RUN_TIME = auto()
-    RUN_MS = auto()
-    RUN_US = auto()
-    HOST = auto()
-    SIZE_KIND = auto()
-    SIZE = auto()
-    TMIN = auto()
-    AGENT = auto()
-    WORDS = auto()
-    WORDS_AGAIN = auto()
-    CLOSING_WORD = auto()
-    FIRST_PAIR = auto()  # and the following numbers, one a pair
+    '"meta":{"file":"<file>"}}\n'
+).replace("<words>", "".join(f"<pair-{slot}>" for slot in range(PAIRS)) + "<closing-word>")
 
 
 class _DayGenerator:
@@ -100,15 +65,9 @@ class _DayGenerator:
     """
 
     def __init__(self, seed: int, day: Day) -> None:
-        self._seed = seed
-        self._day = day
-        self._pool = min(max(1, day.documents // _DOCUMENTS_A_POOL_ENTRY), NAMES)
+        self._draws = DayDraws(seed, day)
         self._layout = RowLayout(_template_of(day))
-        midnight = dt.datetime.combine(_ingestion_date(day), dt.time(), dt.UTC)
-        first_second = int(midnight.timestamp())
-        self._file_seconds = np.array(
-            [b"%d" % (first_second + file * _SECONDS_A_FILE) for file in range(_FILES_A_DAY)]
-        )
+        self._file_names = file_names(day)
 
     def lines(self, start: int, stop: int) -> bytes:
         """The documents [start, stop), one a line; they must belong to this day."""
@@ -118,80 +77,69 @@ class _DayGenerator:
         )
         return self._layout.lines(stop - start, columns)
 
-    def _below(self, field: int, numbers: bits.Words, bound: int) -> bits.Indices:
-        return bits.below(bits.key(self._seed, field), numbers, bound)
-
     def _clocks(self, numbers: bits.Words) -> dict[str, Texts]:
         clock, thousandths = tables.clock(), tables.thousandths()
-        within = (numbers - np.uint64(self._day.start)).astype(np.intp)
-        file = within * _FILES_A_DAY // self._day.documents
-        second = file * _SECONDS_A_FILE + self._below(_Field.INGESTION_SECOND, numbers, _SECONDS_A_FILE)
+        below, file = self._draws.below, self._draws.file(numbers)
+        second = file * _SECONDS_A_FILE + below(Field.INGESTION_SECOND, numbers, _SECONDS_A_FILE)
         return {
-            "time": clock[self._below(_Field.TIME, numbers, self._day.seconds)],
+            "time": clock[self._draws.second(numbers)],
             "ingestion-time": clock[second],
-            "ingestion-ms": thousandths[self._below(_Field.INGESTION_MS, numbers, len(thousandths))],
-            "run-time": clock[self._below(_Field.RUN_TIME, numbers, len(clock))],
-            "run-ms": thousandths[self._below(_Field.RUN_MS, numbers, len(thousandths))],
-            "run-us": thousandths[self._below(_Field.RUN_US, numbers, len(thousandths))],
-            "file-second": self._file_seconds[file],
+            "ingestion-ms": thousandths[below(Field.INGESTION_MS, numbers, len(thousandths))],
+            "run-time": clock[below(Field.RUN_TIME, numbers, len(clock))],
+            "run-ms": thousandths[below(Field.RUN_MS, numbers, len(thousandths))],
+            "run-us": thousandths[below(Field.RUN_US, numbers, len(thousandths))],
+            "file": self._file_names[file],
         }
 
     def _sources(self, numbers: bits.Words) -> dict[str, Texts]:
         """Log stream, host and address, out of the day's pools."""
         names = tables.streams()
-        stream = self._names_of_pool(_Field.STREAM, numbers)
-        chance = self._below(_Field.STREAM_RARE, numbers, 10_000)
-        rare = chance // _RARE_IN_10_000
-        stream = np.where(rare < len(names) - NAMES, NAMES + rare, stream)
-        entry = self._below(_Field.ADDRESS, numbers, self._pool).astype(np.uint64)
-        address = bits.words(bits.key(self._seed, _Field.ADDRESS_VALUE, self._day.number), entry).astype(
-            np.intp
-        )
+        address = self._draws.address(numbers)
         return {
-            "stream": names[stream],
-            "host": names[self._names_of_pool(_Field.HOST, numbers)],
+            "stream": names[self._draws.stream(numbers)],
+            "host": names[self._draws.pooled_name(Field.HOST, numbers)],
             "network": tables.octet_pairs()[address & 0xFFFF],
             "host-part": tables.octet_pairs()[(address >> 16) & 0xFFFF],
         }
 
-    def _names_of_pool(self, field: _Field, numbers: bits.Words) -> bits.Indices:
-        entry = self._below(field, numbers, self._pool)
-        offset = bits.key(self._seed, field, self._day.number) % NAMES
-        return (entry * NAME_STRIDE + offset) % NAMES
-
     def _values(self, numbers: bits.Words) -> dict[str, Texts]:
-        small = self._below(_Field.SIZE_KIND, numbers, 100) < _SMALL_SIZES_PERCENT
-        size = np.where(
-            small, 1 + self._below(_Field.SIZE, numbers, 999), 1000 + self._below(_Field.SIZE, numbers, 9001)
-        )
-        regions, processes, agents = tables.regions(), tables.processes(), tables.agents()
-        nouns = tables.optional_nouns()
+        draws, below = self._draws, self._draws.below
+        agents, nouns = tables.agents(), tables.optional_nouns()
         return {
-            "size": tables.integers(10_001)[size],
-            "tmin": tables.integers(2001)[1 + self._below(_Field.TMIN, numbers, 2000)],
-            "region": regions[self._below(_Field.REGION, numbers, len(regions))],
-            "process": processes[self._below(_Field.PROCESS, numbers, len(processes))],
-            "agent": agents[self._below(_Field.AGENT, numbers, len(agents))],
-            "event-name": tables.streams()[self._below(_Field.EVENT_NAME, numbers, NAMES)],
-            "event-noun": nouns[self._below(_Field.EVENT_NOUN, numbers, len(nouns))],
+            "size": tables.integers(10_001)[draws.size(numbers)],
+            "tmin": tables.integers(2001)[draws.tmin(numbers)],
+            "region": tables.regions()[draws.region(numbers)],
+            "process": tables.processes()[draws.process(numbers)],
+            "agent": agents[below(Field.AGENT, numbers, len(agents))],
+            "event-name": tables.streams()[below(Field.EVENT_NAME, numbers, NAMES)],
+            "event-noun": nouns[below(Field.EVENT_NOUN, numbers, len(nouns))],
         }
 
     def _message(self, numbers: bits.Words) -> dict[str, Texts]:
-        count = 1 + np.minimum(
-            self._below(_Field.WORDS, numbers, _MOST_WORDS),
-            self._below(_Field.WORDS_AGAIN, numbers, _MOST_WORDS),
-        )
+        count = self._draws.word_count(numbers)
         pairs = count // 2
-        closing = (count & 1) * (1 + self._below(_Field.CLOSING_WORD, numbers, NAMES))
+        closing = (count & 1) * (1 + self._draws.below(Field.CLOSING_WORD, numbers, NAMES))
         columns = {"closing-word": tables.closing_words()[closing]}
-        for slot in range(_PAIRS):
-            pair = (slot < pairs) * (1 + self._below(_Field.FIRST_PAIR + slot, numbers, NOUN_PAIRS))
+        for slot in range(PAIRS):
+            pair = (slot < pairs) * (1 + self._draws.pair(slot, numbers))
             columns[f"pair-{slot}"] = tables.noun_pairs()[pair]
         return columns
 
 
 def _ingestion_date(day: Day) -> dt.date:
     return _FIRST_INGESTION + dt.timedelta(days=day.number)
+
+
+def file_names(day: Day) -> Texts:
+    """The values of `meta.file` on a day, in document order, shape (FILES_A_DAY,)."""
+    midnight = dt.datetime.combine(_ingestion_date(day), dt.time(), dt.UTC)
+    first_second = int(midnight.timestamp())
+    return np.array(
+        [
+            f"{day.date.isoformat()}/{first_second + file * _SECONDS_A_FILE}-gotext.ndjson.gz".encode("ascii")
+            for file in range(FILES_A_DAY)
+        ]
+    )
 
 
 def _template_of(day: Day) -> str:

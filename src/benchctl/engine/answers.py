@@ -1,7 +1,6 @@
-"""Do two engines answer alike? Asked on a node start that is never measured."""
+"""What an engine answers to each operation: asked on a node start that is never measured, and kept."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import msgspec
 from benchctl.engine.archive import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
-from benchctl.results.model import AnswerCheck, AnswerFinding
 from benchctl.track.composite import change_composite, composites
 from benchctl.track.operation import (
     Asking,
@@ -24,9 +22,6 @@ from benchctl.track.operation import (
 )
 from benchctl.track.refusal import names_unknown
 
-# Sums of doubles depend on the order of the documents, and shards may add in any order.
-RELATIVE_TOLERANCE = 1e-9
-_DETAIL_LENGTH = 160
 # Exact counting visits every match, and the first question finds cold caches.
 ANSWER_TIMEOUT_S = 600.0
 
@@ -69,12 +64,12 @@ def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
             [_search(client, operation, search.index or index, search.body) for search in operation.searches]
         )
     if isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
-        return _search(client, operation, index, _first_page(operation))
+        return _search(client, operation, index, first_page(operation))
     raise TypeError(f"answers of {type(operation).__name__} are not compared")
 
 
-def _first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
-    """The body of a search, or of the first one of several."""
+def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
+    """The body that is asked for an operation: that of its first page where it has several."""
     size = operation.results_per_page
     if size is None:
         return operation.body
@@ -163,75 +158,3 @@ class AnswerBook:
             partial = self._path.with_suffix(".partial")
             partial.write_bytes(msgspec.json.encode(self._answers))
             partial.replace(self._path)
-
-
-def compare_answers(
-    operations: Iterable[Operation], books: Mapping[str, AnswerBook], baseline: str
-) -> AnswerCheck:
-    """Hold every variant's answers against the baseline's.
-
-    Args:
-        operations: what was asked.
-        books: variant name -> its book, complete for the operations.
-        baseline: the variant to hold the others against.
-    """
-    names: list[str] = []
-    exact: dict[str, dict[str, int]] = {}
-    findings: list[AnswerFinding] = []
-    for operation in operations:
-        names.append(operation.name)
-        answers = {variant: book.get(operation) or Answer() for variant, book in books.items()}
-        exact[operation.name] = {
-            variant: answer.total for variant, answer in answers.items() if answer.total is not None
-        }
-        for variant, answer in answers.items():
-            findings += _judge(operation.name, variant, answer, baseline, answers[baseline])
-    return AnswerCheck(tuple(names), exact, tuple(findings))
-
-
-def _judge(
-    operation: str, variant: str, answer: Answer, baseline: str, expected: Answer
-) -> list[AnswerFinding]:
-    if answer.unsupported is not None:
-        return [AnswerFinding(operation, variant, baseline, "unsupported", answer.unsupported)]
-    if answer.failed is not None:
-        return [AnswerFinding(operation, variant, baseline, "failed", answer.failed)]
-    if variant == baseline or expected.unsupported is not None or expected.failed is not None:
-        return []
-    detail = difference(expected, answer)
-    return [AnswerFinding(operation, variant, baseline, "different", detail)] if detail else []
-
-
-def difference(expected: Answer, found: Answer) -> str:
-    """The first way in which two answers differ, in words; empty when they agree."""
-    if expected.total != found.total:
-        return f"total hits {expected.total} against {found.total}"
-    if expected.returned != found.returned:
-        return f"{expected.returned} hits returned against {found.returned}"
-    return _walk(expected.sort_values, found.sort_values, "sort values") or _walk(
-        expected.aggregations, found.aggregations, "aggregations"
-    )
-
-
-def _walk(expected: Any, found: Any, where: str) -> str:  # noqa: ANN401 - JSON of any shape
-    if isinstance(expected, dict) and isinstance(found, dict):
-        if expected.keys() != found.keys():
-            odd = sorted(expected.keys() ^ found.keys())
-            return f"{where}: only one side has {', '.join(odd)}"[:_DETAIL_LENGTH]
-        pairs = [(f"{where}.{key}", value, found[key]) for key, value in expected.items()]
-    elif isinstance(expected, list) and isinstance(found, list):
-        if len(expected) != len(found):
-            return f"{where}: {len(expected)} entries against {len(found)}"
-        pairs = [(f"{where}[{place}]", one, found[place]) for place, one in enumerate(expected)]
-    else:
-        return "" if _same(expected, found) else f"{where}: {expected!r} against {found!r}"[:_DETAIL_LENGTH]
-    return next((detail for place, one, other in pairs if (detail := _walk(one, other, place))), "")
-
-
-def _same(expected: object, found: object) -> bool:
-    numbers = (int, float)
-    if isinstance(expected, bool) or isinstance(found, bool):
-        return expected is found
-    if isinstance(expected, numbers) and isinstance(found, numbers):
-        return math.isclose(expected, found, rel_tol=RELATIVE_TOLERANCE)
-    return expected == found

@@ -1,7 +1,7 @@
 """Administrative operations of a single request, as a table of methods, paths, bodies and judges."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -15,11 +15,10 @@ from benchctl.load.waiting import (
     force_merge_params,
     judge_condition,
     open_force_merge_polled,
-    open_health_retried,
-    open_index_stats_retried,
 )
 from benchctl.load.workload import Repeated, WorkContext, Workload, WorkOrder
 from benchctl.track import admin
+from benchctl.track.condition import Condition
 from benchctl.track.operation import Operation, url_param
 
 _NOT_FOUND = 404
@@ -38,30 +37,25 @@ def _wait_param(operation: Any) -> dict[str, str]:  # noqa: ANN401 - the classes
     return {"wait_for_completion": url_param(operation.wait_for_completion)}
 
 
+def _timeouts(operation: admin.PutPipeline | admin.DeletePipeline) -> dict[str, str]:
+    found = {"master_timeout": operation.master_timeout, "timeout": operation.timeout}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _field_caps_body(operation: admin.FieldCaps, _context: WorkContext) -> object:
-    return {} if operation.index_filter is None else {"index_filter": operation.index_filter}
+    chosen = {} if operation.index_filter is None else {"index_filter": operation.index_filter}
+    return {**operation.body, **chosen}
 
 
-def _index_body(operation: admin.CreateIndex, context: WorkContext) -> object:
-    body = context.index_body if operation.body is None else operation.body
-    if not operation.settings:
-        return body
-    return {**body, "settings": _flat(body.get("settings") or {}) | _flat(operation.settings)}
+def _field_caps_params(operation: admin.FieldCaps) -> dict[str, str]:
+    return {"fields": url_param(operation.fields)}
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an index by their whole names, however they are nested: one can be laid over another."""
-    return {
-        name if name.startswith("index.") else f"index.{name}": value for name, value in _dotted(settings, "")
-    }
-
-
-def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+def _concurrency(operation: admin.UpdateConcurrentSegmentSearchSettings, _context: WorkContext) -> object:
+    settings: dict[str, Any] = {"search.concurrent_segment_search.enabled": url_param(operation.enable)}
+    if operation.max_slice_count is not None:
+        settings["search.concurrent.max_slice_count"] = operation.max_slice_count
+    return {"persistent": settings}
 
 
 @dataclass(frozen=True)
@@ -109,17 +103,10 @@ _FORMS: Mapping[type[Operation], _Form] = {
     admin.IndexStats: _Form("GET", "/{index}/_stats"),
     admin.NodeStats: _Form("GET", "/_nodes/stats"),
     admin.PutSettings: _put("/_cluster/settings"),
-    admin.CreateIndex: _Form("PUT", "/{index}", _index_body),
-    admin.DeleteIndex: _delete("/{index}"),
-    admin.CreateDataStream: _Form("PUT", "/_data_stream/{data_stream}"),
-    admin.DeleteDataStream: _delete("/_data_stream/{data_stream}"),
-    admin.CreateIndexTemplate: _put("/_template/{template}"),
-    admin.DeleteIndexTemplate: _delete("/_template/{template}"),
-    admin.CreateComposableTemplate: _put("/_index_template/{template}"),
-    admin.DeleteComposableTemplate: _delete("/_index_template/{template}"),
-    admin.CreateComponentTemplate: _put("/_component_template/{template}"),
-    admin.DeleteComponentTemplate: _delete("/_component_template/{template}"),
-    admin.PutPipeline: _put("/_ingest/pipeline/{id}"),
+    admin.UpdateConcurrentSegmentSearchSettings: _Form("PUT", "/_cluster/settings", _concurrency),
+    admin.PutPipeline: _Form("PUT", "/_ingest/pipeline/{id}", _own_body, _timeouts),
+    admin.DeletePipeline: _Form("DELETE", "/_ingest/pipeline/{id}", params=_timeouts, missing=True),
+    admin.CreateSearchPipeline: _put("/_search/pipeline/{id}"),
     admin.CreateSnapshotRepository: _put("/_snapshot/{repository}"),
     admin.DeleteSnapshotRepository: _delete("/_snapshot/{repository}"),
     admin.CreateSnapshot: _Form(
@@ -130,9 +117,7 @@ _FORMS: Mapping[type[Operation], _Form] = {
         "POST", "/_snapshot/{repository}/{snapshot}/_restore", _own_body, _wait_param, judge_snapshot,
         timeout_s=LONG_TIMEOUT_S,
     ),
-    admin.FieldCaps: _Form(
-        "POST", "/{index}/_field_caps", _field_caps_body, lambda operation: {"fields": operation.fields}
-    ),
+    admin.FieldCaps: _Form("POST", "/{index}/_field_caps", _field_caps_body, _field_caps_params),
 }  # fmt: skip
 
 ADMINISTRATIVE = tuple(_FORMS)
@@ -145,11 +130,7 @@ def open_administration(operation: Operation, order: WorkOrder) -> Workload:
     match operation:
         case admin.ForceMerge(mode="polling"):
             return open_force_merge_polled(operation, order)
-        case admin.ClusterHealth(retry_until_success=True):
-            return open_health_retried(operation, order)
-        case admin.IndexStats(condition=admin.Condition() as condition):
-            if operation.retry_until_success:
-                return open_index_stats_retried(operation, condition, order)
+        case admin.IndexStats(condition=Condition() as condition):
             judge = judge_condition(condition)
         case _:
             pass
@@ -173,5 +154,5 @@ def _single(operation: Operation, form: _Form, judge: Judge, order: WorkOrder) -
 
 def _field(operation: Operation, name: str, order: WorkOrder) -> str:
     if name == "index":
-        return order.index(getattr(operation, "index", None))
+        return order.index(getattr(operation, "target", None))
     return quote(getattr(operation, name), safe=",*")

@@ -1,34 +1,64 @@
 """Bulk requests out of a corpus: read, cut and framed while the clients send."""
 
 import hashlib
-import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
 
 from benchctl.corpus.bits import key as mix_key
 from benchctl.corpus.bulk import batches, frame, frame_with_ids
 from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
 from benchctl.errors import BenchctlError
+from benchctl.load.bulk_sources import Portion, portions, sources_of
 from benchctl.load.envelope import NDJSON, Envelope
 from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Request
-from benchctl.load.workload import Program, Workload, WorkOrder
+from benchctl.load.workload import Program, Source, Workload, WorkOrder
 from benchctl.track.operation import Bulk, url_param
 
-Frame = Callable[[list[bytes]], bytes]
+Frame = Callable[[Sequence[bytes]], bytes]
+
+_CREATE = b'{"create":{}}\n'
+_NEXT_CREATED = b"\n" + _CREATE
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the requests with documents of one source have in common.
+
+    Attributes:
+        request: all but the body and its weight.
+        frame: lines -> body; None where clients have each their own.
+        lines: of each document.
+    """
+
+    request: Request
+    frame: Frame | None
+    lines: int = 1
 
 
 def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
-    """Documents of the corpus, shared out among the clients.
+    """Documents of the corpora, shared out among the clients.
 
     Raises:
-        BenchctlError: there is no corpus where it runs.
+        BenchctlError: there is no corpus where it runs, or none of those that it names.
     """
-    context = order.context
-    if context.documents is None:
+    sources = sources_of(operation, order.context)
+    if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
         raise BenchctlError(
-            f"operation '{operation.name}' sends documents, and there is no corpus to take them from"
+            f"operation '{operation.name}' makes conflicts, and some of its documents cannot have any",
+            hint="documents that bring their own actions have their own ids, and those of data streams none",
         )
+    reader = _Reader(portions(operation, sources), operation.bulk_size, looped=operation.looped)
+    return BulkWork(
+        [_kind(operation, order, source) for source in sources],
+        reader,
+        lambda client: _framing(operation, order, sum(one.document_count for one in sources), client),
+    )
+
+
+def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
     params = {
         "pipeline": operation.pipeline,
         "refresh": operation.refresh,
@@ -36,20 +66,41 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     }
     request = Envelope(operation, content_type=NDJSON).request(
         "POST",
-        f"/{order.index(operation.index)}/_bulk",
+        _path(operation, order, source),
         params={
             **{name: url_param(value) for name, value in params.items() if value is not None},
             **operation.url_params,
         },
         judge=judge_bulk,
     )
-    bodies = math.ceil(context.document_count / operation.bulk_size)
-    most = math.ceil(bodies * operation.ingest_percentage / 100)
-    reader = _Reader(context.documents, operation.bulk_size, most, looped=operation.looped)
-    return BulkWork(request, reader, lambda client: _framing(operation, order, client))
+    if source.has_actions:
+        return _Kind(request, _frame_lines, lines=2)
+    if source.data_stream or (operation.data_stream and not source.index):
+        return _Kind(request, _frame_created)
+    return _Kind(request, frame if operation.conflicts is None else None)
 
 
-def _framing(operation: Bulk, order: WorkOrder, client: int) -> Frame:
+def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
+    """Where documents go that do not say so themselves."""
+    target = source.data_stream or source.index or operation.data_stream or operation.index
+    if source.has_actions and target is None:
+        return "/_bulk"
+    kind = operation.type or source.type
+    typed = f"/{quote(kind, safe='')}" if kind else ""
+    return f"/{order.index(target)}{typed}/_bulk"
+
+
+def _frame_lines(lines: Sequence[bytes]) -> bytes:
+    """Lines that hold all that a body has to have."""
+    return b"".join([b"\n".join(lines), b"\n"])
+
+
+def _frame_created(documents: Sequence[bytes]) -> bytes:
+    """Documents of a data stream, which are only ever created."""
+    return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
+
+
+def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int) -> Frame:
     """How a client's bodies are framed.
 
     Every client repeats ids of its own only: one that another client's request still has in flight could be
@@ -58,7 +109,7 @@ def _framing(operation: Bulk, order: WorkOrder, client: int) -> Frame:
     if operation.conflicts is None:
         return frame
     plan = ConflictPlan(
-        documents=order.context.document_count,
+        documents=document_count,
         probability=operation.conflict_probability / 100,
         shuffled=operation.conflicts == "random",
         recency=operation.recency,
@@ -66,7 +117,7 @@ def _framing(operation: Bulk, order: WorkOrder, client: int) -> Frame:
     digest = hashlib.blake2b(order.key.encode(), digest_size=8).digest()
     ids = ConflictingIds(plan, mix_key(order.context.seed, int.from_bytes(digest), client))
 
-    def frame_numbered(documents: list[bytes]) -> bytes:
+    def frame_numbered(documents: Sequence[bytes]) -> bytes:
         numbers, repeated = ids.take(len(documents))
         own = numbers * order.clients + client
         return frame_with_ids(documents, own.tolist(), repeated.tolist(), operation.on_conflict)
@@ -75,44 +126,48 @@ def _framing(operation: Bulk, order: WorkOrder, client: int) -> Frame:
 
 
 class BulkWork:
-    """Whoever is free takes the next documents of the corpus, in its order.
+    """Whoever is free takes the next documents of the corpora, in their order.
 
     Args:
-        request: what all have in common.
+        kinds: of the requests of each source.
         reader: gives out the documents.
-        framing: client -> how it frames its bodies.
+        framing: client -> how it frames bodies of sources that do not say.
     """
 
-    def __init__(self, request: Request, reader: "_Reader", framing: Callable[[int], Frame]) -> None:
+    def __init__(self, kinds: Sequence[_Kind], reader: "_Reader", framing: Callable[[int], Frame]) -> None:
         self.endless = reader.looped
-        self._request = request
+        self.connections = 1
+        self._kinds = kinds
         self._reader = reader
         self._framing = framing
 
     def program(self, client: int) -> Program:
         """What one client sends."""
-        take, frame_body, request = self._reader.take, self._framing(client), self._request
+        take, own = self._reader.take, self._framing(client)
+        kinds = [(kind.request, kind.frame or own, kind.lines) for kind in self._kinds]
 
         def next_body() -> Request | None:
-            documents = take()
-            if documents is None:
+            taken = take()
+            if taken is None:
                 return None
+            source, lines = taken
+            request, frame_body, lines_each = kinds[source]
             return Request(
                 request.method,
                 request.path,
-                frame_body(documents),
+                frame_body(lines),
                 request.headers,
                 request.timeout_s,
                 request.judge,
                 request.searches,
-                len(documents),
+                len(lines) // lines_each,
                 request.retries,
             )
 
         return next_body
 
     def close(self) -> None:
-        """Close the corpus; nobody gets any more of it."""
+        """Close the corpora; nobody gets any more of them."""
         self._reader.close()
 
 
@@ -120,46 +175,44 @@ class _Reader:
     """Hands out documents to several threads.
 
     Args:
-        open_documents: opens the corpus.
+        portions: what to read, one after the other.
         size: documents at a time.
-        most: how many times until the end.
-        looped: begin again there.
+        looped: begin again at the end.
     """
 
-    def __init__(
-        self, open_documents: Callable[[], Iterator[bytes]], size: int, most: int, *, looped: bool
-    ) -> None:
+    def __init__(self, portions: Sequence[Portion], size: int, *, looped: bool) -> None:
         self.looped = looped
-        self._open = open_documents
+        self._portions = portions
         self._size = size
-        self._most = most
         self._lock = threading.Lock()
-        self._left = most
-        self._batches: Iterator[list[bytes]] | None = None
+        self._batches: Iterator[tuple[int, list[bytes]]] | None = self._read()
         self._closed = False
 
-    def take(self) -> list[bytes] | None:
-        """The next documents; None at the end."""
+    def take(self) -> tuple[int, list[bytes]] | None:
+        """The number of a source and the next lines of it; None at the end."""
         with self._lock:
-            if self._closed:
+            if self._closed or self._batches is None:
                 return None
-            found = self._next()
+            found = next(self._batches, None)
             if found is None and self.looped:
-                self._batches = None
-                self._left = self._most
-                found = self._next()
+                self._batches = self._read()
+                found = next(self._batches, None)
             return found
 
-    def _next(self) -> list[bytes] | None:
-        if not self._left:
-            return None
-        if self._batches is None:
-            self._batches = batches(self._open(), self._size)
-        self._left -= 1
-        return next(self._batches, None)
+    def _read(self) -> Iterator[tuple[int, list[bytes]]]:
+        for number, portion in enumerate(self._portions):
+            lines_each = 2 if portion.source.has_actions else 1
+            left = portion.documents * lines_each
+            if not left:
+                continue
+            for lines in batches(portion.source.open(), self._size * lines_each):
+                yield number, lines[:left]
+                left -= len(lines)
+                if left <= 0:
+                    break
 
     def close(self) -> None:
-        """Let go of the corpus: its files close with the last reference to what reads them."""
+        """Let go of the corpora: their files close with the last reference to what reads them."""
         with self._lock:
             self._closed = True
             self._batches = None

@@ -1,23 +1,35 @@
 """One client of a task: its loop over what it asks, and what it keeps of every request."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 from benchctl.errors import BenchctlError
+from benchctl.load.branches import (
+    Keeper,
+    Note,
+    Notes,
+    SharedWires,
+    Wire,
+    first_failure,
+    in_order,
+    new_pool,
+)
 from benchctl.load.judge import is_unsupported
 from benchctl.load.pace import Timer, Turn
 from benchctl.load.programs import Program, Reply, Script
-from benchctl.load.recorder import Recorder
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.tally import FailureTally
+from benchctl.load.whole import CANCELLED, Whole
+from benchctl.load.workload import Together
 from benchctl.results.samples import Outcome
+
+__all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]
 
 _CONNECTION_LOST = frozenset({Outcome.REFUSED, Outcome.RESET})
 _LOST_IN_A_ROW = 3
 _FIRST_BACKOFF_NS = 50_000_000
 _LONGEST_BACKOFF_NS = 5_000_000_000
-_CANCELLED = Answer(Outcome.CANCELLED)
 _HTTP_OK = 200
 # Only quick answers are many enough to fight over; reading a batch of them takes a tenth of a millisecond.
 _QUICK_NS = 1_000_000
@@ -31,31 +43,6 @@ class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mist
 
 class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
     """A request failed, and the run was told to end then."""
-
-
-class Wire(Protocol):
-    """One client's way to the cluster."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether `interrupt` was called: a failure after that is not the node's."""
-        ...
-
-    def connect(self) -> Exchange:
-        """Open the connection by a request that is not a search, so that no measured one pays for it."""
-        ...
-
-    def send(self, request: Request) -> Exchange:
-        """Send a request and wait for the whole answer; failures are part of the result, not exceptions."""
-        ...
-
-    def interrupt(self) -> None:
-        """End a request in flight from another thread; the wire is of no use afterwards."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection; harmless when repeated."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,6 +72,7 @@ class Client:
         wire: its connection, open.
         timer: its clock.
         recorder: takes the samples.
+        spares: further connections, open, for scripts that run at the same time.
 
     Attributes:
         tally: the failures so far.
@@ -93,7 +81,14 @@ class Client:
         ended_ns: when it had done all of its assignment; 0 before.
     """
 
-    def __init__(self, assignment: Assignment, wire: Wire, timer: Timer, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        wire: Wire,
+        timer: Timer,
+        recorder: Keeper,
+        spares: Sequence[Wire] = (),
+    ) -> None:
         self.assignment = assignment
         self.recorder = recorder
         self.tally = FailureTally()
@@ -101,6 +96,8 @@ class Client:
         self.unsupported: str | None = None
         self.ended_ns = 0
         self._wire = wire
+        self._shared = SharedWires((wire, *spares))
+        self._pool: ThreadPoolExecutor | None = None
         self._timer = timer
         self._lost_in_a_row = 0
         self._operations = 0
@@ -116,6 +113,8 @@ class Client:
         try:
             self._run(self.assignment.program, iter(turns))
         finally:
+            if self._pool is not None:
+                self._pool.shutdown()
             self._settle()
 
     def _run(self, program: Program, turns: Iterator[Turn]) -> None:
@@ -250,12 +249,12 @@ class Client:
         if exchange.failure is not Outcome.REFUSED:
             self.searches_sent += request.searches
         if exchange.failure is None or self._wire.interrupted:
-            return _CANCELLED
+            return CANCELLED
         return Answer(exchange.failure, reason=exchange.detail)
 
     def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> tuple[Answer, int, bytes]:
         """Run an operation of several requests: a sample for each, and one for the whole."""
-        whole = _Whole(self._timer.now_ns())
+        whole = Whole(self._timer.now_ns())
         reply: Reply | None = None
         parts = 0
         try:
@@ -265,6 +264,13 @@ class Client:
                     parts += 1
                     reply = Reply(*self._ask(item, None, parts, warmup=warmup))
                     whole.add(reply)
+                elif isinstance(item, Together):
+                    reply, notes = self._branch(item.scripts, parts + 1, warmup=warmup)
+                    for note in notes:
+                        parts = max(parts, note.part)
+                        self._keep(note, warmup=warmup)
+                        if note.stands:
+                            whole.add(Reply(note.exchange, note.answer))
                 else:
                     reply = None
                     if not self._pause(round(item * 1e9)):
@@ -287,6 +293,45 @@ class Client:
         )
         return whole.answer, exchange.status, exchange.body
 
+    def _branch(self, scripts: Sequence[Script], part: int, *, warmup: bool) -> tuple[Reply, list[Note]]:
+        """Run scripts at the same time: what they came to as one, and their requests, from `part` on.
+
+        Raises:
+            NodeGone: one of them lost the node.
+        """
+        pool = self._pool = self._pool or new_pool()
+        branches = [Client(self.assignment, self._shared, self._timer, Notes()) for _ in scripts]
+        for branch in branches:
+            # Those that a branch has itself take their connections and threads from the same ones.
+            branch._shared, branch._pool = self._shared, pool  # noqa: SLF001 - of the same class
+        began_ns = self._timer.now_ns()
+        running = [
+            pool.submit(branch._follow, script, None, warmup=warmup)  # noqa: SLF001 - of the same class
+            for branch, script in zip(branches, scripts, strict=True)
+        ]
+        answers = [future.result()[0] for future in running]
+        notes: list[Sequence[Note]] = []
+        for branch in branches:
+            self.searches_sent += branch.searches_sent
+            self.tally.take(branch.tally)
+            if isinstance(branch.recorder, Notes):
+                # The last one is the branch as a whole.
+                notes.append(branch.recorder.rows[:-1])
+        exchange = Exchange(began_ns, 0, 0, self._timer.now_ns(), 0, b"", 0)
+        return Reply(exchange, first_failure(answers)), in_order(notes, part)
+
+    def _keep(self, note: Note, *, warmup: bool) -> None:
+        self.recorder.append(
+            note.exchange,
+            note.answer,
+            note.intended_ns,
+            warmup=warmup,
+            part=note.part,
+            attempt=note.attempt,
+            weight=note.weight,
+            processing_ns=note.processing_ns,
+        )
+
     def _pause(self, pause_ns: int) -> bool:
         return self._timer.wait_until(self._timer.now_ns() + pause_ns)
 
@@ -303,7 +348,7 @@ class Client:
             return
         self.tally.add(answer.outcome, answer.reason)
         if self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
-            self.unsupported = is_unsupported(status, body)
+            self.unsupported = answer.lacking or is_unsupported(status, body)
         if self.unsupported is None:
             self._abort_if_told(answer)
 
@@ -314,45 +359,3 @@ class Client:
                 f"({answer.outcome.name.lower()}): {answer.reason}",
                 hint="--on-error continue counts failures and goes on",
             )
-
-
-class _Whole:
-    """An operation of several requests, put together from their replies."""
-
-    def __init__(self, began_ns: int) -> None:
-        self.answer = Answer(Outcome.OK)
-        self._began_ns = began_ns
-        self._replies: list[Reply] = []
-        # Whose status and body speak for the whole: the first that failed, else the last.
-        self._decisive: Exchange | None = None
-
-    def add(self, reply: Reply) -> None:
-        """One more of its requests."""
-        self._replies.append(reply)
-        if self.answer.outcome is Outcome.OK:
-            self.answer = reply.answer
-            self._decisive = reply.exchange
-
-    def conclude(self, answer: Answer | None) -> None:
-        """What the script says of the whole; by default its first failure, or its last reply."""
-        if answer is not None and self.answer.outcome is Outcome.OK:
-            self.answer = answer
-
-    def cancel(self) -> None:
-        """It was ended from outside."""
-        self.answer = _CANCELLED
-
-    def exchange(self, now_ns: int) -> Exchange:
-        """All of it as if it were one request: the first one's start to the last one's end."""
-        if self._decisive is None:
-            return Exchange(self._began_ns, 0, 0, now_ns, 0, b"", 0)
-        parts = [reply.exchange for reply in self._replies]
-        return Exchange(
-            start_ns=parts[0].start_ns,
-            connect_ns=sum(part.connect_ns for part in parts),
-            first_byte_ns=parts[0].first_byte_ns,
-            end_ns=parts[-1].end_ns,
-            status=self._decisive.status,
-            body=self._decisive.body,
-            response_bytes=sum(part.response_bytes for part in parts),
-        )

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from itertools import chain
 from typing import Protocol
 
 from benchctl.load.arrivals import NS_PER_S
@@ -93,7 +94,7 @@ class Crew:
     ) -> None:
         self._runs = runs
         self._lanes = lanes
-        self._wires = [open_wire(lane.number) for lane in lanes]
+        self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
         self._line = line
         self._done = threading.Event()
 
@@ -108,8 +109,8 @@ class Crew:
         with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
             working: list[Future[None]] = []
             try:
-                for lane, wire in zip(self._lanes, self._wires, strict=True):
-                    working.append(pool.submit(self._work, lane, wire, listener))
+                for lane, wires in zip(self._lanes, self._wires, strict=True):
+                    working.append(pool.submit(self._work, lane, wires, listener))
                 self._watch(working, stop, on_progress)
             finally:
                 self._end(working)
@@ -125,12 +126,14 @@ class Crew:
         for run in self._runs:
             run.halt.set()
 
-    def _work(self, lane: Lane, wire: Wire, listener: Listener) -> None:
+    def _work(self, lane: Lane, wires: Sequence[Wire], listener: Listener) -> None:
+        wire, *spares = wires
         try:
-            _greet(wire)
+            for one in wires:
+                _greet(one)
             # Its buffers are there before the start.
             task, number = lane.posts[0]
-            client = self._runs[task].client(number, wire)
+            client = self._runs[task].client(number, wire, spares)
             start_ns = self._line.wait()
             if start_ns is None:
                 return
@@ -139,14 +142,15 @@ class Crew:
             # Behind another client of its lane, a client starts when that one is done.
             for task, number in lane.posts[1:]:
                 if not wire.interrupted:
-                    client = self._runs[task].client(number, wire)
+                    client = self._runs[task].client(number, wire, spares)
                     turns = self._runs[task].turns(number, time.monotonic_ns(), 0)
                     self._serve(task, client, turns, listener)
         except BaseException:
             self.halt()
             raise
         finally:
-            wire.close()
+            for one in wires:
+                one.close()
 
     def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
         client.run(turns)
@@ -182,12 +186,17 @@ class Crew:
             unknown = len(working) < len(self._lanes)
             while unknown or wait(working, timeout=0).not_done:
                 unknown = False
-                for wire in self._wires:
+                for wire in chain.from_iterable(self._wires):
                     wire.interrupt()
                 wait(working, timeout=_STOP_POLL_S)
 
     def _requests(self) -> int:
         return sum(client.recorder.count for run in self._runs for client in run.clients)
+
+
+def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
+    """How many the clients of a lane need; they take turns."""
+    return max(runs[task].workload.connections for task, _ in lane.posts)
 
 
 def _ramp_up_ns(task: Task, lane: Lane) -> int:

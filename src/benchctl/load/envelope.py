@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
+from benchctl.load.judge import accepting
 from benchctl.load.request import Judge, Request
 from benchctl.track.operation import Operation
 
@@ -31,7 +32,8 @@ class Envelope:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self._timeout_s = timeout_s if operation.request_timeout is None else operation.request_timeout
+        self._timeout_s = timeout_s if operation.deadline_s is None else operation.deadline_s
+        self._accepted = operation.accepted
         self._retries = operation.retry_on_429
         chosen = {"Content-Type": content_type, "Accept": JSON, **(headers or {})}
         if operation.opaque_id is not None:
@@ -71,7 +73,7 @@ class Envelope:
             body=body,
             headers=self._headers,
             timeout_s=self._timeout_s,
-            judge=judge,
+            judge=accepting(judge, self._accepted),
             searches=searches,
             weight=weight,
             retries=self._retries,

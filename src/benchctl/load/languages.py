@@ -10,7 +10,7 @@ from benchctl.load.request import Answer
 from benchctl.load.workload import Numbered, Repeated, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.admin import Esql, Sql
+from benchctl.track.languages import Esql, EsqlProfile, Sql
 
 _SQL_PATHS: Mapping[EngineName, str] = {"elasticsearch": "/_sql", "opensearch": "/_plugins/_sql"}
 
@@ -19,6 +19,12 @@ class _SqlPage(msgspec.Struct, gc=False):
     cursor: str = ""
 
 
+class _Rows(msgspec.Struct, gc=False):
+    is_partial: bool = False
+    took: int = -1
+
+
+_decode_partial = msgspec.json.Decoder(_Rows).decode
 _decode_page = msgspec.json.Decoder(_SqlPage).decode
 
 
@@ -67,9 +73,25 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
     return Numbered(script, order.clients)
 
 
-def open_esql(operation: Esql, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
+def judge_esql(status: int, body: bytes) -> Answer:
+    """An answer that some shards gave nothing to says so of itself, and has a status of 200."""
+    plain = judge_plain(status, body)
+    if plain.outcome is not Outcome.OK:
+        return plain
+    try:
+        found = _decode_partial(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of rows: {err}"))
+    if found.is_partial:
+        return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
+    return Answer(Outcome.OK, found.took)
+
+
+def open_esql(operation: Esql | EsqlProfile, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
     """A query in ES|QL; the engine does not count it among its searches."""
     body = {**operation.body, "query": operation.query}
+    if isinstance(operation, EsqlProfile):
+        body["profile"] = True
     if operation.filter is not None:
         body["filter"] = operation.filter
     return Repeated(
@@ -78,6 +100,6 @@ def open_esql(operation: Esql, order: WorkOrder) -> Workload:  # noqa: ARG001 - 
             "/_query",
             msgspec.json.encode(body),
             params=operation.url_params,
-            judge=judge_plain,
+            judge=judge_esql,
         )
     )

@@ -10,12 +10,14 @@ import msgspec
 from benchctl.load.envelope import Envelope, with_body
 from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, judge_search, shorten
 from benchctl.load.request import Answer, Request
-from benchctl.load.searches import cache_param
+from benchctl.load.searches import cache_param, search_path
 from benchctl.load.values import Bodies
 from benchctl.load.workload import Numbered, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.composite import Names, change_composite, composite_at, composites
-from benchctl.track.operation import Asking, CompositeAgg, PaginatedSearch, ScrollSearch, Search
+from benchctl.track.operation import CompositeAgg, PaginatedSearch, ScrollSearch, Search
+
+_Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation
 _KEEP_ALIVE = "10s"
@@ -180,10 +182,7 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
     params = {"scroll": _KEEP_ALIVE, **operation.url_params, **cache_param(operation.cache)}
     if "sort" not in body and "sort" not in params:
         params["sort"] = "_doc"
-    headers = {}
-    if isinstance(operation, Search) and operation.response_compression_enabled:
-        headers["Accept-Encoding"] = "gzip"
-    envelope = Envelope(operation, headers=headers)
+    envelope = _envelope(operation)
     scroll = _Scroll(
         first=_page_request(operation, order, params, envelope),
         more=envelope.request("POST", "/_search/scroll", judge=judge_search, searches=1),
@@ -266,12 +265,18 @@ def _sized(operation: Search | ScrollSearch | PaginatedSearch) -> tuple[dict[str
     return body, chosen if isinstance(chosen, int) else _HITS
 
 
+def _envelope(operation: _Pages) -> Envelope:
+    return Envelope(
+        operation, headers={"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+    )
+
+
 def _page_request(
-    operation: Asking, order: WorkOrder, params: Mapping[str, str], envelope: Envelope | None = None
+    operation: _Pages, order: WorkOrder, params: Mapping[str, str], envelope: Envelope | None = None
 ) -> Request:
-    return (envelope or Envelope(operation)).request(
+    return (envelope or _envelope(operation)).request(
         "POST",
-        f"/{order.index(operation.index)}/_search",
+        search_path(operation, order),
         params={**operation.url_params, **params},
         judge=judge_search,
         searches=1,

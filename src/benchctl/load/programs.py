@@ -4,15 +4,28 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchctl.load.administration import ADMINISTRATIVE, open_administration
+from benchctl.load.asserting import with_assertions
 from benchctl.load.bulk_work import open_bulk
+from benchctl.load.declared import DECLARED
+from benchctl.load.elsewhere import open_data_set, open_elsewhere
 from benchctl.load.languages import open_esql, open_sql
+from benchctl.load.machine_learning import MACHINE_LEARNING
 from benchctl.load.paging import open_composite_agg, open_paginated_search, open_scroll
-from benchctl.load.searches import open_multi_search, open_raw_request, open_search
-from benchctl.load.waiting import open_sleep, open_wait_for_recovery, open_wait_for_snapshot
+from benchctl.load.retrying import with_retries
+from benchctl.load.searches import open_multi_search, open_raw_request, open_search, open_vector_search
+from benchctl.load.streams import POINTS, open_alone, open_composite
+from benchctl.load.transforms import TRANSFORMS, open_downsample, open_policy, open_shrink, open_transform
+from benchctl.load.waiting import (
+    open_run_until,
+    open_sleep,
+    open_wait_for_current_snapshots,
+    open_wait_for_recovery,
+    open_wait_for_snapshot,
+)
 from benchctl.load.workload import Pause, Program, Reply, Script, WorkContext, Workload, WorkOrder
+from benchctl.track import admin, elsewhere, languages, streams, transforms, vectors
 from benchctl.track import operation as asked
-from benchctl.track.admin import Esql, Sql, WaitForRecovery, WaitForSnapshotCreate
-from benchctl.track.operation import Operation
+from benchctl.track.common import Operation, Retried
 
 __all__ = ["Pause", "Program", "Reply", "Script", "WorkContext", "WorkOrder", "Workload", "open_workload"]
 
@@ -25,6 +38,14 @@ def _open_search(operation: asked.Search, order: WorkOrder) -> Workload:
     return (open_search if operation.pages is None else open_scroll)(operation, order)
 
 
+def _open_vector_search(operation: vectors.VectorSearch, order: WorkOrder) -> Workload:
+    return (open_data_set if operation.reads_data_set else open_vector_search)(operation, order)
+
+
+def _open_composite(operation: streams.Composite, order: WorkOrder) -> Workload:
+    return open_composite(operation, order, _opened)
+
+
 _OPENERS: Mapping[type[Operation], _Open] = {
     asked.Search: _open_search,
     asked.PaginatedSearch: open_paginated_search,
@@ -34,12 +55,34 @@ _OPENERS: Mapping[type[Operation], _Open] = {
     asked.RawRequest: open_raw_request,
     asked.Bulk: open_bulk,
     asked.Sleep: open_sleep,
-    WaitForSnapshotCreate: open_wait_for_snapshot,
-    WaitForRecovery: open_wait_for_recovery,
-    Sql: open_sql,
-    Esql: open_esql,
+    vectors.VectorSearch: _open_vector_search,
+    vectors.BulkVectorDataSet: open_data_set,
+    languages.Sql: open_sql,
+    languages.Esql: open_esql,
+    languages.EsqlProfile: open_esql,
+    streams.Composite: _open_composite,
+    **dict.fromkeys(POINTS, open_alone),
+    admin.WaitForSnapshotCreate: open_wait_for_snapshot,
+    admin.WaitForCurrentSnapshotsCreate: open_wait_for_current_snapshots,
+    admin.WaitForRecovery: open_wait_for_recovery,
+    admin.RunUntil: open_run_until,
     **dict.fromkeys(ADMINISTRATIVE, open_administration),
+    **DECLARED,
+    **dict.fromkeys(TRANSFORMS, open_transform),
+    transforms.CreateIlmPolicy: open_policy,
+    transforms.DeleteIlmPolicy: open_policy,
+    transforms.Downsample: open_downsample,
+    transforms.ShrinkIndex: open_shrink,
+    **MACHINE_LEARNING,
+    elsewhere.ProtoBulk: open_elsewhere,
+    elsewhere.ProtoSearch: open_elsewhere,
+    elsewhere.ProtoVectorSearch: open_elsewhere,
+    elsewhere.ProtoBulkVectorDataSet: open_elsewhere,
+    elsewhere.ProduceStreamMessage: open_elsewhere,
 }
+
+KNOWN_TYPES = frozenset(_OPENERS)
+"""Those that a task can repeat."""
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
@@ -54,4 +97,11 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
     Raises:
         BenchctlError: it needs something that is not there, such as a corpus.
     """
-    return _OPENERS[type(operation)](operation, WorkOrder(context, clients, key))
+    return _opened(operation, WorkOrder(context, clients, key))
+
+
+def _opened(operation: Operation, order: WorkOrder) -> Workload:
+    made = _OPENERS[type(operation)](operation, order)
+    if order.context.assertions:
+        made = with_assertions(operation, made)
+    return with_retries(operation, made) if isinstance(operation, Retried) else made

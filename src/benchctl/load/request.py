@@ -17,6 +17,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         hits_exact: whether it counted them all.
         failed_shards: shards that failed.
         reason: the engine's words about a failure, shortened; empty when there was none.
+        lacking: why the operation cannot be asked at all, where the driver knows that without the node; else
+            empty.
     """
 
     outcome: Outcome
@@ -25,6 +27,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     hits_exact: bool = False
     failed_shards: int = 0
     reason: str = ""
+    lacking: str = ""
 
 
 Judge = Callable[[int, bytes], Answer]

@@ -3,14 +3,15 @@
 from urllib.parse import quote
 
 from benchctl.load.envelope import JSON, NDJSON, Envelope, with_body
-from benchctl.load.judge import accepting, judge_multi_search, judge_plain, judge_search
+from benchctl.load.judge import judge_multi_search, judge_plain, judge_search
 from benchctl.load.request import Request
 from benchctl.load.values import Bodies
 from benchctl.load.workload import Numbered, Repeated, Workload, WorkOrder
-from benchctl.track.operation import MultiSearch, RawRequest, Search, Varying, url_param
+from benchctl.track.operation import Asking, MultiSearch, RawRequest, Search, Varying, url_param
+from benchctl.track.vectors import VectorSearch
 
 # What a path may hold besides letters and digits; `%` is there already where it was encoded.
-_PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
+PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
@@ -19,6 +20,22 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
     body = dict(operation.body)
     if operation.results_per_page is not None:
         body["size"] = operation.results_per_page
+    if operation.profile_query:
+        body["profile"] = True
+    request = Envelope(operation, headers=compressed).request(
+        "POST",
+        search_path(operation, order),
+        params={**operation.url_params, **cache_param(operation.cache)},
+        judge=judge_search,
+        searches=1,
+    )
+    return _filled(request, order.bodies(operation, body), operation, order)
+
+
+def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
+    """A search for the nearest vectors, as its body asks for them."""
+    compressed = {"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+    body = {**operation.body, "profile": True} if operation.profile_query else operation.body
     request = Envelope(operation, headers=compressed).request(
         "POST",
         f"/{order.index(operation.index)}/_search",
@@ -27,6 +44,12 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
         searches=1,
     )
     return _filled(request, order.bodies(operation, body), operation, order)
+
+
+def search_path(operation: Asking, order: WorkOrder) -> str:
+    """Where an operation searches; nodes that are too new for types say so."""
+    kind = "" if operation.type is None else f"/{quote(operation.type, safe='')}"
+    return f"/{order.index(operation.target)}{kind}/_search"
 
 
 def cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three values, by a key of the track
@@ -38,7 +61,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
     """A batch: a header line and a body line for each search."""
     request = Envelope(operation, content_type=NDJSON).request(
         "POST",
-        f"/{order.index(operation.index)}/_msearch",
+        f"/{order.index(operation.target)}/_msearch",
         params=operation.url_params,
         judge=judge_multi_search,
         searches=len(operation.searches),
@@ -71,11 +94,11 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
         body = content.encode(number)
         return envelope.request(
             operation.method,
-            quote(text, safe=_PATH_SAFE),
+            quote(text, safe=PATH_SAFE),
             body,
             params=operation.url_params,
-            judge=accepting(judge_plain, operation.ignored),
-            searches=_searches(operation.method, text, body),
+            judge=judge_plain,
+            searches=searches_in(operation.method, text, body),
         )
 
     return Numbered(make, order.clients) if operation.values else Repeated(make(0))
@@ -86,7 +109,7 @@ def _has_lines(operation: RawRequest) -> bool:
     return isinstance(body, list) or (isinstance(body, str) and body.endswith("\n"))
 
 
-def _searches(method: str, path: str, body: bytes) -> int:
+def searches_in(method: str, path: str, body: bytes) -> int:
     """By how much an engine's count grows, as both were seen to count: pages of a scroll like searches."""
     if method not in {"GET", "POST"}:
         return 0

@@ -37,6 +37,14 @@ class FailureTally:
         if detail and detail not in details and len(details) < _DETAILS_KEPT:
             details.append(detail)
 
+    def take(self, other: "FailureTally") -> None:
+        """Add what another one counted."""
+        for failure in other.failures():
+            self._counts[failure.outcome] = self._counts.get(failure.outcome, 0) + failure.count
+            details = self._details.setdefault(failure.outcome, [])
+            new = [detail for detail in failure.details if detail not in details]
+            details += new[: _DETAILS_KEPT - len(details)]
+
     def failures(self) -> tuple[Failure, ...]:
         """Everything counted, by outcome."""
         return tuple(

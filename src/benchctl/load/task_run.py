@@ -1,7 +1,7 @@
 """One task while it runs: what makes its clients, and when each of them sends."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,8 +50,8 @@ class TaskRun:
     halt: threading.Event = field(default_factory=threading.Event)
     clients: list[Client] = field(default_factory=list)
 
-    def client(self, number: int, wire: Wire) -> Client:
-        """Make one of its clients."""
+    def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
+        """Make one of its clients, with further connections where its work needs them."""
         assignment = Assignment(
             label=self.task.label,
             client=number,
@@ -59,7 +59,7 @@ class TaskRun:
             measured=self.measured,
             abort_on_failure=self.abort_on_failure,
         )
-        client = Client(assignment, wire, Waiter(self.halt), self.recorders(number, self._expected()))
+        client = Client(assignment, wire, Waiter(self.halt), self.recorders(number, self._expected()), spares)
         self.clients.append(client)
         return client
 

@@ -7,23 +7,21 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.load.envelope import Envelope
-from benchctl.load.judge import UNDECODABLE, accepting, judge_health, judge_plain, shorten
+from benchctl.load.judge import UNDECODABLE, judge_plain, shorten
 from benchctl.load.request import Answer, Judge, Request
+from benchctl.load.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import Numbered, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.admin import (
-    ClusterHealth,
-    Condition,
     ForceMerge,
-    IndexStats,
+    RunUntil,
+    WaitForCurrentSnapshotsCreate,
     WaitForRecovery,
     WaitForSnapshotCreate,
 )
+from benchctl.track.condition import Condition, Criterion, is_number
 from benchctl.track.operation import Sleep
 
-# Rally's; operations of these types say nothing about it.
-_RETRY_PERIOD_S = 0.5
-_REQUEST_TIMEOUT = 408
 _OK = Answer(Outcome.OK)
 
 Verdict = Callable[[int, bytes], Answer | None]
@@ -49,7 +47,7 @@ class _TaskResponse(msgspec.Struct):
 
 
 class _SnapshotState(msgspec.Struct):
-    state: str
+    state: str = ""  # not in every list
 
 
 class _SnapshotStates(msgspec.Struct):
@@ -80,53 +78,22 @@ def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
     return Numbered(script, order.clients)
 
 
-def open_health_retried(operation: ClusterHealth, order: WorkOrder) -> Workload:
-    """Health, asked until the wanted state is there."""
-    question = Envelope(operation).request(
-        "GET",
-        f"/_cluster/health/{order.index(operation.index)}",
-        params=operation.url_params,
-        # A state that is not there yet is an answer like any other.
-        judge=accepting(judge_plain, {_REQUEST_TIMEOUT}),
-    )
+def judge_condition(condition: Condition, root: str = "") -> Judge:
+    """Judges an answer by what stands at one place in it.
 
-    def verdict(status: int, body: bytes) -> Answer | None:
-        answer = judge_health(status, body)
-        return None if answer.outcome is Outcome.TIMEOUT else answer
-
-    return _asked(question, verdict, _RETRY_PERIOD_S, order)
-
-
-def open_index_stats_retried(operation: IndexStats, condition: Condition, order: WorkOrder) -> Workload:
-    """Statistics, asked until the condition holds."""
-    question = Envelope(operation).request(
-        "GET",
-        f"/{order.index(operation.index)}/_stats",
-        params=operation.url_params,
-        judge=judge_plain,
-    )
-    judge = judge_condition(condition)
-
-    def verdict(status: int, body: bytes) -> Answer | None:
-        answer = judge(status, body)
-        return answer if answer.outcome is Outcome.OK else None
-
-    return _asked(question, verdict, _RETRY_PERIOD_S, order)
-
-
-def judge_condition(condition: Condition) -> Judge:
-    """Judges an answer by what stands at one place in it."""
+    Args:
+        condition: what has to stand where.
+        root: a path in front of the condition's.
+    """
 
     def judge(status: int, body: bytes) -> Answer:
         plain = judge_plain(status, body)
         if plain.outcome is not Outcome.OK:
             return plain
         try:
-            found: Any = msgspec.json.decode(body)
+            found = at_path(msgspec.json.decode(body), f"{root}{condition.path}")
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
-        for key in condition.path.split("."):
-            found = found.get(key) if isinstance(found, dict) else None
         if found == condition.expected_value:
             return _OK
         wanted = msgspec.json.encode(condition.expected_value).decode()
@@ -136,12 +103,58 @@ def judge_condition(condition: Condition) -> Judge:
     return judge
 
 
+def at_path(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
+    """What stands at a place, by keys with dots between them, numbers for lists; None where nothing does."""
+    for key in path.split("."):
+        if isinstance(found, dict):
+            found = found.get(key)
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return None
+    return found
+
+
+def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
+    """A request, sent again and again until its answer meets the criterion."""
+    given = operation.body
+    body = given.encode() if isinstance(given, str) else msgspec.json.encode(given) if given else b""
+    question = Envelope(operation).request(
+        operation.method,
+        quote(operation.path, safe=PATH_SAFE),
+        body,
+        params=operation.url_params,
+        judge=judge_plain,
+        searches=searches_in(operation.method, operation.path, body),
+    )
+
+    def verdict(_status: int, answer: bytes) -> Answer | None:
+        found = at_path(msgspec.json.decode(answer), operation.json_path)
+        return _OK if _meets(operation.criterion, found) else None
+
+    return asked_until(question, verdict, operation.retry_wait_interval, order)
+
+
+def _meets(criterion: Criterion, found: object) -> bool:
+    if criterion.operator in {"exists", "not_exists"}:
+        return (found is not None) == (criterion.operator == "exists")
+    if not is_number(found):
+        return False
+    value, target = float(str(found)), float(str(criterion.value))
+    return {
+        "gte": value >= target,
+        "lte": value <= target,
+        "eq": value == target,
+        "neq": value != target,
+    }[criterion.operator]
+
+
 def open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload:
     """A merge that is started by one request, and asked after until it is done."""
     envelope = Envelope(operation)
     start = envelope.request(
         "POST",
-        f"/{order.index(operation.index)}/_forcemerge",
+        f"/{order.index(operation.target)}/_forcemerge",
         params={**force_merge_params(operation), "wait_for_completion": "false"},
         judge=judge_plain,
     )
@@ -155,7 +168,7 @@ def open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"the merge has no task to ask after: {err}"))
         question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}", judge=judge_plain)
-        return (yield from _poll(question, _merge_verdict, operation.poll_period))
+        return (yield from poll(question, _merge_verdict, operation.poll_period))
 
     return Numbered(script, order.clients)
 
@@ -186,7 +199,7 @@ def open_wait_for_snapshot(operation: WaitForSnapshotCreate, order: WorkOrder) -
         params={"ignore_unavailable": "true", **operation.url_params},
         judge=judge_plain,
     )
-    return _asked(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
+    return asked_until(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
 
 
 def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
@@ -198,15 +211,30 @@ def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK if states == {"SUCCESS"} else None
 
 
+def open_wait_for_current_snapshots(operation: WaitForCurrentSnapshotsCreate, order: WorkOrder) -> Workload:
+    """Until no snapshot is being taken."""
+    question = Envelope(operation).request(
+        "GET",
+        f"/_snapshot/{quote(operation.repository, safe='')}/_current",
+        params={"verbose": "false", **operation.url_params},
+        judge=judge_plain,
+    )
+    return asked_until(question, _no_snapshots, operation.completion_recheck_wait_period, order)
+
+
+def _no_snapshots(_status: int, body: bytes) -> Answer | None:
+    return None if _decode_snapshots(body).snapshots else _OK
+
+
 def open_wait_for_recovery(operation: WaitForRecovery, order: WorkOrder) -> Workload:
     """Until every shard of an index has been recovered."""
     question = Envelope(operation).request(
         "GET",
-        f"/{order.index(operation.index)}/_recovery",
+        f"/{order.index(operation.target)}/_recovery",
         params=operation.url_params,
         judge=judge_plain,
     )
-    return _asked(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
+    return asked_until(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
 
 
 def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
@@ -215,11 +243,12 @@ def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
 
 
-def _asked(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
-    return Numbered(lambda _number: _poll(question, verdict, period_s), order.clients)
+def asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+    """A question that is asked every so many seconds until there is a verdict."""
+    return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
 
 
-def _poll(question: Request, verdict: Verdict, period_s: float) -> Script:
+def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
     """Ask until there is a verdict, or until the question fails."""
     while True:
         reply: Reply = yield from ask(question)

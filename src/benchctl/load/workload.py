@@ -9,6 +9,7 @@ from urllib.parse import quote
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.values import Bodies
 from benchctl.results.plan import EngineName
+from benchctl.track.model import Template
 from benchctl.track.operation import Varying
 
 
@@ -23,8 +24,18 @@ class Reply:
 Pause = float
 """Seconds that a script waits before it goes on."""
 
-Script = Generator[Request | Pause, Reply | None, Answer | None]
+
+@dataclass(frozen=True)
+class Together:
+    """Scripts that run at the same time, each request over whichever connection is free."""
+
+    scripts: "tuple[Script, ...]"
+
+
+Script = Generator[Request | Pause | Together, Reply | None, Answer | None]
 """Several requests as one operation: yields each and is sent its reply; None after a pause.
+
+What scripts that ran together came to is the reply to them: their answer is OK when all of theirs were.
 
 Its return value is the answer of the whole; None takes the last one. A script ends at its first failed
 request unless it knows better; whoever runs it records every request, and the whole.
@@ -40,6 +51,29 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True)
+class Source:
+    """One file of documents.
+
+    Attributes:
+        open: blocks of its bytes, which may end anywhere.
+        document_count: how many documents it holds.
+        corpus: the name of its corpus.
+        index: where its documents go; None when their own lines say so, or a data stream is meant.
+        data_stream: the same for a data stream.
+        type: of its documents, for nodes old enough to have types.
+        has_actions: whether a line before each document says what to do with it.
+    """
+
+    open: Callable[[], Iterator[bytes]]
+    document_count: int
+    corpus: str = ""
+    index: str | None = None
+    data_stream: str | None = None
+    type: str | None = None
+    has_actions: bool = False
+
+
+@dataclass(frozen=True)
 class WorkContext:
     """What an operation needs to know of where it runs.
 
@@ -50,6 +84,11 @@ class WorkContext:
         documents: opens the corpus: blocks of bytes, one document a line; None where there is none.
         document_count: of the corpus.
         engine: whose paths differ from the other's for SQL.
+        indices: settings and mappings of all the track's indices, by name; empty for those of the only one.
+        data_streams: names of the track's.
+        templates: the track's, of all kinds.
+        sources: the corpora's files, where there is more than one stream of documents for one index.
+        assertions: whether answers have to be as operations assert.
     """
 
     index_name: str
@@ -58,6 +97,11 @@ class WorkContext:
     documents: Callable[[], Iterator[bytes]] | None = None
     document_count: int = 0
     engine: EngineName = "elasticsearch"
+    indices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    data_streams: tuple[str, ...] = ()
+    templates: tuple[Template, ...] = ()
+    sources: tuple[Source, ...] = ()
+    assertions: bool = False
 
 
 class Workload(Protocol):
@@ -65,9 +109,11 @@ class Workload(Protocol):
 
     Attributes:
         endless: whether it can be asked as often as one likes; a corpus that is sent ends by itself.
+        connections: how many a client needs.
     """
 
     endless: bool
+    connections: int
 
     def program(self, client: int) -> Program:
         """What one client asks.
@@ -98,7 +144,7 @@ class WorkOrder:
 
     def index(self, name: str | None) -> str:
         """An index, or the track's own, as it stands in a path."""
-        return quote(name or self.context.index_name, safe=",*")
+        return quote(name or self.context.index_name or "_all", safe=",*")
 
     def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:  # noqa: ANN401 - any JSON
         """What requests carry, with the operation's values.
@@ -120,6 +166,7 @@ class Repeated:
 
     def __init__(self, request: Request) -> None:
         self.endless = True
+        self.connections = 1
         self._request = request
 
     def program(self, client: int) -> Program:  # noqa: ARG002 - all clients ask alike
@@ -140,6 +187,7 @@ class Numbered:
 
     def __init__(self, make: Callable[[int], Request | Script], clients: int) -> None:
         self.endless = True
+        self.connections = 1
         self._make = make
         self._clients = clients
 
@@ -153,7 +201,7 @@ class Numbered:
         """Nothing is held."""
 
 
-def ask(request: Request) -> Generator[Request | Pause, Reply | None, Reply]:
+def ask(request: Request) -> Generator[Request | Pause | Together, Reply | None, Reply]:
     """Send a request within a script: `yield from` it, and have the reply.
 
     Raises:

@@ -149,6 +149,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
             (block modulo builds), and with several the build is the unit of replication.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
         stop: when it may end with fewer forks; None for always all of them.
+        test_mode: its tasks were cut to see whether they work; its figures mean nothing.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -173,3 +174,4 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     index_builds: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
+    test_mode: bool = False

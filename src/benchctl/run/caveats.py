@@ -25,6 +25,8 @@ def host_caveats(environment: Environment) -> tuple[str, ...]:
 def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:
     """What about the way of measuring a reader must know."""
     found = []
+    if plan.test_mode:
+        found.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
     if plan.transport == "client":
         found.append(
             "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "

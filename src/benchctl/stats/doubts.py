@@ -158,5 +158,9 @@ def _answer_doubts(
     operation: str, label: str, baseline: str, answers: AnswerCheck | None
 ) -> Iterator[Caveat]:
     for finding in answers.findings if answers else ():
-        if finding.operation == operation and finding.variant == label and finding.kind == "different":
+        if finding.operation != operation or finding.variant != label:
+            continue
+        if finding.kind == "different":
             yield caveat.answers_differ(label, finding.baseline or baseline, finding.detail)
+        elif finding.kind == "wrong":
+            yield caveat.answers_wrong(label, finding.detail)

@@ -1,21 +1,14 @@
-"""The typed form of administrative operations: single requests that prepare, change or inspect a node."""
+"""The typed form of administrative operations: requests that prepare, change or inspect a node."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operation import MOST_WAIT_S, Operation
-
-PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
-
-
-class _OnIndex(Operation, frozen=True, kw_only=True):
-    """Operations on an index; None means the track's own."""
-
-    index: str | None = None
+from benchctl.track.common import OnIndex, Operation, PositiveSeconds, Retried, demand
+from benchctl.track.condition import Condition, Criterion
 
 
-class ForceMerge(_OnIndex, frozen=True, kw_only=True, tag="force-merge"):
+class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     """Merge segments.
 
     Attributes:
@@ -30,149 +23,107 @@ class ForceMerge(_OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     poll_period: PositiveSeconds = 10.0
 
 
-class Refresh(_OnIndex, frozen=True, kw_only=True, tag="refresh"):
+class Refresh(OnIndex, frozen=True, kw_only=True, tag="refresh"):
     """Make everything indexed visible."""
 
 
-class Flush(_OnIndex, frozen=True, kw_only=True, tag="flush"):
+class Flush(OnIndex, frozen=True, kw_only=True, tag="flush"):
     """Commit."""
 
 
-class ClusterHealth(_OnIndex, frozen=True, kw_only=True, tag="cluster-health"):
+class ClusterHealth(OnIndex, frozen=True, kw_only=True, tag="cluster-health"):
     """Wait for a state of health; the wanted one stands in the request parameters.
 
-    Attributes:
-        retry_until_success: ask again until the state is reached, up to the request's timeout each time.
+    With `retry-until-success` it is asked again until the state is reached, up to the request's timeout each
+    time.
     """
 
-    retry_until_success: bool = False
 
-
-class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an answer has to say.
-
-    Attributes:
-        path: keys into the answer with dots between them, such as `_all.total.merges.current`.
-        expected_value: what has to stand there.
-    """
-
-    path: str
-    expected_value: Any
-
-
-class IndexStats(_OnIndex, frozen=True, kw_only=True, tag="index-stats"):
+class IndexStats(OnIndex, frozen=True, kw_only=True, tag="index-stats"):
     """Statistics of an index.
 
     Attributes:
-        condition: what counts as success; None takes any answer.
-        retry_until_success: ask again until the condition holds.
+        condition: what counts as success; None takes any answer. With `retry-until-success` it is asked again
+            until the condition holds.
     """
 
     condition: Condition | None = None
-    retry_until_success: bool = False
 
 
 class NodeStats(Operation, frozen=True, kw_only=True, tag="node-stats"):
     """Statistics of the nodes."""
 
 
-class PutSettings(Operation, frozen=True, kw_only=True, tag="put-settings"):
+class PutSettings(Retried, frozen=True, kw_only=True, tag="put-settings"):
     """Change cluster settings."""
 
     body: dict[str, Any]
 
 
-class CreateIndex(_OnIndex, frozen=True, kw_only=True, tag="create-index"):
-    """Create an index.
+class UpdateConcurrentSegmentSearchSettings(
+    Retried, frozen=True, kw_only=True, tag="update-concurrent-segment-search-settings"
+):
+    """Say whether searches work on several segments at the same time: OpenSearch's cluster settings.
 
     Attributes:
-        body: settings and mappings; None means the track's.
-        settings: laid over the body's settings, with or without the `index.` before their names.
+        enable: whether they do.
+        max_slice_count: on how many parts at most; None leaves it to the node.
     """
 
-    body: dict[str, Any] | None = None
-    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    enable: bool | Literal["true", "false"] = False
+    max_slice_count: int | None = msgspec.field(default=None, name="max_slice_count")
 
 
-class DeleteIndex(_OnIndex, frozen=True, kw_only=True, tag="delete-index"):
-    """Delete an index.
+class PutPipeline(Retried, frozen=True, kw_only=True, tag="put-pipeline"):
+    """Create an ingest pipeline.
 
     Attributes:
-        only_if_exists: a missing one is no failure.
+        id: its name.
+        body: what it does.
+        master_timeout: how long the node waits for the cluster's manager.
+        timeout: how long it waits for the cluster.
     """
 
-    only_if_exists: bool = True
-
-
-class _OnDataStream(Operation, frozen=True, kw_only=True):
-    """Operations on a data stream."""
-
-    data_stream: str
-
-
-class CreateDataStream(_OnDataStream, frozen=True, kw_only=True, tag="create-data-stream"):
-    """Create a data stream."""
-
-
-class DeleteDataStream(_OnDataStream, frozen=True, kw_only=True, tag="delete-data-stream"):
-    """Delete a data stream; a missing one is no failure unless told so."""
-
-    only_if_exists: bool = True
-
-
-class _OnTemplate(Operation, frozen=True, kw_only=True):
-    """Operations on a template."""
-
-    template: str
-
-
-class _CreateTemplate(_OnTemplate, frozen=True, kw_only=True):
+    id: str
     body: dict[str, Any]
+    master_timeout: str | None = None
+    timeout: str | None = None
 
 
-class _DeleteTemplate(_OnTemplate, frozen=True, kw_only=True):
-    only_if_exists: bool = True
+class DeletePipeline(Retried, frozen=True, kw_only=True, tag="delete-pipeline"):
+    """Delete an ingest pipeline; a missing one is no failure.
+
+    Attributes:
+        id: its name.
+        master_timeout: how long the node waits for the cluster's manager.
+        timeout: how long it waits for the cluster.
+    """
+
+    id: str
+    master_timeout: str | None = None
+    timeout: str | None = None
 
 
-class CreateIndexTemplate(_CreateTemplate, frozen=True, kw_only=True, tag="create-index-template"):
-    """Create a template of the old kind."""
+class CreateSearchPipeline(Retried, frozen=True, kw_only=True, tag="create-search-pipeline"):
+    """Create a search pipeline, which OpenSearch has.
 
-
-class DeleteIndexTemplate(_DeleteTemplate, frozen=True, kw_only=True, tag="delete-index-template"):
-    """Delete a template of the old kind."""
-
-
-class CreateComposableTemplate(_CreateTemplate, frozen=True, kw_only=True, tag="create-composable-template"):
-    """Create an index template."""
-
-
-class DeleteComposableTemplate(_DeleteTemplate, frozen=True, kw_only=True, tag="delete-composable-template"):
-    """Delete an index template."""
-
-
-class CreateComponentTemplate(_CreateTemplate, frozen=True, kw_only=True, tag="create-component-template"):
-    """Create a component template."""
-
-
-class DeleteComponentTemplate(_DeleteTemplate, frozen=True, kw_only=True, tag="delete-component-template"):
-    """Delete a component template."""
-
-
-class PutPipeline(Operation, frozen=True, kw_only=True, tag="put-pipeline"):
-    """Create an ingest pipeline."""
+    Attributes:
+        id: its name.
+        body: what it does.
+    """
 
     id: str
     body: dict[str, Any]
 
 
-class CreateSnapshotRepository(Operation, frozen=True, kw_only=True, tag="create-snapshot-repository"):
+class CreateSnapshotRepository(Retried, frozen=True, kw_only=True, tag="create-snapshot-repository"):
     """Register a snapshot repository."""
 
     repository: str
     body: dict[str, Any]
 
 
-class DeleteSnapshotRepository(Operation, frozen=True, kw_only=True, tag="delete-snapshot-repository"):
+class DeleteSnapshotRepository(Retried, frozen=True, kw_only=True, tag="delete-snapshot-repository"):
     """Forget a snapshot repository; a missing one is no failure."""
 
     repository: str
@@ -193,7 +144,7 @@ class RestoreSnapshot(_OnSnapshot, frozen=True, kw_only=True, tag="restore-snaps
     """Restore a snapshot."""
 
 
-class WaitForSnapshotCreate(Operation, frozen=True, kw_only=True, tag="wait-for-snapshot-create"):
+class WaitForSnapshotCreate(Retried, frozen=True, kw_only=True, tag="wait-for-snapshot-create"):
     """Ask until a snapshot is complete.
 
     Attributes:
@@ -205,7 +156,21 @@ class WaitForSnapshotCreate(Operation, frozen=True, kw_only=True, tag="wait-for-
     completion_recheck_wait_period: PositiveSeconds = 1.0
 
 
-class WaitForRecovery(_OnIndex, frozen=True, kw_only=True, tag="wait-for-recovery"):
+class WaitForCurrentSnapshotsCreate(
+    Retried, frozen=True, kw_only=True, tag="wait-for-current-snapshots-create"
+):
+    """Ask until no snapshot of a repository is being taken any more.
+
+    Attributes:
+        repository: its name.
+        completion_recheck_wait_period: seconds between questions.
+    """
+
+    repository: str
+    completion_recheck_wait_period: PositiveSeconds = 1.0
+
+
+class WaitForRecovery(OnIndex, frozen=True, kw_only=True, tag="wait-for-recovery"):
     """Ask until all shards of an index are recovered.
 
     Attributes:
@@ -215,34 +180,49 @@ class WaitForRecovery(_OnIndex, frozen=True, kw_only=True, tag="wait-for-recover
     completion_recheck_wait_period: PositiveSeconds = 1.0
 
 
-class FieldCaps(_OnIndex, frozen=True, kw_only=True, tag="field-caps"):
-    """Ask what fields can do."""
+class FieldCaps(OnIndex, frozen=True, kw_only=True, tag="field-caps"):
+    """Ask what fields can do.
 
-    fields: str = "*"
+    Attributes:
+        fields: patterns.
+        body: further keys of the body.
+        index_filter: only indices that may hold documents like these.
+    """
+
+    shown: ClassVar[bool] = True
+
+    fields: str | tuple[str, ...] = "*"
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
     index_filter: dict[str, Any] | None = None
 
 
-class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
-    """A query in SQL; further pages come by its cursor.
+class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
+    """Send a request again and again until its answer is the wanted one.
 
     Attributes:
-        body: with the `query`.
-        pages: how many pages at most.
+        path: with its leading slash.
+        json_path: keys into the answer with dots between them.
+        criterion: what the value there has to be like.
+        method: of HTTP.
+        body: any JSON.
+        retry_wait_interval: seconds between requests.
+        ignore: status codes that count as success beside the 2xx.
     """
 
-    body: dict[str, Any]
-    pages: Annotated[int, msgspec.Meta(ge=1)] = 1
+    path: str
+    json_path: str
+    criterion: Criterion
+    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH"] = "GET"
+    body: dict[str, Any] | list[Any] | str | None = None
+    retry_wait_interval: Annotated[float, msgspec.Meta(ge=0)] = 60.0
+    ignore: int | tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((self.path.startswith("/"), "path must begin with a slash"))
 
-class Esql(Operation, frozen=True, kw_only=True, tag="esql"):
-    """A query in ES|QL.
-
-    Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
-    """
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    @property
+    def accepted(self) -> frozenset[int]:
+        """Status codes that count as success beside the 2xx."""
+        own = (self.ignore,) if isinstance(self.ignore, int) else self.ignore
+        return super().accepted | frozenset(own)

@@ -1,11 +1,22 @@
-"""Every operation type that benchctl can run, by Rally's name."""
+"""Every operation type that benchctl knows, by the name that Rally and OpenSearch Benchmark give it."""
 
+import re
+from collections.abc import Mapping
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from benchctl.track import admin
+from benchctl.track import (
+    admin,
+    declared,
+    elsewhere,
+    languages,
+    machine_learning,
+    streams,
+    transforms,
+    vectors,
+)
 from benchctl.track.operation import (
     Bulk,
     CompositeAgg,
@@ -27,6 +38,20 @@ AnyOperation = (
     | RawRequest
     | Bulk
     | Sleep
+    | vectors.VectorSearch
+    | vectors.BulkVectorDataSet
+    | languages.Sql
+    | languages.Esql
+    | languages.EsqlProfile
+    | streams.Composite
+    | streams.OpenPointInTime
+    | streams.CreatePointInTime
+    | streams.ClosePointInTime
+    | streams.DeletePointInTime
+    | streams.ListAllPointInTime
+    | streams.SubmitAsyncSearch
+    | streams.GetAsyncSearch
+    | streams.DeleteAsyncSearch
     | admin.ForceMerge
     | admin.Refresh
     | admin.Flush
@@ -34,26 +59,59 @@ AnyOperation = (
     | admin.IndexStats
     | admin.NodeStats
     | admin.PutSettings
-    | admin.CreateIndex
-    | admin.DeleteIndex
-    | admin.CreateDataStream
-    | admin.DeleteDataStream
-    | admin.CreateIndexTemplate
-    | admin.DeleteIndexTemplate
-    | admin.CreateComposableTemplate
-    | admin.DeleteComposableTemplate
-    | admin.CreateComponentTemplate
-    | admin.DeleteComponentTemplate
+    | admin.UpdateConcurrentSegmentSearchSettings
     | admin.PutPipeline
+    | admin.DeletePipeline
+    | admin.CreateSearchPipeline
     | admin.CreateSnapshotRepository
     | admin.DeleteSnapshotRepository
     | admin.CreateSnapshot
     | admin.RestoreSnapshot
     | admin.WaitForSnapshotCreate
+    | admin.WaitForCurrentSnapshotsCreate
     | admin.WaitForRecovery
     | admin.FieldCaps
-    | admin.Sql
-    | admin.Esql
+    | admin.RunUntil
+    | declared.CreateIndex
+    | declared.DeleteIndex
+    | declared.CreateDataStream
+    | declared.DeleteDataStream
+    | declared.CreateIndexTemplate
+    | declared.DeleteIndexTemplate
+    | declared.CreateComposableTemplate
+    | declared.DeleteComposableTemplate
+    | declared.CreateComponentTemplate
+    | declared.DeleteComponentTemplate
+    | transforms.CreateTransform
+    | transforms.StartTransform
+    | transforms.WaitForTransform
+    | transforms.DeleteTransform
+    | transforms.TransformStats
+    | transforms.CreateIlmPolicy
+    | transforms.DeleteIlmPolicy
+    | transforms.Downsample
+    | transforms.ShrinkIndex
+    | machine_learning.CreateMlDatafeed
+    | machine_learning.DeleteMlDatafeed
+    | machine_learning.StartMlDatafeed
+    | machine_learning.StopMlDatafeed
+    | machine_learning.CreateMlJob
+    | machine_learning.DeleteMlJob
+    | machine_learning.OpenMlJob
+    | machine_learning.CloseMlJob
+    | machine_learning.RegisterMlModel
+    | machine_learning.DeployMlModel
+    | machine_learning.DeleteMlModel
+    | machine_learning.CreateMlConnector
+    | machine_learning.DeleteMlConnector
+    | machine_learning.RegisterRemoteMlModel
+    | machine_learning.TrainKnnModel
+    | machine_learning.DeleteKnnModel
+    | elsewhere.ProtoBulk
+    | elsewhere.ProtoSearch
+    | elsewhere.ProtoVectorSearch
+    | elsewhere.ProtoBulkVectorDataSet
+    | elsewhere.ProduceStreamMessage
 )
 
 
@@ -68,12 +126,72 @@ OPERATION_KEYS = sorted(
     {field.encode_name for kind in OPERATION_TYPES.values() for field in msgspec.structs.fields(kind)}
 )
 
+# Rally reads these, too, for keys that its documentation writes otherwise.
+_OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
+_TYPE = "operation-type"
+_COMPOSITE = str(streams.Composite.__struct_config__.tag)
+_STREAM = str(streams.Stream.__struct_config__.tag)
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_FRACTION = re.compile(r"[+-]?\d{1,18}(\.\d{1,18})?", re.ASCII)
+
 
 def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     """Read an operation; one that names no type is a search, as in Rally's oldest tracks.
 
+    Numbers may stand as texts of digits, which is what templates often make of parameters.
+
     Raises:
         msgspec.ValidationError: a key is unknown, missing or of the wrong type.
     """
-    operation: AnyOperation = msgspec.convert({"operation-type": "search", **raw}, AnyOperation)
+    operation: AnyOperation = msgspec.convert(_prepared({_TYPE: "search", **raw}), AnyOperation)
+    if not streams.stands_alone(operation):
+        raise msgspec.ValidationError(
+            f"{operation.type_name}: only a composite can have it among its requests"
+        )
     return operation
+
+
+def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """An operation's keys as its class has them."""
+    kind = OPERATION_TYPES.get(raw[_TYPE]) if isinstance(raw[_TYPE], str) else None
+    renamed = {_OTHER_SPELLINGS.get(key, key): value for key, value in raw.items()}
+    if kind is None:
+        return renamed
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    found = {key: _number(value, fields.get(key)) for key, value in renamed.items()}
+    requests = found.get("requests")
+    if raw[_TYPE] == _COMPOSITE and isinstance(requests, list):
+        found["requests"] = [_step(step) for step in requests]
+    return found
+
+
+def _step(raw: object) -> object:
+    """A part of a composite: as in Rally, a stream has no type, and an operation needs no name."""
+    if not isinstance(raw, dict):
+        return raw
+    if "stream" in raw:
+        steps = raw["stream"]
+        known = [_step(step) for step in steps] if isinstance(steps, list) else steps
+        return {_TYPE: _STREAM, **raw, "stream": known}
+    return _prepared({"name": raw.get(_TYPE, ""), **raw}) if _TYPE in raw else raw
+
+
+def _number(value: object, wanted: Any) -> object:  # noqa: ANN401 - any type
+    """A text of digits as a number, where a key takes numbers and no texts."""
+    if not isinstance(value, str):
+        return value
+    kinds = _plain_types(wanted)
+    if str in kinds:
+        return value
+    if int in kinds and _WHOLE.fullmatch(value):
+        return int(value)
+    return float(value) if float in kinds and _FRACTION.fullmatch(value) else value
+
+
+def _plain_types(wanted: Any) -> frozenset[Any]:  # noqa: ANN401 - any type
+    """The types that a union is made of, without what annotations add to them."""
+    if hasattr(wanted, "__metadata__"):
+        return _plain_types(wanted.__origin__)
+    if get_origin(wanted) in {Union, UnionType}:
+        return frozenset(plain for part in get_args(wanted) for plain in _plain_types(part))
+    return frozenset({wanted})

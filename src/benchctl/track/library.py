@@ -5,6 +5,11 @@ from pathlib import Path
 
 from benchctl.errors import UsageError
 
+MAIN_FILES = ("track.json", "workload.json")
+"""Names of a track's main file: Rally's and OpenSearch Benchmark's."""
+
+_DEPTHS = ("*", "*/*")  # at which repositories keep their tracks
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -27,34 +32,61 @@ def track_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in shipped("tracks").glob("*/track.json")))
 
 
-def find_challenge(name: str) -> Path:
+def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
     """The file of a challenge: a shipped name, or the path of a JSON file.
+
+    Args:
+        name: as given.
+        also: names that would have been found elsewhere, for the hint.
 
     Raises:
         UsageError: there is no such challenge.
     """
-    return _find(name, "challenge", shipped("challenges") / f"{name}.json", challenge_names())
+    return _find(
+        name,
+        "challenge",
+        shipped("challenges") / f"{name}.json",
+        challenge_names(),
+        (*also, *challenge_names()),
+    )
 
 
 def find_track(name: str) -> Path:
-    """The `track.json` of a track: a shipped name, or the path of a folder or file.
+    """The main file of a track: a shipped name, or the path of a folder or file.
 
     Raises:
-        UsageError: there is no such track.
+        UsageError: there is no such track, or the folder holds several.
     """
-    path = _find(name, "track", shipped("tracks") / name / "track.json", track_names())
-    return path / "track.json" if path.is_dir() else path
+    path = _find(name, "track", shipped("tracks") / name / "track.json", track_names(), track_names())
+    if not path.is_dir():
+        return path
+    found = next((path / main for main in MAIN_FILES if (path / main).is_file()), None)
+    if found is not None:
+        return found
+    inner = sorted(
+        {file.parent for main in MAIN_FILES for depth in _DEPTHS for file in path.glob(f"{depth}/{main}")}
+    )
+    if inner:
+        names = ", ".join(str(folder.relative_to(path)) for folder in inner)
+        raise UsageError(
+            f"{path} holds {len(inner)} track{'s' if len(inner) > 1 else ''}: {names}",
+            hint=f"name one, such as {inner[0]}",
+        )
+    raise UsageError(f"{path} holds no {' and no '.join(MAIN_FILES)}", hint="give the folder of a track")
 
 
-def _find(name: str, kind: str, shipped_path: Path, known: tuple[str, ...]) -> Path:
-    if name in known:
+def _find(
+    name: str, kind: str, shipped_path: Path, shipped_names: tuple[str, ...], known: tuple[str, ...]
+) -> Path:
+    if name in shipped_names:
         return shipped_path
     path = Path(name)
     try:
         if path.exists():
             return path
-    except OSError as err:
-        raise UsageError(f"cannot look for {kind} '{name}': {err.strerror}") from err
+    except (OSError, ValueError) as err:
+        reason = err.strerror if isinstance(err, OSError) else err
+        raise UsageError(f"cannot look for {kind} '{name}': {reason}") from err
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(

@@ -1,4 +1,4 @@
-"""The typed form of a track: index body, operations, challenges and their tasks (Rally's words and keys)."""
+"""The typed form of a track: indices, corpora, operations, challenges, tasks, in Rally's words and keys."""
 
 from itertools import groupby
 from typing import Any, Literal
@@ -7,7 +7,13 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.track.catalogue import AnyOperation
+from benchctl.track.corpora import Corpus
+from benchctl.track.plugin import PluginOperation
 
+TrackOperation = AnyOperation | PluginOperation
+"""What a task may repeat."""
+
+TemplateKind = Literal["index", "composable", "component"]
 ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
 ErrorLevel = Literal["non-fatal"]
 
@@ -36,6 +42,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         completes: its end is the end of its group.
         tags: names that filters select it by.
         meta: the user's own notes.
+        scheduler: the plug-in's scheduler that spaces its requests; None means `schedule` does.
+        scheduler_params: what the track says to it.
     """
 
     operation: str
@@ -56,6 +64,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     completes: bool = False
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
+    scheduler: str | None = None
+    scheduler_params: dict[str, Any] = {}
 
     @property
     def label(self) -> str:
@@ -84,16 +94,18 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         cluster_settings: put on every node before the first task.
         user_info: shown when the challenge is run.
         meta: the user's own notes.
+        parameters: for the track's plug-in.
     """
 
     name: str
     schedule: tuple[Task, ...]
     default: bool = False
     description: str = ""
-    operations: dict[str, AnyOperation] = {}
+    operations: dict[str, TrackOperation] = {}
     cluster_settings: dict[str, Any] = {}
     user_info: str = ""
     meta: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
 
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:
@@ -108,37 +120,146 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return tuple(tuple(places) for _, places in keyed)
 
 
-class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings and mappings that both engines get."""
+class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an index is created with: settings, mappings and aliases, the same for all engines."""
 
-    settings: dict[str, Any]
-    mappings: dict[str, Any]
+    settings: dict[str, Any] = {}
+    mappings: dict[str, Any] = {}
+    aliases: dict[str, Any] = {}
+
+    @property
+    def shards(self) -> int:
+        """Primary shards; engines give one where the settings say nothing.
+
+        Raises:
+            ValueError: the settings say something that is no number.
+        """
+        nested = self.settings.get("index")
+        own = nested.get("number_of_shards") if isinstance(nested, dict) else None
+        said = self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", own)) or 1
+        try:
+            return int(said)
+        except TypeError as err:
+            raise ValueError(f"number_of_shards is {said!r}") from err
 
 
-class Track(msgspec.Struct, frozen=True):
+class Index(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An index of a track.
+
+    Attributes:
+        name: of the index.
+        body: what it is created with.
+        types: of its documents, for engines that had types.
+    """
+
+    name: str
+    body: IndexBody
+    types: tuple[str, ...] = ()
+
+
+class Template(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """A template of a track.
+
+    Attributes:
+        name: of the template.
+        kind: of the old kind, composable, or a component of those.
+        body: its JSON.
+        index_pattern: of the indices that it is for; None for components.
+        delete_matching_indices: whether those go when the template goes.
+    """
+
+    name: str
+    kind: TemplateKind
+    body: dict[str, Any]
+    index_pattern: str | None = None
+    delete_matching_indices: bool = True
+
+
+class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A loaded track.
 
     Attributes:
         name: the track's name.
-        index_name: the index that documents go to and searches ask.
-        index_body: settings and mappings of that index.
         operations: by name.
-        digest: SHA-256 over the rendered files, so that results of different tracks are never compared.
+        digest: SHA-256 over what it means, so that results of different tracks are never compared.
+        indices: that documents go to and searches ask.
+        data_streams: names of them.
+        templates: of all kinds.
+        corpora: which documents there are, and where they come from; empty for generated ones.
+        challenges: the track's own, by name.
+        description: for listings.
+        meta: the user's own notes.
+        parameters: for its plug-in.
+        dependencies: Python packages that its plug-in needs.
+        plugin: file name of its Python plug-in; None when there is none beside it.
+        known: parameters that its files know.
+        notes: what was passed over when it was read, one line each.
     """
 
     name: str
-    index_name: str
-    index_body: IndexBody
-    operations: dict[str, AnyOperation]
+    operations: dict[str, TrackOperation]
     digest: str
+    indices: tuple[Index, ...] = ()
+    data_streams: tuple[str, ...] = ()
+    templates: tuple[Template, ...] = ()
+    corpora: tuple[Corpus, ...] = ()
+    challenges: dict[str, Challenge] = {}
+    description: str = ""
+    meta: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    dependencies: tuple[str, ...] = ()
+    plugin: str | None = None
+    known: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def index(self) -> Index:
+        """The only index.
+
+        Raises:
+            UsageError: the track has several, or none.
+        """
+        if len(self.indices) != 1:
+            raise UsageError(
+                f"track '{self.name}' has {len(self.indices)} indices where one is needed",
+                hint="operations that name their index do not need it",
+            )
+        return self.indices[0]
+
+    @property
+    def index_name(self) -> str:
+        """Name of the only index; see `index` for errors."""
+        return self.index.name
+
+    @property
+    def index_body(self) -> IndexBody:
+        """What the only index is created with; see `index` for errors."""
+        return self.index.body
 
     @property
     def shards(self) -> int:
-        """Primary shards of the index; engines give one where the settings say nothing."""
-        settings = self.index_body.settings
-        nested = settings.get("index")
-        own = nested.get("number_of_shards") if isinstance(nested, dict) else None
-        return int(settings.get("index.number_of_shards", settings.get("number_of_shards", own)) or 1)
+        """Primary shards of the only index."""
+        return self.index_body.shards
+
+    @property
+    def default_challenge(self) -> Challenge | None:
+        """The challenge that is run when none is named: the one marked so, or the only one."""
+        marked = [challenge for challenge in self.challenges.values() if challenge.default]
+        if marked:
+            return marked[0]
+        return next(iter(self.challenges.values())) if len(self.challenges) == 1 else None
+
+    def lacking(self, challenge: Challenge) -> tuple[str, ...]:
+        """What a challenge needs that benchctl does not have by itself, one phrase each, in order of use."""
+        known = self.operations | challenge.operations
+        found: dict[str, None] = {}
+        for task in challenge.schedule:
+            operation = known[task.operation]
+            if isinstance(operation, PluginOperation):
+                found[f"task '{task.label}': {operation.lacks}"] = None
+            if task.scheduler is not None:
+                found[f"task '{task.label}': scheduler '{task.scheduler}'"] = None
+        return tuple(found)
 
     def with_challenges(self, *challenges: Challenge) -> "Track":
         """The track with the operations that these challenges define themselves.
@@ -146,7 +267,7 @@ class Track(msgspec.Struct, frozen=True):
         Raises:
             UsageError: two of them define different ones of the same name.
         """
-        defined: dict[str, AnyOperation] = {}
+        defined: dict[str, TrackOperation] = {}
         for challenge in challenges:
             for name, operation in challenge.operations.items():
                 if defined.setdefault(name, operation) != operation:

@@ -10,7 +10,8 @@ _UNKNOWN = re.compile(
     r"|script_lang not supported"
     r"|no handler found for uri"
     # A node that lacks these takes them for names of indices, which have no such method.
-    r"|incorrect http method for uri \[/_(?:sql|query|data_stream/)"
+    r"|incorrect http method for uri \[/_(?:sql|query|data_stream/|transform/)"
+    r"|setting \[search\.concurrent[\w.]*\], not recognized"
     r"|unknown key for a ",
     re.IGNORECASE,
 )

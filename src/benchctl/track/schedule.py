@@ -4,29 +4,28 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, get_args
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.catalogue import OPERATION_KEYS, OPERATION_TYPES, AnyOperation, decode_operation
-from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, Track
-from benchctl.track.operation import Bulk, Varying
-from benchctl.track.values import check_values
+from benchctl.track.catalogue import OPERATION_TYPES
+from benchctl.track.document import Document, convert, encoded_names, fitting_key, know
+from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
+from benchctl.track.operation import Bulk
+from benchctl.track.operations import read_operation
+from benchctl.track.plugin import Plugin, PluginOperation
 
-T = TypeVar("T")
-
-_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
-_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # What one request of any type is; `docs` is more than one only in a bulk request.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
 _ANY = "any"
+_SCHEDULES = get_args(ScheduleName)
 
 
-class _TaskEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class _TaskEntry(msgspec.Struct, frozen=True, rename="kebab"):
     """A task in a file; what it means stands at `Task`."""
 
     operation: str | dict[str, Any]
@@ -38,14 +37,14 @@ class _TaskEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     time_period: float | None = None
     target_throughput: float | str | None = None
     target_interval: float | str | None = None
-    schedule: ScheduleName = "deterministic"
+    schedule: ScheduleName | None = None
     ramp_up_time_period: float | None = None
     ignore_response_error_level: ErrorLevel | None = None
-    tags: tuple[str, ...] | str = ()
-    meta: dict[str, Any] = {}
+    tags: tuple[str, ...] | str | None = None
+    meta: dict[str, Any] | None = None
 
 
-class _Parallel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
     """Tasks that run at the same time; what stands here holds for those that do not say otherwise."""
 
     tasks: tuple[dict[str, Any], ...]
@@ -58,14 +57,47 @@ class _Parallel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     completed_by: str | None = None
 
 
-class _ChallengeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+_INHERITED = (
+    "warmup_iterations",
+    "iterations",
+    "warmup_time_period",
+    "time_period",
+    "ramp_up_time_period",
+)
+
+
+class _ChallengeEntry(msgspec.Struct, frozen=True, rename="kebab"):
     name: str
     schedule: tuple[dict[str, Any], ...]
-    default: bool = False
-    description: str = ""
-    cluster_settings: dict[str, Any] = {}
-    user_info: str = ""
-    meta: dict[str, Any] = {}
+    default: bool | None = None
+    description: str | None = None
+    cluster_settings: dict[str, Any] | None = None
+    user_info: str | None = None
+    meta: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = None
+
+
+_TASK_KEYS = encoded_names(_TaskEntry)
+know([*_TASK_KEYS, *encoded_names(_Parallel), *encoded_names(_ChallengeEntry)])
+# OpenSearch Benchmark's: it is noted, since the clients of a task here all go on to its end.
+know(["ramp-down-time-period"])
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a challenge is read against.
+
+    Attributes:
+        document: that it stands in.
+        track: name of the track, for messages.
+        operations: the track's, by name.
+        plugin: the Python plug-in beside the track.
+    """
+
+    document: Document
+    track: str
+    operations: Mapping[str, TrackOperation]
+    plugin: Plugin | None = None
 
 
 @dataclass(frozen=True)
@@ -79,73 +111,81 @@ class _Entry:
     completes: bool = False
 
 
-def read_challenge(raw: Any, track: Track, path: str) -> Challenge:  # noqa: ANN401 - JSON of any shape
+def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:  # noqa: ANN401 - JSON of any shape
     """Read a challenge.
 
     Args:
         raw: the decoded JSON.
-        track: whose operations its tasks name.
-        path: of the file, for messages.
+        context: the document that it stands in, and the operations that its tasks name.
+        where: JSON path of the challenge.
 
     Raises:
         UsageError: something is wrong in it; the message names file and JSON path.
     """
-    entry = convert(raw, _ChallengeEntry, path, "$")
-    operations: dict[str, AnyOperation] = {}
-    tasks = tuple(_task(found, track, operations, path) for found in _entries(entry.schedule, path))
+    entry = convert(raw, _ChallengeEntry, context.document, where)
+    reader = _Reader(context)
+    tasks = tuple(
+        reader.task(found) for found in _entries(entry.schedule, context.document, f"{where}.schedule")
+    )
     return Challenge(
         name=entry.name,
         schedule=tasks,
-        default=entry.default,
-        description=entry.description,
-        operations=operations,
-        cluster_settings=entry.cluster_settings,
-        user_info=entry.user_info,
-        meta=entry.meta,
+        default=entry.default or False,
+        description=entry.description or "",
+        operations=reader.operations,
+        cluster_settings=entry.cluster_settings or {},
+        user_info=entry.user_info or "",
+        meta=entry.meta or {},
+        parameters=entry.parameters or {},
     )
 
 
-def _entries(schedule: tuple[dict[str, Any], ...], path: str) -> Iterator[_Entry]:
+def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: str) -> Iterator[_Entry]:
     """The tasks in order, those of parallel elements with what they inherit."""
     for place, element in enumerate(schedule):
-        where = f"$.schedule[{place}]"
-        if "parallel" not in element:
-            yield _Entry(element, where)
-            continue
-        if len(element) > 1:
-            other = next(key for key in element if key != "parallel")
-            raise UsageError(f"{path}: {where}: '{other}' cannot stand beside 'parallel'")
-        yield from _parallel(element["parallel"], f"{where}.parallel", place, path)
+        here = f"{where}[{place}]"
+        if "parallel" in element:
+            for key in element.keys() - {"parallel"}:
+                if not document.lenient:
+                    raise document.refuse(here, f"'{key}' cannot stand beside 'parallel'", key=key)
+                fitting_key(key, ["parallel"], document, here)
+            yield from _parallel(element["parallel"], f"{here}.parallel", place, document)
+        elif isinstance(element.get("clients_list"), list):
+            yield from _client_counts(element, here)
+        else:
+            yield _Entry(element, here)
 
 
-def _parallel(raw: Any, where: str, group: int, path: str) -> Iterator[_Entry]:  # noqa: ANN401 - any JSON
-    element = convert(raw, _Parallel, path, where)
+def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
+    """OpenSearch Benchmark's way to say that a task is to run with several numbers of clients in turn."""
+    plain = {key: value for key, value in element.items() if key != "clients_list"}
+    label = next(iter(_names(element)), "task")
+    for clients in element["clients_list"]:
+        yield _Entry({**plain, "clients": clients, "name": f"{label}_{clients}_clients"}, where)
+
+
+def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:  # noqa: ANN401 - any JSON
+    element = convert(raw, _Parallel, document, where)
     if not element.tasks:
-        raise UsageError(f"{path}: {where}.tasks is empty")
+        raise document.refuse(f"{where}.tasks", "is empty")
     if element.clients is not None and element.clients < 1:
-        raise UsageError(f"{path}: {where}.clients must be at least 1")
+        raise document.refuse(f"{where}.clients", "must be at least 1")
     inherited = {
-        name.replace("_", "-"): value
-        for name in (
-            "warmup_iterations",
-            "iterations",
-            "warmup_time_period",
-            "time_period",
-            "ramp_up_time_period",
-        )
-        if (value := getattr(element, name)) is not None
+        name.replace("_", "-"): value for name in _INHERITED if (value := getattr(element, name)) is not None
     }
     completing = 0
     for place, task in enumerate(element.tasks):
+        here = f"{where}.tasks[{place}]"
         if "parallel" in task:
-            raise UsageError(f"{path}: {where}.tasks[{place}]: parallel elements cannot be nested")
+            raise document.refuse(here, "parallel elements cannot be nested")
         completes = element.completed_by == _ANY or element.completed_by in _names(task)
         completing += completes
-        yield _Entry({**inherited, **task}, f"{where}.tasks[{place}]", group, element.clients, completes)
+        yield _Entry({**inherited, **task}, here, group, element.clients, completes)
     if element.completed_by is not None and not completing:
         names = [name for task in element.tasks for name in _names(task)[:1]]
-        raise UsageError(
-            f"{path}: {where}.completed-by: no task of it is called '{element.completed_by}'",
+        raise document.refuse(
+            f"{where}.completed-by",
+            f"no task of it is called '{element.completed_by}'",
             hint=f"its tasks: {', '.join(names)}; or 'any'",
         )
 
@@ -158,162 +198,143 @@ def _names(task: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in (task.get("name") or operation,) if name]
 
 
-def _task(found: _Entry, track: Track, operations: dict[str, AnyOperation], path: str) -> Task:
-    entry = convert(found.raw, _TaskEntry, path, found.where)
-    operation = _operation(entry.operation, track, operations, path, f"{found.where}.operation")
-    target, per_request = _target(entry.target_throughput, operation, path, found.where)
-    return Task(
-        operation=operation.name,
-        name=entry.name,
-        clients=entry.clients,
-        warmup_iterations=entry.warmup_iterations,
-        iterations=entry.iterations,
-        warmup_time_period=entry.warmup_time_period,
-        time_period=entry.time_period,
-        target_throughput=target,
-        target_interval=_interval(entry.target_interval, path, found.where),
-        schedule=entry.schedule,
-        ramp_up_time_period=entry.ramp_up_time_period,
-        ignore_response_error_level=entry.ignore_response_error_level,
-        per_request=per_request,
-        group=found.group,
-        lanes=found.lanes,
-        completes=found.completes,
-        tags=(entry.tags,) if isinstance(entry.tags, str) else entry.tags,
-        meta=entry.meta,
-    )
+class _Reader:
+    """Reads the tasks of one challenge, and collects the operations that they define in place."""
 
+    def __init__(self, context: Context) -> None:
+        self.operations: dict[str, TrackOperation] = {}
+        self._context = context
+        self._document = context.document
 
-def _operation(
-    named: str | dict[str, Any], track: Track, operations: dict[str, AnyOperation], path: str, where: str
-) -> AnyOperation:
-    """The operation that a task means: one of the track's, one defined in place, or a bare type."""
-    if isinstance(named, str) and named in track.operations:
-        return track.operations[named]
-    if isinstance(named, str) and named in operations:
-        return operations[named]
-    if isinstance(named, str):
-        if named not in OPERATION_TYPES:
-            raise _unknown_operation(named, track, path, where)
-        named = {"operation-type": named}
-    raw = dict(named)
-    raw.setdefault("name", raw.get("operation-type", ""))
-    operation = read_operation(raw, path, where)
-    known = operations.get(operation.name, track.operations.get(operation.name))
-    if known is not None and known != operation:
-        raise UsageError(
-            f"{path}: {where}: another operation is called '{operation.name}'",
-            hint="give it a name of its own",
+    def task(self, found: _Entry) -> Task:
+        """One task."""
+        raw, scheduler, params = self._without_scheduler(found.raw)
+        entry = convert(raw, _TaskEntry, self._document, found.where)
+        operation, called = self._operation(entry.operation, f"{found.where}.operation")
+        target, per_request = self._target(entry.target_throughput, operation, found.where)
+        return Task(
+            operation=operation.name,
+            name=entry.name or called,
+            clients=entry.clients,
+            warmup_iterations=entry.warmup_iterations,
+            iterations=entry.iterations,
+            warmup_time_period=entry.warmup_time_period,
+            time_period=entry.time_period,
+            target_throughput=target,
+            target_interval=self._interval(entry.target_interval, found.where),
+            schedule=entry.schedule or "deterministic",
+            ramp_up_time_period=entry.ramp_up_time_period,
+            ignore_response_error_level=entry.ignore_response_error_level,
+            per_request=per_request,
+            group=found.group,
+            lanes=found.lanes,
+            completes=found.completes,
+            tags=(entry.tags,) if isinstance(entry.tags, str) else entry.tags or (),
+            meta=entry.meta or {},
+            scheduler=scheduler,
+            scheduler_params=params,
         )
-    operations[operation.name] = operation
-    return operation
 
+    def _without_scheduler(self, raw: dict[str, Any]) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
+        """A task's object without a plug-in's scheduler, its name, and what the task says to it."""
+        schedule = raw.get("schedule")
+        if not self._document.lenient or not isinstance(schedule, str) or schedule in _SCHEDULES:
+            return raw, None, {}
+        plain = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
+        return plain, schedule, {key: value for key, value in raw.items() if key not in _TASK_KEYS}
 
-def read_operation(raw: dict[str, Any], path: str, where: str) -> AnyOperation:
-    """Read one operation.
+    def _operation(self, named: str | dict[str, Any], where: str) -> tuple[TrackOperation, str]:
+        """The operation that a task means: one of the track's, one defined in place, or a bare type.
 
-    Raises:
-        UsageError: its type or a key is unknown, or a value is wrong.
-    """
-    kind = raw.get("operation-type", "search")
-    if not isinstance(kind, str) or kind not in OPERATION_TYPES:
-        near = difflib.get_close_matches(str(kind), OPERATION_TYPES, n=1)
-        guess = f"did you mean '{near[0]}'? " if near else ""
-        raise UsageError(
-            f"{path}: {where}.operation-type: benchctl has no operation type '{kind}'",
-            hint=f"{guess}known: {', '.join(sorted(OPERATION_TYPES))}",
+        Returns:
+            The operation, and what the track calls it where that is another name.
+        """
+        context = self._context
+        if isinstance(named, str) and named in context.operations:
+            return context.operations[named], ""
+        if isinstance(named, str) and named in self.operations:
+            return self.operations[named], ""
+        if isinstance(named, str):
+            if named not in OPERATION_TYPES:
+                raise self._unknown_operation(named, where)
+            named = {"operation-type": named}
+        operation = read_operation(named, self._document, where, plugin=context.plugin)
+        known = self.operations.get(operation.name, context.operations.get(operation.name))
+        called = ""
+        if known is not None and known != operation:
+            called = operation.name
+            operation = self._renamed(operation, where)
+        self.operations[operation.name] = operation
+        return operation, called
+
+    def _renamed(self, operation: TrackOperation, where: str) -> TrackOperation:
+        """Another operation of a name that is taken: tracks do that, and tables need not know."""
+        if not self._document.lenient:
+            raise self._document.refuse(
+                where, f"another operation is called '{operation.name}'", hint="give it a name of its own"
+            )
+        taken = self.operations.keys() | self._context.operations.keys()
+        number = 2
+        while f"{operation.name} ({number})" in taken:
+            number += 1
+        return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
+
+    def _unknown_operation(self, name: str, where: str) -> UsageError:
+        operations = self._context.operations
+        near = difflib.get_close_matches(name, [*operations, *OPERATION_TYPES], n=1)
+        known = near or sorted(operations) or sorted(OPERATION_TYPES)
+        return self._document.refuse(
+            where,
+            f"track '{self._context.track}' has no operation '{name}'",
+            hint=f"{'did you mean' if near else 'known:'} {', '.join(known)}{'?' if near else ''}",
         )
-    try:
-        operation = decode_operation(raw)
-    except msgspec.ValidationError as err:
-        raise refused(err, path, where) from err
-    if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
-        raise UsageError(f"{path}: {where}: {wrong}")
-    return operation
+
+    def _target(
+        self, value: float | str | None, operation: TrackOperation, where: str
+    ) -> tuple[float | None, float]:
+        """A target in its unit, and how many of the unit are in one request."""
+        if not value and self._document.lenient:
+            return None, 1.0  # Rally takes 0 and an empty text for no target
+        if value is None or not isinstance(value, str):
+            return value, 1.0
+        where = f"{where}.target-throughput"
+        match = _TARGET.fullmatch(value.strip())
+        if match is None:
+            raise self._document.refuse(
+                where,
+                f"cannot read '{value}'",
+                hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
+            )
+        unit = match["unit"] or "ops"
+        if unit == "docs" and isinstance(operation, Bulk | PluginOperation):
+            return float(match["number"]), _documents(operation)
+        if unit not in _REQUEST_UNITS and not isinstance(operation, PluginOperation):
+            raise self._document.refuse(
+                where,
+                f"'{unit}/s' is no unit of a {operation.type_name} operation",
+                hint="bulk operations count docs/s or ops/s, all others ops/s",
+            )
+        return float(match["number"]), 1.0
+
+    def _interval(self, value: float | str | None, where: str) -> float | None:
+        """An interval in seconds, from a number of them or a text with a unit."""
+        if not value and self._document.lenient:
+            return None
+        if not isinstance(value, str):
+            return value
+        match = _INTERVAL.fullmatch(value.strip())
+        if match is None:
+            raise self._document.refuse(
+                f"{where}.target-interval",
+                f"cannot read '{value}'",
+                hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
+            )
+        return float(match["number"]) * _SECONDS[match["unit"]]
 
 
-def _unknown_operation(name: str, track: Track, path: str, where: str) -> UsageError:
-    near = difflib.get_close_matches(name, [*track.operations, *OPERATION_TYPES], n=1)
-    known = near or sorted(track.operations)
-    return UsageError(
-        f"{path}: {where}: track '{track.name}' has no operation '{name}'",
-        hint=f"{'did you mean' if near else 'known:'} {', '.join(known)}{'?' if near else ''}",
-    )
-
-
-def _target(
-    value: float | str | None, operation: AnyOperation, path: str, where: str
-) -> tuple[float | None, float]:
-    """A target in its unit, and how many of the unit are in one request."""
-    if value is None or not isinstance(value, str):
-        return value, 1.0
-    match = _TARGET.fullmatch(value.strip())
-    if match is None:
-        raise UsageError(
-            f"{path}: {where}.target-throughput: cannot read '{value}'",
-            hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
-        )
-    unit = match["unit"] or "ops"
-    if unit == "docs" and isinstance(operation, Bulk):
-        return float(match["number"]), float(operation.bulk_size)
-    if unit not in _REQUEST_UNITS:
-        raise UsageError(
-            f"{path}: {where}.target-throughput: '{unit}/s' is no unit of a {operation.type_name} operation",
-            hint="bulk operations count docs/s or ops/s, all others ops/s",
-        )
-    return float(match["number"]), 1.0
-
-
-def _interval(value: float | str | None, path: str, where: str) -> float | None:
-    """An interval in seconds, from a number of them or a text with a unit."""
-    if not isinstance(value, str):
-        return value
-    match = _INTERVAL.fullmatch(value.strip())
-    if match is None:
-        raise UsageError(
-            f"{path}: {where}.target-interval: cannot read '{value}'",
-            hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
-        )
-    return float(match["number"]) * _SECONDS[match["unit"]]
-
-
-def convert(raw: Any, kind: type[T], path: str, where: str) -> T:  # noqa: ANN401 - JSON of any shape
-    """JSON into a typed form.
-
-    Raises:
-        UsageError: it does not fit; the message names file and JSON path.
-    """
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as err:
-        raise refused(err, path, where) from err
-
-
-def refused(err: msgspec.ValidationError, path: str, where: str) -> UsageError:
-    """What msgspec found, said with the place in the file."""
-    text = str(err)
-    place = _PLACE.search(text)
-    inner = place["place"] if place else ""
-    message = _PLACE.sub("", text)
-    return UsageError(f"{path}: {where}{inner}: {message}", hint=_nearest_key(text))
-
-
-_KNOWN_KEYS = sorted(
-    {
-        field.encode_name
-        for kind in (_TaskEntry, _Parallel, _ChallengeEntry)
-        for field in msgspec.structs.fields(kind)
-    }
-    | set(OPERATION_KEYS)
-)
-
-
-def _nearest_key(message: str) -> str:
-    """For an unknown key, the key that was probably meant."""
-    match = _UNKNOWN_FIELD.search(message)
-    if match is None:
-        return ""
-    if match["field"] in _KNOWN_KEYS:
-        return f"'{match['field']}' is a key of another kind of object"
-    near = difflib.get_close_matches(match["field"], _KNOWN_KEYS, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(_KNOWN_KEYS)}"
+def _documents(operation: Bulk | PluginOperation) -> float:
+    """Documents in one request, as far as the track says."""
+    if isinstance(operation, Bulk):
+        return float(operation.bulk_size)
+    size = operation.params.get("bulk-size")
+    return float(size) if isinstance(size, int) and size > 0 else 1.0

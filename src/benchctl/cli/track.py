@@ -1,0 +1,257 @@
+"""`benchctl track`: check a track of one's own, and see what it would do, without any node."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from benchctl.cli.streams import is_terminal
+from benchctl.errors import UsageError
+from benchctl.run.plan import nearest, parse_params
+from benchctl.track.corpora import Corpus
+from benchctl.track.elsewhere import Elsewhere
+from benchctl.track.filters import filter_tasks, parse_filters
+from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
+from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operation import Operation
+from benchctl.track.parameters import read_parameter_files
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNFOLDED = 10_000
+_NOTHING = "-"
+_FILTERS = "Only tasks of these names, type:TYPE or tag:TAG, with commas in between."
+
+
+def _parameters(command: F) -> F:
+    """`--param` and `--param-file`."""
+    command = click.option(
+        "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter of its templates."
+    )(command)
+    return click.option(
+        "--param-file", "param_files", multiple=True, metavar="FILE",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Parameters from a JSON or YAML file; --param goes before it.",
+    )(command)  # fmt: skip
+
+
+_PATH = click.argument("path")
+
+
+@click.group("track")
+def track_group() -> None:
+    """Check and show tracks: benchctl's, Rally's and OpenSearch Benchmark's."""
+
+
+@track_group.command("validate")
+@_PATH
+@_parameters
+def validate_command(path: str, params: tuple[str, ...], param_files: tuple[Path, ...]) -> None:
+    """Read the track at PATH, expand every challenge, and say what it holds and needs.
+
+    PATH is a folder with a track.json or workload.json, such a file, or a shipped track. Exit code 2 when
+    something is wrong with it.
+    """
+    track, challenges = _load(path, params, param_files)
+    click.echo(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
+    for line in _holdings(track):
+        click.echo(line)
+    if challenges:
+        table = _table("challenge", "tasks", "operation types", "needs")
+        default = track.default_challenge
+        for name, challenge in challenges.items():
+            lacking = track.lacking(challenge)
+            table.add_row(
+                f"{name} (default)" if default is not None and name == default.name else name,
+                str(len(challenge.schedule)),
+                _counted(_operation(track, challenge, task).type_name for task in challenge.schedule),
+                f"{len(lacking)}, see below" if lacking else _NOTHING,
+            )
+        _print(table)
+    _echo_lacking(track, challenges.values())
+    for note in track.notes:
+        click.echo(f"note: {note}")
+    click.echo(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
+
+
+@track_group.command("show")
+@_PATH
+@click.option(
+    "--challenge", "name", default=None, metavar="NAME", help="Which one  [default: the default one]"
+)
+@click.option("--include-tasks", "included", default="", metavar="FILTERS", help=_FILTERS)
+@click.option(
+    "--exclude-tasks", "excluded", default="", metavar="FILTERS", help="The same for tasks to leave out."
+)
+@_parameters
+def show_command(
+    path: str,
+    name: str | None,
+    included: str,
+    excluded: str,
+    params: tuple[str, ...],
+    param_files: tuple[Path, ...],
+) -> None:
+    """Show the schedule of a challenge as it would be run; tasks of the same step run at the same time."""
+    track, challenges = _load(path, params, param_files)
+    challenge = _chosen(track, challenges, name)
+    challenge = filter_tasks(
+        challenge,
+        {**track.operations, **challenge.operations},
+        include=parse_filters(included),
+        exclude=parse_filters(excluded),
+    )
+    table = _table("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
+    for number, places in enumerate(challenge.steps, 1):
+        for task in (challenge.schedule[place] for place in places):
+            operation = _operation(track, challenge, task)
+            table.add_row(
+                str(number),
+                task.label,
+                operation.type_name,
+                str(task.clients),
+                _bound(task.warmup_iterations, task.warmup_time_period) or _NOTHING,
+                _bound(task.iterations, task.time_period) or _unbounded(operation),
+                _rate(task),
+            )
+    click.echo(f"{track.name}, challenge {challenge.name}")
+    _print(table)
+    _echo_lacking(track, [challenge])
+
+
+def _load(
+    path: str, texts: tuple[str, ...], files: tuple[Path, ...]
+) -> tuple[Track, Mapping[str, Challenge]]:
+    """A track and its challenges with parameters set; a parameter that nothing uses is an error."""
+    params = {**read_parameter_files(files), **parse_params(texts)}
+    track, known = load_track(path, params)
+    challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
+    reject_unused(params, known | {key for key in params if challenges and key in TASK_PARAMETERS})
+    return track, challenges
+
+
+def _chosen(track: Track, challenges: Mapping[str, Challenge], name: str | None) -> Challenge:
+    if not challenges:
+        raise UsageError(f"track '{track.name}' has no challenge of its own")
+    if name is None:
+        default = track.default_challenge
+        if default is None:
+            raise UsageError(
+                f"track '{track.name}' has no default challenge",
+                hint=f"give --challenge, one of {', '.join(challenges)}",
+            )
+        return challenges[default.name]
+    if name not in challenges:
+        raise UsageError(f"track '{track.name}' has no challenge '{name}'", hint=nearest(name, challenges))
+    return challenges[name]
+
+
+def _operation(track: Track, challenge: Challenge, task: Task) -> Operation:
+    return challenge.operations.get(task.operation) or track.operations[task.operation]
+
+
+def _holdings(track: Track) -> Iterable[str]:
+    """What the track holds beside its challenges, a line a kind."""
+    for index in track.indices:
+        yield f"index {index.name}: {_plural(index.body.shards, 'shard')}"
+    for data_stream in track.data_streams:
+        yield f"data stream {data_stream}"
+    for template in track.templates:
+        yield f"{template.kind} template {template.name}"
+    for corpus in track.corpora:
+        yield _corpus(corpus)
+    if track.operations:
+        types = _counted(operation.type_name for operation in track.operations.values())
+        yield f"operations: {types}"
+    if track.plugin is not None:
+        yield f"Python plug-in: {track.plugin}, not executed to read the track"
+
+
+def _corpus(corpus: Corpus) -> str:
+    """Counts and sizes; sizes that not every file has are said to be at least the sum."""
+    files = corpus.documents
+    sizes = []
+    for word, values in (
+        ("compressed", [one.compressed_bytes for one in files]),
+        ("uncompressed", [one.uncompressed_bytes for one in files]),
+    ):
+        given = [value for value in values if value is not None]
+        if given:
+            least = "at least " if len(given) < len(values) else ""
+            sizes.append(f"{least}{_size(sum(given))} {word}")
+    count = sum(one.document_count or 0 for one in files)
+    return f"corpus {corpus.name}: " + ", ".join(
+        [_plural(len(files), "file"), _plural(count, "document"), *sizes]
+    )
+
+
+def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
+    found = dict.fromkeys(phrase for challenge in challenges for phrase in track.lacking(challenge))
+    if found:
+        there = track.plugin or "which is not beside the track"
+        click.echo(f"needs its Python plug-in ({there}) for:")
+    for phrase in found:
+        click.echo(f"  {phrase}")
+    for challenge in challenges:
+        for task in challenge.schedule:
+            operation = _operation(track, challenge, task)
+            if isinstance(operation, Elsewhere):
+                click.echo(
+                    f"unsupported: task '{task.label}' of {challenge.name}: "
+                    f"{operation.type_name} goes over {operation.speaks}"
+                )
+
+
+def _bound(iterations: int | None, seconds: float | None) -> str:
+    if iterations is not None:
+        return f"{iterations:,} x"
+    return f"{seconds:g} s" if seconds is not None else ""
+
+
+def _unbounded(operation: Operation) -> str:
+    return "to its end" if operation.ends else "1 x"
+
+
+def _rate(task: Task) -> str:
+    if task.scheduler is not None:
+        return f"by {task.scheduler}"
+    rate = task.rate_per_s
+    if rate is None:
+        return _NOTHING
+    spaced = " poisson" if task.schedule == "poisson" else ""
+    return f"{rate:g}/s{spaced}"
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+
+
+def _size(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    # Lines of a file or a pipe are not folded: programs read them.
+    width = None if is_terminal(sys.stdout) else _UNFOLDED
+    Console(highlight=False, markup=False, width=width).print(table)

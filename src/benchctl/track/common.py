@@ -1,0 +1,269 @@
+"""What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from benchctl.track.values import ValueSource
+
+_MOST_RETRIES = 100
+
+MOST_WAIT_S = 10**6
+"""Eleven days: longer than any pause or deadline is meant to be, and short enough for every clock."""
+
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
+
+# Rally hands these to its client library, which sends none of them.
+_OF_THE_LIBRARY = frozenset({"request_timeout", "ignore"})
+
+
+def demand(*rules: tuple[bool, str]) -> None:
+    """Refuse an operation that breaks a rule; msgspec puts the place in the file behind it.
+
+    Raises:
+        ValueError: the first one broken.
+    """
+    for holds, text in rules:
+        if not holds:
+            raise ValueError(text)
+
+
+class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What an answer has to be like, where assertions are on.
+
+    Attributes:
+        property: of what is known of the answer, such as `hits`.
+        condition: how it compares with the value.
+        value: a number, a text or a truth.
+    """
+
+    property: str
+    condition: Literal["<", "<=", "==", ">=", ">"]
+    value: int | float | str | bool
+
+
+class Operation(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename="kebab",
+    omit_defaults=True,
+    kw_only=True,
+    tag_field="operation-type",
+):
+    """What all operations have in common.
+
+    Attributes:
+        name: what tasks and tables call it.
+        request_params: query parameters of the URL. Two of them are Rally's client's own, and stay out of it:
+            `request_timeout` (as the key of the operation) and `ignore` (status codes that count as success).
+        request_timeout: seconds until a request counts as timed out; None means the driver's default.
+        headers: further HTTP headers.
+        opaque_id: sent as X-Opaque-Id.
+        retry_on_429: how often a request that the node rejects as too many is sent again.
+        include_in_reporting: whether tables show it; None means as its type usually is.
+        assertions: what its answers have to be like; checked where the run says so, as in Rally.
+        run_on_serverless: taken from Rally's tracks; benchctl runs no serverless projects.
+        meta: the user's own notes.
+        tags: names that filters select it by.
+    """
+
+    shown: ClassVar[bool] = False
+    """Whether tables show operations of this type unless they say otherwise."""
+
+    name: str
+    request_params: dict[str, Any] = {}
+    request_timeout: float | None = None
+    headers: dict[str, str] = {}
+    opaque_id: str | None = None
+    retry_on_429: int = msgspec.field(default=0, name="retry-on-429")
+    include_in_reporting: bool | None = None
+    assertions: tuple[Assertion, ...] = ()
+    run_on_serverless: bool | None = None
+    meta: dict[str, Any] = {}
+    tags: tuple[str, ...] | str = ()
+
+    def __post_init__(self) -> None:
+        texts = [*self.headers, *self.headers.values(), self.opaque_id or ""]
+        demand(
+            (self.name != "", "the operation's name is empty"),
+            (
+                _is_timeout(self.request_timeout),
+                f"request-timeout must be above 0, at most {MOST_WAIT_S:,} seconds",
+            ),
+            (
+                _is_timeout(self.request_params.get("request_timeout")),
+                f"request-params: request_timeout must be above 0, at most {MOST_WAIT_S:,} seconds",
+            ),
+            (
+                isinstance(self.request_params.get("ignore", 0), int | list | str),
+                "request-params: ignore must be a status code or a list of them",
+            ),
+            (
+                all(_is_status(code) for code in _listed(self.request_params.get("ignore", []))),
+                "request-params: ignore must be a status code or a list of them",
+            ),
+            (
+                0 <= self.retry_on_429 <= _MOST_RETRIES,
+                f"retry-on-429 must be from 0 to {_MOST_RETRIES}",
+            ),
+            (
+                all(text.isascii() and text.isprintable() for text in texts),
+                "a header with a line break, another control character or one outside of ASCII",
+            ),
+        )
+
+    @property
+    def type_name(self) -> str:
+        """Rally's name of its type."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def reported(self) -> bool:
+        """Whether tables show it."""
+        return self.shown if self.include_in_reporting is None else self.include_in_reporting
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second."""
+        return "ops"
+
+    @property
+    def shares_work(self) -> bool:
+        """Whether the clients of a task take their work from one source, such as the corpus."""
+        return False
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself, however long a task could go on."""
+        return False
+
+    @property
+    def url_params(self) -> dict[str, str]:
+        """The query parameters as engines read them: `true` and `false`, lists separated by commas."""
+        return {
+            key: url_param(value) for key, value in self.request_params.items() if key not in _OF_THE_LIBRARY
+        }
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds until a request counts as timed out; None means the driver's default."""
+        if self.request_timeout is not None:
+            return self.request_timeout
+        found = self.request_params.get("request_timeout")
+        return None if found is None else float(found)
+
+    @property
+    def accepted(self) -> frozenset[int]:
+        """Status codes that count as success beside the 2xx."""
+        return frozenset(int(code) for code in _listed(self.request_params.get("ignore", [])))
+
+
+def _is_timeout(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WAIT_S
+
+
+def _is_status(value: object) -> bool:
+    return not isinstance(value, bool) and str(value).isdecimal()
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def url_param(value: Any) -> str:  # noqa: ANN401 - whatever JSON the track holds
+    """One value of a query string."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(url_param(item) for item in value)
+    return "" if value is None else str(value)
+
+
+class Retried(Operation, frozen=True, kw_only=True):
+    """Operations that may be done again when they did not go well.
+
+    Attributes:
+        retries: how often.
+        retry_until_success: as often as it takes, after errors, too.
+        retry_wait_period: seconds before each further try.
+        retry_on_timeout: whether a request that timed out is tried again.
+        retry_on_error: whether an answer that is not a success is.
+    """
+
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 0
+    retry_until_success: bool = False
+    retry_wait_period: PositiveSeconds = 0.5
+    retry_on_timeout: bool = True
+    retry_on_error: bool = False
+
+
+class Varying(Operation, frozen=True, kw_only=True):
+    """Operations whose requests may differ from one to the next.
+
+    Attributes:
+        values: name -> where the values of `${name}` come from, wherever that stands in what is sent.
+    """
+
+    shown: ClassVar[bool] = True
+
+    values: dict[str, ValueSource] = msgspec.field(default_factory=dict)
+
+    @property
+    def templates(self) -> Any:  # noqa: ANN401 - any JSON
+        """All that `${name}` may stand in."""
+        raise NotImplementedError
+
+
+class Asking(Varying, frozen=True, kw_only=True):
+    """Operations that search.
+
+    Attributes:
+        index: what to search; None means the data stream, or else the track's own index.
+        data_stream: the same, for those that are data streams.
+        type: of documents, on nodes old enough to have types.
+    """
+
+    index: str | None = None
+    data_stream: str | None = None
+    type: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
+            (self.type is None or self.data_stream is None, "type and data-stream do not mix"),
+        )
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second."""
+        return "queries"
+
+    @property
+    def target(self) -> str | None:
+        """What to search; None means the track's own index."""
+        return self.index or self.data_stream
+
+
+class OnIndex(Retried, frozen=True, kw_only=True):
+    """Operations on an index or a data stream; None means the track's own.
+
+    Attributes:
+        index: one, or several with commas.
+        data_stream: the same, for those that are data streams.
+    """
+
+    index: str | None = None
+    data_stream: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((self.index is None or self.data_stream is None, "index and data-stream do not mix"))
+
+    @property
+    def target(self) -> str | None:
+        """What it works on; None means the track's own index."""
+        return self.index or self.data_stream

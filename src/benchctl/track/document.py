@@ -1,0 +1,225 @@
+"""JSON of a track and where its values stand: every complaint names file, line and JSON path."""
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.track.assemble import Origin
+from benchctl.track.position import offset_of
+from benchctl.track.template import Rendered
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+", re.ASCII)
+_COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
+_AROUND = 3  # lines shown before and behind an error
+_WIDEST = 160
+LIKE = 0.8
+"""What is that similar, in difflib's measure, is a typing mistake."""
+
+# Keys of Rally's and OpenSearch Benchmark's tracks that mean nothing, or nothing here.
+_PASSING = frozenset({"default", "short-description", "index-settings", "run-on-serverless", "assertions"})
+
+
+class Document:
+    """A JSON file of a track.
+
+    Args:
+        name: for messages.
+        rendered: its text; without it, places in files cannot be told.
+        lenient: whether keys that belong elsewhere are noted and passed over, as Rally does; typing mistakes
+            are errors all the same.
+
+    Attributes:
+        notes: what was passed over, one line each.
+    """
+
+    def __init__(self, name: str, rendered: Rendered | None = None, *, lenient: bool = False) -> None:
+        self.name = name
+        self.lenient = lenient
+        self.notes: list[str] = []
+        self._rendered = rendered
+
+    def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
+        """A complaint about a value.
+
+        Args:
+            where: JSON path of it.
+            message: what is wrong, in a sentence without its end.
+            hint: what to do.
+            key: of the object there that is meant.
+        """
+        return UsageError(f"{self.place(where, key)}: {where}: {message}", hint=hint)
+
+    def note(self, where: str, message: str, *, key: str | None = None) -> None:
+        """Keep a remark about a value, or about a key of it."""
+        self.notes.append(f"{self.place(where, key)}: {where}: {message}")
+
+    def place(self, where: str, key: str | None = None) -> str:
+        """File and line of a JSON path; only the file where the line cannot be told."""
+        if self._rendered is None:
+            return self.name
+        origin = self._rendered.origin(offset_of(self._rendered.text, where, key))
+        return self.name if origin is None else str(origin)
+
+
+def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:
+    """The JSON of a rendered file.
+
+    Returns:
+        The document, and its value.
+
+    Raises:
+        UsageError: it is not JSON; the message shows the lines around the error and the file they came from.
+    """
+    document = Document(str(rendered.path), rendered, lenient=lenient)
+    try:
+        return document, msgspec.json.decode(rendered.text)
+    except msgspec.ValidationError as err:
+        raise _beyond_bounds(rendered, str(err)) from err
+    except (msgspec.MsgspecError, UnicodeError) as err:
+        raise _broken(rendered, str(err)) from err
+    except RecursionError as err:
+        raise UsageError(f"{rendered.path}: its JSON is nested too deeply") from err
+
+
+def _broken(rendered: Rendered, found: str) -> UsageError:
+    """Where the JSON breaks: Python's reader knows the character, msgspec only the byte."""
+    words = f"{rendered.path} is not JSON once its template is rendered"
+    try:
+        json.loads(rendered.text)
+    except json.JSONDecodeError as err:
+        origin = rendered.origin(min(err.pos, max(len(rendered.text) - 1, 0)))
+        came = f", in {origin}" if origin is not None else f", line {err.lineno}"
+        return UsageError(
+            f"{words}: {err.msg}{came}\n{_excerpt(rendered, err.lineno, err.colno)}",
+            hint=_hint(rendered.undefined),
+        )
+    except (RecursionError, ValueError):
+        pass
+    return UsageError(f"{words}: {found}", hint=_hint(rendered.undefined))
+
+
+def _beyond_bounds(rendered: Rendered, found: str) -> UsageError:
+    """A number that JSON allows and that no number type holds; msgspec does not say where it is."""
+    numbers = _NUMBER.finditer(rendered.text)
+    large = next((match for match in numbers if math.isinf(float(match[0]))), None)
+    if large is None:
+        return UsageError(f"{rendered.path}: {found}")
+    place = rendered.origin(large.start()) or rendered.path
+    return UsageError(f"{place}: {large[0]} is beyond all bounds")
+
+
+def _excerpt(rendered: Rendered, line: int, column: int) -> str:
+    """The rendered lines around an error, with the line numbers of the files that they came from."""
+    rows = rendered.text.split("\n")
+    shown: list[tuple[str, str]] = []
+    offset = sum(len(row) + 1 for row in rows[: max(0, line - 1 - _AROUND)])
+    for number in range(max(1, line - _AROUND), min(len(rows), line + _AROUND) + 1):
+        row = rows[number - 1]
+        first = offset + len(row) - len(row.lstrip())
+        shown.append((_short(rendered.origin(first), number), row[:_WIDEST]))
+        if number == line:
+            shown.append(("", " " * min(column - 1, _WIDEST) + "^"))
+        offset += len(row) + 1
+    width = max(len(label) for label, _ in shown)
+    return "\n".join(f"  {label:>{width}} | {row}".rstrip() for label, row in shown)
+
+
+def _short(origin: Origin | None, number: int) -> str:
+    return f"{origin.path.name}:{origin.line}" if origin is not None else str(number)
+
+
+def _hint(undefined: Iterable[str]) -> str:
+    names = ", ".join(undefined)
+    return f"these have no value and came out as nothing: {names}; give them with --param" if names else ""
+
+
+def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:  # noqa: ANN401 - JSON of any shape
+    """JSON into a typed form.
+
+    Raises:
+        UsageError: it does not fit; the message names file and JSON path.
+    """
+    if isinstance(raw, Mapping):
+        raw = _fitting_keys(raw, encoded_names(kind), document, where)
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as err:
+        raise refused(err, document, where) from err
+
+
+def refused(err: msgspec.ValidationError, document: Document, where: str) -> UsageError:
+    """What msgspec found, said with the place in the file."""
+    text = str(err)
+    place = _PLACE.search(text)
+    inner = place["place"] if place else ""
+    return document.refuse(f"{where}{inner}", _PLACE.sub("", text))
+
+
+def encoded_names(kind: Any) -> list[str]:  # noqa: ANN401 - any struct
+    """The keys that a struct has in JSON."""
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+_VOCABULARY: set[str] = set(_PASSING)
+
+
+def know(keys: Iterable[str]) -> None:
+    """Add keys that some kind of object has: elsewhere they are misplaced, and not unknown."""
+    _VOCABULARY.update(keys)
+
+
+def _fitting_keys(raw: Mapping[str, Any], known: list[str], document: Document, where: str) -> dict[str, Any]:
+    """An object without the keys that are only comments or belong elsewhere.
+
+    Raises:
+        UsageError: a key is unknown.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key in known:
+            kept[key] = value
+        else:
+            fitting_key(key, known, document, where)
+    return kept
+
+
+def fitting_key(key: str, known: list[str], document: Document, where: str, *, others: bool = False) -> None:
+    """Pass over a key that an object cannot have, if it is only a comment or belongs elsewhere.
+
+    Args:
+        key: that is none of the known ones.
+        known: keys that the object may have.
+        document: that it stands in; only lenient ones may hold what belongs elsewhere.
+        where: JSON path of the object.
+        others: pass over unknown keys that resemble no known one, too.
+
+    Raises:
+        UsageError: the key is unknown.
+    """
+    if _COMMENT.fullmatch(key):
+        return
+    near = difflib.get_close_matches(key, known, n=1, cutoff=LIKE)
+    if not document.lenient or not (key in _VOCABULARY or (others and not near)):
+        raise document.refuse(where, f"unknown key '{key}'", hint=_nearest(key, known), key=key)
+    document.note(where, f"'{key}' means nothing here and is passed over", key=key)
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    if key in _VOCABULARY:
+        return f"'{key}' is a key of another kind of object"
+    near = difflib.get_close_matches(key, sorted(_VOCABULARY), n=1)
+    if near:
+        return f"'{near[0]}' is a key of another kind of object; known here: {', '.join(known)}"
+    return f"known keys: {', '.join(known)}"

@@ -1,0 +1,105 @@
+"""`benchctl track`: what a track holds and does, and exit code 2 for one that is wrong."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchctl.cli.track import track_group
+from benchctl.errors import UsageError
+from foreign_tracks import BOOKS, SHOP, write_files
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(track_group, [str(one) for one in arguments], catch_exceptions=False)
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "books", BOOKS)
+
+
+def test_validate_says_what_a_track_holds_and_needs(books: Path):
+    lines = [line.rstrip() for line in call("validate", books).output.splitlines()]
+    assert lines[0] == "track books: Books and who lent them"
+    assert "index loans: 2 shards" in lines
+    assert (
+        "corpus books: 2 files, 1,010 documents, at least 4.0 kB compressed, at least 90.0 kB uncompressed"
+        in lines
+    )
+    assert "operations: 3 search, 1 bulk" in lines
+    row = next(line for line in lines if "lend-and-search (default)" in line)
+    assert "6" in row.split()
+    assert "needs its Python plug-in (which is not beside the track) for:" in lines
+    assert "  task 'by-author': param source 'author-source'" in lines
+    assert any(line.startswith("parameters (") and "bulk_size" in line for line in lines)
+
+
+def test_validate_sets_parameters_from_files_and_options(books: Path, tmp_path: Path):
+    path = write_files(tmp_path, {"p.yml": "number_of_shards: 7\nrate: 3\n"}) / "p.yml"
+    output = call("validate", books, "--param-file", path, "--param", "rate=4").output
+    assert "index books: 7 shards" in output
+    shown = call("show", books, "--param-file", path, "--param", "rate=4").output
+    assert " 4/s" in shown
+
+
+def test_a_parameter_that_nothing_uses_is_an_error(books: Path):
+    with pytest.raises(UsageError, match="bulk_sise") as caught:
+        call("validate", books, "--param", "bulk_sise=3")
+    assert "bulk_size" in caught.value.hint
+
+
+def test_show_is_the_expanded_schedule(books: Path):
+    lines = call("show", books).output.splitlines()
+    assert lines[0] == "books, challenge lend-and-search"
+    rows = [line.split() for line in lines if line.strip()[:1].isdigit()]
+    assert rows == [
+        ["1", "delete-index", "delete-index", "1", "-", "1", "x", "-"],
+        ["2", "create-index", "create-index", "1", "-", "1", "x", "-"],
+        ["3", "index-append", "bulk", "4", "30", "s", "to", "its", "end", "-"],
+        ["4", "all", "search", "1", "50", "x", "100", "x", "20/s"],
+        ["5", "old", "search", "2", "-", "60", "s", "2/s", "poisson"],
+        ["5", "all-beside", "search", "1", "-", "60", "s", "-"],
+    ]
+
+
+def test_show_names_a_challenge(books: Path):
+    output = call("show", books, "--challenge", "authors", "--param", "iterations=3").output
+    assert "by by-the-clock" in output
+    assert "scheduler 'by-the-clock'" in output
+    assert " 3 x " in output
+    with pytest.raises(UsageError, match="no challenge 'author'") as caught:
+        call("show", books, "--challenge", "author")
+    assert "did you mean 'authors'" in caught.value.hint
+
+
+def test_show_takes_rallys_filters(books: Path):
+    output = call("show", books, "--include-tasks", "type:search", "--exclude-tasks", "old").output
+    assert "all-beside" in output
+    assert "index-append" not in output
+    assert " old " not in output
+
+
+def test_show_without_a_default_asks_for_a_name(tmp_path: Path):
+    text = '{"name": "%s", "schedule": [{"operation": "refresh"}]}'
+    folder = write_files(tmp_path, {"track.json": f'{{"challenges": [{text % "a"}, {text % "b"}]}}'})
+    with pytest.raises(UsageError, match="no default challenge"):
+        call("show", folder)
+    write_files(tmp_path, {"track.json": "{}"})
+    with pytest.raises(UsageError, match="no challenge of its own"):
+        call("show", folder)
+
+
+def test_validate_names_what_no_node_can_be_asked(tmp_path: Path):
+    task = '{"operation": {"operation-type": "proto-bulk", "bulk-size": 5}}'
+    folder = write_files(tmp_path, {"workload.json": f'{{"schedule": [{task}]}}'})
+    output = call("validate", folder, "--param", "clients=3").output
+    assert "unsupported: task 'proto-bulk' of default: proto-bulk goes over gRPC" in output
+    assert "default (default)" in output
+
+
+def test_a_workload_is_validated_from_its_main_file(tmp_path: Path):
+    path = write_files(tmp_path, SHOP) / "shop" / "workload.json"
+    output = call("validate", path).output
+    assert "corpus shop: 1 file, 1,000 documents" in output
+    assert "buy (default)" in output

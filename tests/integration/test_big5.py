@@ -1,0 +1,76 @@
+"""The whole of big5 on real nodes of both engines, in test mode: what runs, what lacks, what is found."""
+
+import subprocess
+import time
+
+import pytest
+
+from benchctl.home import Home
+from benchctl.results.checks import stray_boots
+from benchctl.results.model import RunRecord
+from benchctl.results.store import RunStore
+from integration.calls import Benchctl
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+# The core build of Elasticsearch carries no module with these; that of OpenSearch does.
+LACKING = {"multi_terms-keyword", "range-auto-date-histo", "range-auto-date-histo-with-metrics"}
+MOST_SECONDS = 360.0
+
+
+@pytest.fixture(scope="module")
+def trial(
+    benchctl: Benchctl, store: RunStore, installations: object
+) -> tuple[subprocess.CompletedProcess[str], RunRecord, float]:
+    assert installations
+    start = time.monotonic()
+    done = benchctl("run", "--challenge", "big5", "--challenge", "test", "--test-mode", "--heap", "512m")
+    return done, store.find("latest").load(), time.monotonic() - start
+
+
+def test_the_whole_schedule_ends_in_time(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], home: Home
+):
+    done, record, seconds = trial
+    assert done.returncode == 0, done.stderr
+    assert (record.status, record.plan.corpus.documents, len(record.forks)) == ("complete", 100_000, 2)
+    assert [len(challenge.schedule) for challenge in record.plan.schedules] == [37, 40]
+    assert "--test-mode" in done.stdout
+    assert seconds < MOST_SECONDS
+    assert list(home.scratch.iterdir()) == []
+
+
+def test_what_a_side_lacks_is_said_with_its_own_reason(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+):
+    done, record, _ = trial
+    for fork in record.forks:
+        reasons = {one.label: one.unsupported for one in fork.summaries if one.unsupported is not None}
+        assert set(reasons) == (LACKING if fork.variant == "es" else set())
+        assert all("multi_terms" in (text or "") or "auto_date" in (text or "") for text in reasons.values())
+        assert not any(summary.failures for summary in fork.summaries)
+        assert all(one.samples == 3 for one in fork.summaries if one.label not in reasons)
+    assert "es cannot do this operation" in done.stdout
+
+
+def test_no_node_got_another_search_than_it_was_sent(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+):
+    for fork in trial[1].forks:
+        assert [boot.searches_counted is None for boot in fork.boots] == [False, False]
+        assert stray_boots(fork) == ()
+
+
+def test_every_operation_finds_something_and_nobody_contradicts_the_generator(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+):
+    answers = trial[1].answers
+    assert answers is not None
+    assert len(answers.operations) == 40
+    assert {(one.operation, one.variant, one.kind) for one in answers.findings} == {
+        (name, "es", "unsupported") for name in LACKING
+    }
+    for name in answers.operations:
+        hits = answers.exact_hits[name]
+        assert set(hits) == ({"os"} if name in LACKING else {"es", "os"})
+        assert min(hits.values()) >= 10

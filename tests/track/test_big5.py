@@ -1,0 +1,129 @@
+"""The shipped track is the whole of big5, and each of its operations has something to find at every size."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.corpus.truth import Slice
+from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.expected import expect_answers
+from benchctl.track.load import load_challenge, load_track
+from benchctl.track.operation import Search
+
+TRACK, _ = load_track("big5", {})
+SCHEDULE = [
+    "default",
+    "desc_sort_timestamp",
+    "asc_sort_timestamp",
+    "desc_sort_with_after_timestamp",
+    "asc_sort_with_after_timestamp",
+    "desc_sort_timestamp_can_match_shortcut",
+    "desc_sort_timestamp_no_can_match_shortcut",
+    "asc_sort_timestamp_can_match_shortcut",
+    "asc_sort_timestamp_no_can_match_shortcut",
+    "term",
+    "multi_terms-keyword",
+    "keyword-terms",
+    "keyword-terms-low-cardinality",
+    "composite-terms",
+    "composite_terms-keyword",
+    "composite-date_histogram-daily",
+    "range",
+    "range-numeric",
+    "keyword-in-range",
+    "date_histogram_hourly_agg",
+    "date_histogram_minute_agg",
+    "scroll",
+    "query-string-on-message",
+    "query-string-on-message-filtered",
+    "query-string-on-message-filtered-sorted-num",
+    "sort_keyword_can_match_shortcut",
+    "sort_keyword_no_can_match_shortcut",
+    "sort_numeric_desc",
+    "sort_numeric_asc",
+    "sort_numeric_desc_with_match",
+    "sort_numeric_asc_with_match",
+    "range_field_conjunction_big_range_big_term_query",
+    "range_field_disjunction_big_range_small_term_query",
+    "range_field_conjunction_small_range_small_term_query",
+    "range_field_conjunction_small_range_big_term_query",
+    "range-auto-date-histo",
+    "range-auto-date-histo-with-metrics",
+]
+# In the track, but in nobody's schedule.
+FURTHER = ["terms-significant-1", "terms-significant-2", "composite-date_histogram-daily-size-1"]
+SIZES = [100_000, 100_001, 150_000, 200_000, 1_000_000]
+
+
+def test_the_track_has_all_operations_and_no_other():
+    assert len(SCHEDULE) == 37
+    assert set(TRACK.operations) == {*SCHEDULE, *FURTHER}
+
+
+def test_operations_change_no_prepared_index():
+    """If this changes, every index that was ever prepared is built again."""
+    body = msgspec.json.encode([TRACK.index_name, TRACK.index_body], order="sorted")
+    assert hashlib.sha256(body).hexdigest()[:16] == "2c185878e3f72073"
+
+
+def test_the_big5_challenge_is_the_schedule_in_its_order():
+    challenge, _ = load_challenge("big5", TRACK, {})
+    assert [task.operation for task in challenge.schedule] == SCHEDULE
+    found = {(one.warmup_iterations, one.iterations, one.target_throughput) for one in challenge.schedule}
+    assert found == {(200, 100, 2)}
+
+
+def test_the_test_challenge_has_every_operation():
+    challenge, _ = load_challenge("test", TRACK, {})
+    assert sorted(task.operation for task in challenge.schedule) == sorted(TRACK.operations)
+    assert {(one.warmup_iterations, one.iterations) for one in challenge.schedule} == {(1, 3)}
+
+
+@pytest.mark.parametrize("name", ["big5", "test"])
+def test_counts_are_parameters(name: str):
+    params = {"warmup_iterations": 0, "iterations": 7, "clients": 2}
+    challenge, used = load_challenge(name, TRACK, params)
+    found = {(one.warmup_iterations, one.iterations, one.clients) for one in challenge.schedule}
+    assert found == {(0, 7, 2)}
+    assert params.keys() <= used
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0, None), (0.5, 0.5), ("3 ops/s", 3), (20, 20)])
+def test_the_rate_is_a_parameter(rate: float | str, expected: float | None):
+    challenge, _ = load_challenge("big5", TRACK, {"target_throughput": rate})
+    assert {task.target_throughput for task in challenge.schedule} == {expected}
+
+
+@cache
+def found_in(size: int) -> AnswerBook:
+    book = AnswerBook(Path("never-written"))
+    expect_answers(TRACK.operations.values(), Slice(1, size, 0, size), book)
+    return book
+
+
+def found(name: str, size: int) -> Answer:
+    answer = found_in(size).get(TRACK.operations[name])
+    assert answer is not None
+    return answer
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", TRACK.operations)
+def test_every_operation_finds_something_at_every_size(name: str, size: int):
+    answer = found(name, size)
+    operation = TRACK.operations[name]
+    assert isinstance(operation, Search)
+    assert (answer.total or 0) >= 10
+    assert answer.returned == operation.body.get("size", operation.results_per_page or 10)
+    for aggregation in (answer.aggregations or {}).values():
+        # `range-auto-date-histo` asks for sizes below -10, which nobody has.
+        empty = sum(bucket["doc_count"] == 0 for bucket in aggregation["buckets"])
+        assert empty == (name == "range-auto-date-histo")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_range_matches_the_blogs_share_at_every_size(size: int):
+    assert (found("range", size).total or 0) / size == pytest.approx(0.276, abs=0.005)

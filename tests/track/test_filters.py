@@ -1,0 +1,60 @@
+"""Filters keep or take away tasks by name, type and tag."""
+
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.track.filters import TaskFilter, filter_tasks, parse_filters
+from benchctl.track.load import load_track
+from foreign_tracks import BOOKS, write_files
+
+
+def left(folder: Path, include: str = "", exclude: str = "") -> list[str]:
+    track, _ = load_track(str(write_files(folder / "books", BOOKS)), {})
+    challenge = track.challenges["lend-and-search"]
+    found = filter_tasks(
+        challenge,
+        {**track.operations, **challenge.operations},
+        include=parse_filters(include),
+        exclude=parse_filters(exclude),
+    )
+    return [task.label for task in found.schedule]
+
+
+def test_filters_are_names_types_and_tags():
+    assert parse_filters("range, type:search,,tag:a:b") == (
+        TaskFilter("name", "range"),
+        TaskFilter("type", "search"),
+        TaskFilter("tag", "a:b"),
+    )
+    with pytest.raises(UsageError, match="'kind:x' is no filter"):
+        parse_filters("kind:x")
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "names"),
+    [
+        ("type:search", "", ["all", "old", "all-beside"]),
+        ("tag:fast, delete-index", "", ["delete-index", "all"]),
+        ("", "type:search", ["delete-index", "create-index", "index-append"]),
+        ("type:search", "old", ["all", "all-beside"]),
+    ],
+)
+def test_tasks_are_kept_and_taken_away(tmp_path: Path, include: str, exclude: str, names: list[str]):
+    assert left(tmp_path, include, exclude) == names
+
+
+@pytest.mark.parametrize(
+    ("include", "words"),
+    [("al", "'all'"), ("type:serch", "'type:search'"), ("tag:zzz", "known: fast, search")],
+)
+def test_a_filter_that_matches_nothing_names_the_nearest(tmp_path: Path, include: str, words: str):
+    with pytest.raises(UsageError, match="matches the filter") as caught:
+        left(tmp_path, include)
+    assert words in caught.value.hint
+
+
+def test_some_task_has_to_be_left(tmp_path: Path):
+    with pytest.raises(UsageError, match="leave no task"):
+        left(tmp_path, "all", "all")

@@ -1,0 +1,421 @@
+"""Rally's tracks and OpenSearch Benchmark's workloads load unchanged; what is wrong with one is named."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.track.library import find_track
+from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
+from benchctl.track.model import Challenge, Template, Track
+from benchctl.track.plugin import PluginOperation
+from foreign_tracks import BOOKS, SHOP, write_files
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "books", BOOKS)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return write_files(tmp_path, SHOP) / "shop"
+
+
+def load(folder: Path, **params: Any) -> Track:
+    return load_track(str(folder), params)[0]
+
+
+def small(folder: Path, main: Mapping[str, Any], **files: str) -> Track:
+    """A track of one file, given as an object, and others beside it."""
+    texts = {name.replace("_", ".", 1): text for name, text in files.items()}
+    write_files(folder / "small", {"track.json": json.dumps(main), **texts})
+    return load(folder / "small")
+
+
+def refused(folder: Path, main: Mapping[str, Any], **files: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        small(folder, main, **files)
+    return str(caught.value)
+
+
+SEARCH = {"name": "s", "operation-type": "search"}
+
+
+def with_schedule(*tasks: Any, **keys: Any) -> dict[str, Any]:
+    return {"operations": [SEARCH], "schedule": list(tasks), **keys}
+
+
+def test_a_track_of_rallys_has_everything_that_its_files_say(books: Path):
+    track = load(books)
+    assert (track.name, track.description) == ("books", "Books and who lent them")
+    assert [(index.name, index.body.shards) for index in track.indices] == [("books", 2), ("loans", 2)]
+    assert {name: one.type_name for name, one in track.operations.items()} == {
+        "index-append": "bulk",
+        "all": "search",
+        "old": "search",
+        "by-author": "search",
+    }
+    assert list(track.challenges) == ["lend-and-search", "authors"]
+    assert track.default_challenge == track.challenges["lend-and-search"]
+
+
+def test_a_schedule_of_rallys_is_expanded(books: Path):
+    challenge = load(books).challenges["lend-and-search"]
+    assert [task.label for task in challenge.schedule] == [
+        "delete-index",
+        "create-index",
+        "index-append",
+        "all",
+        "old",
+        "all-beside",
+    ]
+    assert challenge.steps == ((0,), (1,), (2,), (3,), (4, 5))
+    append, search, old, beside = challenge.schedule[2:]
+    assert (append.clients, append.warmup_time_period, append.ignore_response_error_level) == (
+        4,
+        30,
+        "non-fatal",
+    )
+    assert (search.warmup_iterations, search.iterations, search.rate_per_s) == (50, 100, 20)
+    assert search.tags == ("fast", "search")
+    assert (old.time_period, old.schedule, old.rate_per_s, old.clients) == (60, "poisson", 2, 2)
+    assert (beside.time_period, beside.meta) == (60, {"why": "beside"})
+
+
+def test_corpora_say_where_documents_come_from_and_go(books: Path):
+    (corpus,) = load(books, base_url="http://mirror.invalid").corpora
+    first, second = corpus.documents
+    assert (first.base_url, first.target_index) == ("http://mirror.invalid", "books")
+    assert (first.document_count, first.published_bytes, first.uncompressed_bytes) == (1000, 4000, 90000)
+    assert (second.source_file, second.target_index, second.published_bytes) == ("loans.json", "loans", None)
+
+
+def test_what_only_a_plug_in_has_is_marked_and_named(books: Path):
+    track = load(books)
+    operation = track.operations["by-author"]
+    assert isinstance(operation, PluginOperation)
+    assert (operation.param_source, operation.params["authors"]) == ("author-source", ["a", "b"])
+    assert track.lacking(track.challenges["authors"]) == (
+        "task 'by-author': param source 'author-source'",
+        "task 'by-author': scheduler 'by-the-clock'",
+    )
+    assert track.challenges["authors"].schedule[1].scheduler_params == {"grain": 5}
+    assert track.lacking(track.challenges["lend-and-search"]) == ()
+    reject_lacking(track, track.challenges["lend-and-search"])
+    with pytest.raises(UsageError, match="needs a Python plug-in, which is not beside") as caught:
+        reject_lacking(track, track.challenges["authors"])
+    assert "param source 'author-source'; task 'by-author': scheduler" in caught.value.message
+
+
+def test_a_workload_of_opensearch_benchmarks_loads(shop: Path):
+    track = load(shop)
+    assert (track.index_name, track.shards) == ("shop", 3)
+    assert list(track.operations) == ["day-1", "day-2", "day-3", "prices"]
+    assert '"interval"' in msgspec.json.encode(track.operations["prices"]).decode()
+    challenge = track.challenges["buy"]
+    assert track.default_challenge == challenge
+    assert [(task.label, task.clients) for task in challenge.schedule] == [
+        ("check-cluster-health", 1),
+        ("day-1", 1),
+        ("prices_1_clients", 1),
+        ("prices_8_clients", 8),
+    ]
+    health = challenge.operations["cluster-health"]
+    assert health.index == "shop"  # type: ignore[union-attr]
+
+
+def test_parameters_change_a_workload(shop: Path):
+    track = load(shop, distribution_version="7.10.2", day_iterations=3)
+    assert '"calendar_interval"' in msgspec.json.encode(track.operations["prices"]).decode()
+    assert track.challenges["buy"].schedule[1].iterations == 3
+    assert load(shop, iterations=4).challenges["buy"].schedule[1].iterations == 4
+    (documents,) = load(shop, size=10).corpora[0].documents
+    assert documents.source_file_parts == ()
+
+
+def test_parts_of_a_published_file_have_its_size(shop: Path):
+    (documents,) = load(shop, size=5).corpora[0].documents
+    assert [part.size for part in documents.source_file_parts] == [35, 15]
+    assert documents.published_bytes == 50
+    with pytest.raises(UsageError, match=r"its source-file-parts have 60 bytes together, the file 50"):
+        load(shop, size=5, first=9)
+
+
+def test_parameters_that_index_bodies_use_are_known_and_others_are_not(books: Path):
+    track, known = load_track(str(books), {"number_of_shards": 5, "codec": "best"})
+    assert track.indices[0].body.settings == {"index.number_of_shards": 5, "index.codec": "best"}
+    assert {"number_of_shards", "codec", "bulk_size", "index_settings", "rate"} <= known
+    with pytest.raises(UsageError, match="bulk_sze") as caught:
+        reject_unused({"bulk_sze": 3}, known)
+    assert "did you mean 'bulk_size'" in caught.value.hint
+
+
+def test_a_challenge_of_the_track_is_loaded_by_its_name(books: Path):
+    track = load(books)
+    challenge, known = load_challenge("lend-and-search", track, {"iterations": 7})
+    assert {"rate", "iterations"} <= known
+    assert [task.iterations for task in challenge.schedule] == [None, None, None, 7, 7, 7]
+    with pytest.raises(UsageError) as caught:
+        load_challenge("lend-and-serch", track, {})
+    assert "did you mean 'lend-and-search'" in caught.value.hint
+
+
+def test_a_challenge_can_be_stored_with_what_a_plug_in_has(books: Path):
+    challenge = load(books).challenges["authors"]
+    operation = PluginOperation(name="o", type="mine", param_source="p", params={"a": [1]})
+    kept = msgspec.structs.replace(challenge, operations={"o": operation})
+    assert msgspec.json.decode(msgspec.json.encode(kept), type=Challenge) == kept
+
+
+def test_the_digest_follows_indices_and_corpora_too(books: Path):
+    digests = {
+        load(books, **params).digest
+        for params in ({}, {"number_of_shards": 3}, {"base_url": "http://x.invalid"}, {"bulk_size": 7})
+    }
+    assert len(digests) == 4
+    assert load(books).digest == load(books).digest
+
+
+def test_folders_and_files_and_checkouts_name_a_track(tmp_path: Path, shop: Path):
+    assert find_track(str(shop)) == shop / "workload.json"
+    assert find_track(str(shop / "workload.json")) == shop / "workload.json"
+    write_files(tmp_path / "lent" / "books", BOOKS)
+    with pytest.raises(UsageError, match="holds 2 tracks: lent/books, shop"):
+        find_track(str(tmp_path))
+    with pytest.raises(UsageError, match=r"no track.json and no workload.json"):
+        find_track(str(tmp_path / "common"))
+
+
+def test_templates_of_all_kinds_are_templates_themselves(tmp_path: Path):
+    entry = {"name": "t", "template": "t.json"}
+    track = small(
+        tmp_path,
+        {
+            "data-streams": [{"name": "d"}],
+            "templates": [{**entry, "index-pattern": "a-*"}],
+            "composable-templates": [{**entry, "index-pattern": "b-*", "delete-matching-indices": False}],
+            "component-templates": [{**entry, "template-path": "template.inner"}],
+            "dependencies": ["numpy"],
+        },
+        t_json='{"template": {"inner": {"x": {{ y | default(1) }} }}}',
+    )
+    body = {"template": {"inner": {"x": 1}}}
+    assert track.templates == (
+        Template("t", "index", body, "a-*"),
+        Template("t", "composable", body, "b-*", delete_matching_indices=False),
+        Template("t", "component", {"x": 1}),
+    )
+    assert (track.data_streams, track.dependencies) == (("d",), ("numpy",))
+
+
+def test_an_index_without_a_body_is_created_with_none(tmp_path: Path):
+    track = small(tmp_path, {"indices": [{"name": "i", "body": ""}, {"name": "j"}]})
+    assert [msgspec.json.encode(index.body) for index in track.indices] == [b"{}", b"{}"]
+    with pytest.raises(UsageError, match="has 2 indices where one is needed"):
+        _ = track.index_name
+
+
+def test_an_only_index_is_where_documents_go(tmp_path: Path):
+    documents = {"source-file": "d.json.gz", "document-count": 3}
+    corpora = [{"name": "c", "documents": [documents, {**documents, "includes-action-and-meta-data": True}]}]
+    (corpus,) = small(tmp_path, {"indices": [{"name": "i", "types": ["t"]}], "corpora": corpora}).corpora
+    assert [one.target_type for one in corpus.documents] == ["t", None]
+    assert [one.target_index for one in corpus.documents] == ["i", None]
+    (corpus,) = small(tmp_path, {"data-streams": [{"name": "d"}], "corpora": corpora}).corpora
+    assert [one.target_data_stream for one in corpus.documents] == ["d", None]
+
+
+def test_an_unknown_type_is_a_plug_ins_unless_it_is_a_typing_mistake(tmp_path: Path):
+    operation = {"operation-type": "serch", "name": "x"}
+    text = refused(tmp_path, {"operations": [operation]})
+    assert "$.operations[0].operation-type: benchctl has no operation type 'serch'" in text
+    assert "did you mean 'search'" in text
+    track = small(tmp_path, {"operations": [operation]}, track_py='registry.register_runner("serch", f)')
+    assert (track.operations["x"].type_name, track.plugin) == ("serch", "track.py")
+    for kind in ("warm-the-moon", "eql", "create-pipeline"):
+        track = small(tmp_path, {"operations": [{**operation, "operation-type": kind}]}, track_py="")
+        assert isinstance(track.operations["x"], PluginOperation)
+
+
+def test_parameter_sources_of_the_types_themselves_are_no_plug_ins(tmp_path: Path):
+    for kind, source in (("search", "search"), ("search", "file-reader"), ("refresh", "refresh")):
+        operation = {"name": "o", "operation-type": kind, "param-source": source}
+        track = small(tmp_path, {"operations": [operation]})
+        assert not isinstance(track.operations["o"], PluginOperation)
+
+
+def test_inline_operations_may_share_a_name_as_in_rally(tmp_path: Path):
+    merges = [
+        {
+            "name": f"merge-{segments}",
+            "operation": {"operation-type": "force-merge", "max-num-segments": segments},
+        }
+        for segments in (5, 1)
+    ]
+    track = small(tmp_path, with_schedule(*merges, {"operation": {**SEARCH, "cache": True}}))
+    challenge = track.challenges["default"]
+    assert [(task.label, task.operation) for task in challenge.schedule] == [
+        ("merge-5", "force-merge"),
+        ("merge-1", "force-merge (2)"),
+        ("s", "s (2)"),
+    ]
+    assert len(challenge.operations) == 3
+
+
+def test_a_target_of_nothing_is_no_target_as_in_rally(tmp_path: Path):
+    tasks = [
+        {"name": str(place), "operation": "s", "target-throughput": value}
+        for place, value in enumerate((0, "", None))
+    ]
+    track = small(tmp_path, with_schedule(*tasks))
+    assert [task.rate_per_s for task in track.challenges["default"].schedule] == [None] * 3
+
+
+def test_a_task_beside_one_that_completes_all_needs_no_end_of_its_own(tmp_path: Path):
+    bulk = {"operation-type": "bulk", "bulk-size": 5}
+    parallel = {
+        "warmup-time-period": 10,
+        "completed-by": "send",
+        "tasks": [{"name": "send", "operation": bulk}, {"operation": "s"}],
+    }
+    small(tmp_path, with_schedule({"name": "all", "parallel": parallel}))
+    del parallel["completed-by"]
+    assert "tasks[1]: a warmup-time-period needs" in refused(tmp_path, with_schedule({"parallel": parallel}))
+
+
+def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
+    task = {"operation": "s", "request-params": {}, "#COMMENT": "x", "include-in-reporting": True}
+    notes = small(tmp_path, with_schedule(task, default=True)).notes
+    assert len(notes) == 3
+    assert all("means nothing here" in note for note in notes)
+    assert "$.schedule[0]: 'request-params'" in "".join(notes)
+
+
+@pytest.mark.parametrize(
+    ("main", "words"),
+    [
+        ({"version": 1}, ["$.version", "of version 1", "reads version 2"]),
+        ({"version": "two"}, ["$.version", "'two' is no number"]),
+        ({"data-url": "http://x"}, ["Rally's first version"]),
+        ({"indices": [{"name": "i", "types": [{"name": "t"}]}]}, ["first version"]),
+        ({"indicies": []}, ["$: unknown key 'indicies'", "did you mean 'indices'"]),
+        ({"indices": {}}, ["$.indices"]),
+        ({"indices": [{"body": "x.json"}]}, ["$.indices[0]", "name"]),
+        ({"indices": [{"name": "i", "body": "x.json"}]}, ["$.indices[0].body", "there is no file 'x.json'"]),
+        ({"indices": [{"name": "i", "body": "../x.json"}]}, ["$.indices[0].body", "outside the track"]),
+        ({"indices": [{"name": "i", "body": "i.json"}]}, ["i.json, line 1: $.settings", "number_of_shards"]),
+        ({"indices": [{"name": "i"}], "data-streams": [{"name": "d"}]}, ["exclude each other"]),
+        ({"templates": [{"name": "t", "template": "i.json"}]}, ["$.templates[0]: index-pattern is missing"]),
+        (
+            {"component-templates": [{"name": "t", "template": "i.json", "template-path": "settings.x"}]},
+            ["$.component-templates[0].template-path", "no 'x' at $.settings"],
+        ),
+        ({"operations": [SEARCH, SEARCH]}, ["$.operations[1]: two operations are called 's'"]),
+        ({"operations": [3]}, ["$.operations[0]: an operation is an object"]),
+        ({"operations": [{**SEARCH, "operation-type": 3}]}, ["no operation type '3'"]),
+        ({"operations": [{**SEARCH, "bdy": {}}]}, ["unknown key 'bdy'", "did you mean 'body'"]),
+        ({"operations": [{**SEARCH, "pages": "x"}]}, ["$.operations[0].pages"]),
+        ({"challenges": [], "schedule": []}, ["challenges and schedule exclude each other"]),
+        ({"challenges": [{"name": "c", "schedule": []}]}, ["$.challenges[0].schedule: is empty"]),
+        ({"challenge": {"schedule": []}}, ["$.challenge: ", "name"]),
+        (with_schedule({"operation": "t"}), ["$.schedule[0].operation: track 'small' has no operation 't'"]),
+        (with_schedule({"operatoin": "s"}), ["$.schedule[0]: unknown key 'operatoin'", "'operation'"]),
+        (with_schedule({"operation": "s", "frob": 1}), ["unknown key 'frob'"]),
+        (with_schedule({"operation": "s", "iterations": 1, "time-period": 1}), ["do not mix"]),
+        (with_schedule({"operation": "s", "clients": "two"}), ["$.schedule[0].clients"]),
+        (with_schedule({"paralel": {}}), ["$.schedule[0]"]),
+        (with_schedule({"parallel": {"tasks": []}}), ["tasks: is empty"]),
+        ({"corpora": [{"name": "c"}]}, ["$.corpora[0]", "documents"]),
+        ({"corpora": [{"name": "c", "documents": [{"source-file": "f"}]}]}, ["document-count is missing"]),
+        (
+            {"corpora": [{"name": "c", "documents": [{"source-file": "f", "document-count": 1}]}]},
+            ["a target-index is needed"],
+        ),
+        (
+            {"corpora": [{"name": "c", "documents": [{"source-fil": "f", "document-count": 1}]}]},
+            ["$.corpora[0].documents[0]: unknown key 'source-fil'"],
+        ),
+        ({"corpora": [{"name": "c", "documents": []}] * 2}, ["two corpora are called 'c'"]),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_line_and_path(
+    tmp_path: Path, main: dict[str, Any], words: list[str]
+):
+    text = refused(tmp_path, main, i_json='{"settings": {"index.number_of_shards": "many"}}')
+    assert ".json, line 1: $" in text
+    for word in words:
+        assert word in text
+
+
+def test_two_defaults_are_one_too_many(tmp_path: Path):
+    one = {"schedule": [{"operation": "refresh"}], "default": True}
+    text = refused(tmp_path, {"challenges": [{"name": "a", **one}, {"name": "b", **one}]})
+    assert "a and b are both the default" in text
+    assert "two challenges are called 'a'" in refused(tmp_path, {"challenges": [{"name": "a", **one}] * 2})
+
+
+def test_a_mistake_in_a_part_is_named_by_the_parts_own_line(books: Path):
+    path = books / "operations" / "search.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"index":', '"indexx":'), encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        load(books)
+    assert caught.value.message.startswith(f"{path}, line 4: $.operations[1]: unknown key 'indexx'")
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> dict[str, str]:
+    """The files of a track with a few changes, as typing and merging make them."""
+    files = dict(draw(st.sampled_from([BOOKS, SHOP])))
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(sorted(files)))
+        text = files[name]
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 40)))
+        change = draw(
+            st.sampled_from(
+                ["", ",", "}", "{", '"', "[", "{{", "}}", "{% ", " %}", "null", "-1", "1e99", "true"]
+            )
+            | st.sampled_from(['"x"', "[]", "{}", "\\", "\n", "| int", "| tojson", "now", "0", "é", '"name"'])
+            | st.sampled_from(['{{ r.collect(parts="*") }}', '"operation": "x"', "loop.index", "range(3)"])
+        )
+        files[name] = text[:start] + change + text[end:]
+    if draw(st.booleans()):
+        files.pop(draw(st.sampled_from(sorted(files))))
+    return files
+
+
+params = st.dictionaries(
+    st.sampled_from(
+        ["bulk_size", "clients", "rate", "size", "index_settings", "year", "distribution_version"]
+    ),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.just([]),
+    max_size=2,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(mutated(), params)
+def test_no_change_to_a_track_ends_in_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, str], params: dict[str, Any]
+):
+    folder = write_files(tmp_path_factory.mktemp("mutated") / "track", files)
+    main = folder / "shop" if any(name.startswith("shop/") for name in files) else folder
+    try:
+        track, _ = load_track(str(main), params)
+        for name in track.challenges:
+            challenge, _ = load_challenge(name, track, {})
+            track.lacking(challenge)
+    except UsageError as err:
+        assert err.message  # noqa: PT017 - either outcome is right, a traceback is not
