@@ -20,6 +20,10 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear_p90: float
     linear_p99: float
 
+    def at(self, probability: float) -> float | None:
+        """One of the three by Harrell and Davis, in nanoseconds; None for any other probability."""
+        return {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}.get(probability)
+
 
 class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The segments that the service times of one fork's task fall into, in the order of the requests.

@@ -15,7 +15,7 @@ _METADATA = f"KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}}"
 _NAMES = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
 
 # What schema 1 could not have: operations of several requests, retries, and bodies of several units.
-_SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
+SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
 
 
 def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
@@ -60,9 +60,9 @@ def read_parquet(path: Path) -> Columns:
     except duckdb.Error as err:
         raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
     missing = SAMPLE_DTYPES.keys() - found.keys()
-    if missing == {*_SINCE_SCHEMA_2, "processing_ns"} and "end_ns" in found:
+    if missing == {*SINCE_SCHEMA_2, "processing_ns"} and "end_ns" in found:
         rows = found["end_ns"].size
-        found |= {name: np.full(rows, value) for name, value in _SINCE_SCHEMA_2.items()}
+        found |= {name: np.full(rows, value) for name, value in SINCE_SCHEMA_2.items()}
         found["processing_ns"] = found["end_ns"] - found["start_ns"]
     elif missing:
         raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")

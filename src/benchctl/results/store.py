@@ -16,6 +16,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
+from benchctl.results.telemetry import write_telemetry
 
 RECORD_NAME = "run.json"
 
@@ -96,6 +97,20 @@ class RunFolder:
             write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
 
+    def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
+        """Write what the nodes and the driver of one fork used; see `results.telemetry`.
+
+        Returns:
+            The file's path relative to the run.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
+        with _writing(target) as partial:
+            write_telemetry(series, pauses, partial)
+        return str(target.relative_to(self.path))
+
     def read_samples(self, relative: str) -> Columns:
         """Read one fork's samples back, all of them; what schema 1 did not keep is put in its place.
 
@@ -165,7 +180,7 @@ class RunStore:
         direct = Path(name).absolute()
         if name and _holds_record(direct):
             return RunFolder(direct)
-        folders = self._folders()
+        folders = self.folders()
         if name == "latest" and folders:
             return folders[-1]
         fitting = [folder for folder in folders if folder.path.name.startswith(name)]
@@ -181,11 +196,22 @@ class RunStore:
 
     def runs(self) -> Iterator[tuple[RunFolder, RunRecord]]:
         """Every readable run, oldest first; folders without a readable record are passed over."""
-        for folder in self._folders():
+        for folder in self.folders():
             with contextlib.suppress(BenchctlError):
                 yield folder, folder.load()
 
-    def _folders(self) -> list[RunFolder]:
+    def newest(self) -> Iterator[RunRecord]:
+        """Every readable record, newest first, each read when it is asked for."""
+        for folder in reversed(self.folders()):
+            with contextlib.suppress(BenchctlError):
+                yield folder.load()
+
+    def folders(self) -> list[RunFolder]:
+        """The folders of all runs, oldest first; nothing is read of them.
+
+        Raises:
+            BenchctlError: the store cannot be looked into.
+        """
         if not self.root.is_dir():
             return []
         try:
