@@ -1,11 +1,19 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t
+from scipy.stats import nct, t, ttest_ind, ttest_rel
 
-from benchctl.stats.power import forks_needed, mde, mde_paired, two_sided_power
+from benchctl.stats.power import (
+    forks_for_width,
+    forks_needed,
+    interval_half_width,
+    mde,
+    mde_paired,
+    two_sided_power,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +73,36 @@ def test_forks_needed_is_the_least_number_that_suffices(effect: float, sd: float
 @given(st.integers(2, 30), st.floats(0.01, 10))
 def test_detectable_effect_lies_above_the_critical_value(forks: int, sd: float):
     assert mde(forks, forks, sd) > float(t.isf(0.025, 2 * forks - 2)) * sd * math.sqrt(2 / forks)
+
+
+@pytest.mark.parametrize("df", [1, 4, 8, 38, 998])
+def test_power_is_that_of_the_noncentral_t(df: int):
+    critical = t.isf(0.025, df)
+    for ncp in (0.0, 1.0, 3.0):
+        wrong_way = nct.sf(critical, df, -ncp)
+        assert two_sided_power(ncp, df) == pytest.approx(nct.sf(critical, df, ncp) + wrong_way)
+
+
+def test_interval_widths_are_those_of_the_t_tests():
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(size=(2, 12))
+    other = other / other.std(ddof=1) * one.std(ddof=1)
+    found = ttest_ind(one, other).confidence_interval(0.95)
+    assert interval_half_width(12, one.std(ddof=1)) == pytest.approx((found.high - found.low) / 2)
+    pairs = ttest_rel(one, other).confidence_interval(0.95)
+    sd = (one - other).std(ddof=1)
+    assert interval_half_width(12, sd, paired=True) == pytest.approx((pairs.high - pairs.low) / 2)
+
+
+@settings(deadline=None)
+@given(st.floats(0.02, 5), st.floats(0.05, 2), st.booleans())
+def test_forks_for_a_width_are_the_least_that_suffice(width: float, sd: float, paired: bool):  # noqa: FBT001 - hypothesis passes it by position
+    forks = forks_for_width(width, sd, paired=paired)
+    assert interval_half_width(forks, sd, paired=paired) <= width
+    assert forks == 3 or interval_half_width(forks - 1, sd, paired=paired) > width
+    assert forks_for_width(width, sd, paired=paired, least=8) == max(8, forks)
+
+
+def test_no_interval_has_no_width():
+    with pytest.raises(ValueError, match="positive"):
+        forks_for_width(0.0, 1.0)

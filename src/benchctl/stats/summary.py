@@ -9,8 +9,9 @@ import numpy.typing as npt
 from benchctl.results.figures import TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.course import START_BINS, Neighbours, Thirds, effective_samples
+from benchctl.stats.course import START_BINS, Groups, Neighbours, Thirds, effective_samples
 from benchctl.stats.quantiles import quantiles
+from benchctl.stats.segments import find_course
 from benchctl.track.model import Task
 
 _NS_PER_S = 1_000_000_000
@@ -70,11 +71,13 @@ def summarise(
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     neighbours, thirds = Neighbours(tally.mean_ns or 0.0), Thirds(tally.starts)
+    groups = Groups(tally.starts, tally.least_ns or 0.0, tally.most_ns or 0.0)
     for chunk in chunks:
         ok = tally.succeeded(_of_task(chunk, schedule, task_index))
         service_ns = ok["end_ns"] - ok["start_ns"]
         neighbours.add(service_ns, ok["client"])
         thirds.add(service_ns, ok["start_ns"], ok["client"])
+        groups.add(service_ns, ok["start_ns"], ok["client"])
     samples, lag1 = tally.service.size, neighbours.lag1
     hits, hits_exact = tally.agreed_hits()
     return TaskSummary(
@@ -105,6 +108,7 @@ def summarise(
         hits=hits,
         hits_exact=hits_exact,
         unsupported=unsupported,
+        course=find_course(*groups.medians(), samples) if (tally.least_ns or 0.0) > 0 else None,
     )
 
 

@@ -48,6 +48,12 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
     }
 
 
+def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
+    """Whether requests had a due time; of imported results, only their latency tells."""
+    throttled = task.rate_per_s is not None
+    return throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
+
+
 def fork_values(metric: Metric, found: ForkSummaries) -> list[float]:
     """One value a fork, in the metric's unit; NaN where the fork has none."""
     values = [metric.value(summary) for _, summary in found]
