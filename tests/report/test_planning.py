@@ -6,7 +6,7 @@ import pytest
 
 from benchctl.report.planning import command, planning_lines, proposed_forks
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, TargetSpec, VariantSpec
+from benchctl.results.plan import PinSpec, Plan, StopSpec, TargetSpec, VariantSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.track.model import Challenge
 
@@ -54,6 +54,13 @@ def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
     plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort")
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
     assert "--transport client --workers 2 --on-error abort" in text
+
+
+def test_command_builds_as_often_and_pins_to_the_same_cpus(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), index_builds=3, pin=PinSpec((0, 1, 2, 5), (3,)))
+    text = command(plan, forks=5, corpus_documents=1, iterations=None)
+    assert "--index-builds 3 --heap 1024m --pin node=0-2,5,driver=3" in text
+    assert command(plan, forks=2, corpus_documents=1, iterations=None).endswith("--forks 3")
 
 
 def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[..., Plan]):
@@ -122,3 +129,19 @@ def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
         "Precision of the noisiest row: 5 forks see differences from 4.2 %, 10 would see 2.5 %; "
         "5 % takes 5 forks a side (80 % power)"
     )
+
+
+def test_command_repeats_the_rule_that_ends_a_run_and_its_tags(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), stop=StopSpec(precision=0.025, budget_s=5400.0))
+    text = command(plan, forks=50, corpus_documents=1, iterations=None, tags=("nightly", "a"))
+    assert text.endswith("--tag nightly --tag a --precision 2.5% --budget 90m --forks 50")
+    seconds = msgspec.structs.replace(plan, stop=StopSpec(budget_s=90.5))
+    assert "--budget 90.5s " in command(seconds, forks=50, corpus_documents=1, iterations=None)
+
+
+def test_to_see_more_a_run_must_not_end_as_early_again(build: Callable[..., RunRecord]):
+    record = build(forks=10)
+    plan = msgspec.structs.replace(record.plan, forks=50, stop=StopSpec(precision=0.05))
+    line = planning_lines(analyse_run(msgspec.structs.replace(record, plan=plan)), plan)[-1]
+    assert "--precision" not in line
+    assert line.endswith("--forks 20")

@@ -8,7 +8,8 @@ from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.compare import Comparison
-from benchctl.stats.metrics import ALL_METRICS, Metric
+from benchctl.stats.cost import VerdictCost
+from benchctl.stats.metrics import Metric, metric_of
 
 _TWO = 2
 
@@ -28,13 +29,20 @@ class Grid(msgspec.Struct, frozen=True):
     lines: tuple[tuple[str, ...], ...]
     words: frozenset[int]
 
+    def without(self, header: str) -> "Grid":
+        """The table without one of its columns."""
+        drop = self.headers.index(header)
+        lines = tuple(line[:drop] + line[drop + 1 :] for line in self.lines)
+        words = frozenset(place - (place > drop) for place in self.words if place != drop)
+        return Grid(self.title, self.headers[:drop] + self.headers[drop + 1 :], lines, words)
+
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     """One grid a challenge and metric, in the order of the challenges."""
     return [
         _result_grid(analysis, section, metric, rows, notes)
         for section in analysis.sections
-        for metric in ALL_METRICS
+        for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
         for rows in _by_unit([row for row in analysis.rows if _belongs(row, section, metric)])
     ]
 
@@ -63,7 +71,7 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
 
 
-def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | TimeRow | VerdictCost, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
@@ -126,7 +134,7 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
     first = ", ".join(("baseline", *baseline.load))
     yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
-        verdict = _verdict(comparison, (baseline, figures))
+        verdict = _verdict(comparison, (baseline, figures), named=False)
         yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
@@ -144,17 +152,18 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
     )
 
 
-def _verdict(comparison: Comparison, sides: Sequence[Figures]) -> str:
-    """`faster` and `slower` name who is; `different` says in which direction.
+def _verdict(comparison: Comparison, sides: Sequence[Figures], *, named: bool = True) -> str:
+    """`faster` and `slower` name who is, unless the line does; `different` says in which direction.
 
     A side that had not settled was measured while it warmed up, and one whose load was not what it should be
     was measured under another, which no verdict can hide.
     """
     text: str = comparison.verdict
+    who = f"{comparison.contender} " if named else ""
     if comparison.verdict in ("faster", "slower"):
-        text = f"{comparison.contender} {comparison.verdict}"
+        text = f"{who}{comparison.verdict}"
     elif comparison.verdict == "different":
-        text = f"different ({comparison.contender} {comparison.direction})"
+        text = f"different ({who}{comparison.direction})"
     loads = dict.fromkeys(state for side in sides for state in side.load)
     if loads:
         text = ", ".join(loads if comparison.verdict == "n/a" else (text, *loads))
@@ -174,14 +183,9 @@ def _short(p: float | None) -> str:
 
 def metric_title(row: Row) -> str:
     """What tables call the metric of a row."""
-    return next(metric.title for metric in ALL_METRICS if metric.key == row.metric)
+    return metric_of(row.metric).title
 
 
 def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
     """Two variants need no column that says which."""
-    if len(analysis.variants) > _TWO:
-        return grid
-    drop = grid.headers.index("Variant")
-    lines = tuple(line[:drop] + line[drop + 1 :] for line in grid.lines)
-    headers = grid.headers[:drop] + grid.headers[drop + 1 :]
-    return Grid(grid.title, headers, lines, frozenset({0, 1}))
+    return grid if len(analysis.variants) > _TWO else grid.without("Variant")

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchctl.report.numbers import documents, percent
-from benchctl.results.plan import Plan, RedlineSpec, VariantSpec
+from benchctl.results.cpus import cpu_list
+from benchctl.results.plan import Plan, RedlineSpec, StopSpec, VariantSpec
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.power import forks_needed, mde, mde_paired
 
 _NS_PER_MS = 1e6
+_S_PER_MINUTE = 60
 _DEFAULT_FORKS = 5
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
@@ -37,8 +39,9 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
     if plan is not None:
+        # With the rule that ended this run, the next one would end as early.
         proposal = command(
-            plan,
+            msgspec.structs.replace(plan, stop=None),
             forks=forks,
             corpus_documents=_proposed_documents(analysis),
             iterations=_proposed_iterations(analysis, plan),
@@ -53,7 +56,9 @@ def proposed_forks(analysis: Analysis) -> int:
     return _DEFAULT_FORKS if fewest < _DEFAULT_FORKS else _GROWTH * fewest
 
 
-def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | None) -> str:
+def command(
+    plan: Plan, *, forks: int, corpus_documents: int, iterations: int | None, tags: Sequence[str] = ()
+) -> str:
     """The command line that repeats a plan with other sizes.
 
     Args:
@@ -61,6 +66,7 @@ def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | 
         forks: passes of every variant.
         corpus_documents: documents of the corpus.
         iterations: measured requests of every task; None keeps them.
+        tags: of the run that it describes.
     """
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan.redline)]
@@ -77,7 +83,23 @@ def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | 
     words += _repeated("--param", [f"{name}={_plain(value)}" for name, value in params.items()])
     if _starts_nodes(plan):
         words += ["--docs", documents(corpus_documents)]
-    return shlex.join([*words, "--forks", str(forks)])
+    words += _repeated("--tag", tags)
+    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(max(forks, plan.index_builds))])
+
+
+def _stop_words(stop: StopSpec | None) -> list[str]:
+    """When it may end with fewer forks; the least number of them is no option."""
+    if stop is None:
+        return []
+    words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
+    if stop.budget_s is None:
+        return words
+    minutes = stop.budget_s / _S_PER_MINUTE
+    return [
+        *words,
+        "--budget",
+        f"{_exact(minutes)}m" if minutes.is_integer() else f"{_exact(stop.budget_s)}s",
+    ]
 
 
 def _starts_nodes(plan: Plan) -> bool:
@@ -105,6 +127,7 @@ def _setting_words(plan: Plan) -> list[str]:
         ("--track", plan.track, "big5"),
         ("--restart", plan.restart, "challenge"),
         ("--segments", plan.segments, 1),
+        ("--index-builds", plan.index_builds, 1),
         ("--ingest-clients", plan.ingest_clients, 2),
         ("--corpus-seed", plan.corpus.seed, 1),
         ("--transport", plan.transport, "wire"),
@@ -114,6 +137,8 @@ def _setting_words(plan: Plan) -> list[str]:
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
     if _starts_nodes(plan):
         words += ["--heap", f"{plan.heap_mb}m"]
+    if plan.pin is not None:
+        words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
     return [*words, "--paired"] if plan.paired else words
 
 
@@ -192,19 +217,21 @@ def _noisiest(analysis: Analysis) -> Comparison | None:
 
 def _precision_text(noisiest: Comparison, forks: int) -> str:
     """From the noisiest row: what was visible, what more forks would show, and what a small effect takes."""
-    fewest = min(noisiest.n_baseline, noisiest.n_contender)
+    fewest, unit = min(noisiest.replicates), "forks"
+    if noisiest.replicate == "build":
+        forks, unit = _GROWTH * fewest, "index builds"
     visible = math.log1p((noisiest.mde_percent or 0.0) / 100)
     if noisiest.paired:
         spread = visible / mde_paired(fewest, 1.0)
         then = mde_paired(forks, spread)
     else:
-        spread = visible / mde(noisiest.n_baseline, noisiest.n_contender, 1.0)
+        spread = visible / mde(*noisiest.replicates, 1.0)
         then = mde(forks, forks, spread)
     needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)
     return (
-        f"Precision of the noisiest row: {fewest} forks see differences from "
+        f"Precision of the noisiest row: {fewest} {unit} see differences from "
         f"{percent(noisiest.mde_percent)}, {forks} would see {percent(100 * math.expm1(then))}; "
-        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} forks a side (80 % power)"
+        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} {unit} a side (80 % power)"
     )
 
 
