@@ -13,9 +13,15 @@ from benchctl.cli.boundary import guarded
 _COMMANDS = {
     "run": ("benchctl.cli.run", "run_command"),
     "redline": ("benchctl.cli.redline", "redline_command"),
+    "plan": ("benchctl.cli.plan", "plan_command"),
     "compare": ("benchctl.cli.compare", "compare_command"),
+    "report": ("benchctl.cli.report", "report_command"),
     "show": ("benchctl.cli.show", "show_command"),
     "list": ("benchctl.cli.listing", "list_group"),
+    "import": ("benchctl.cli.import_runs", "import_command"),
+    "sql": ("benchctl.cli.sql", "sql_command"),
+    "export": ("benchctl.cli.export", "export_command"),
+    "schema": ("benchctl.cli.schema", "schema_command"),
     "corpus": ("benchctl.cli.corpus", "corpus_group"),
     "node": ("benchctl.cli.node", "node_group"),
     "calibrate": ("benchctl.cli.calibrate", "calibrate_command"),
@@ -46,7 +52,7 @@ def root() -> None:
     """Is Elasticsearch or OpenSearch faster at this, by how much, and how sure are we?
 
     Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failed, 2 usage,
-    130 interrupted.
+    3 and 4 regression and inconclusive (compare --gate), 130 interrupted.
     """
 
 
