@@ -244,6 +244,52 @@ def test_without_a_gate_a_regression_is_no_failure(compare: Compare):
     assert found["method"] == "benjamini-hochberg"
 
 
+def test_failed_forks_are_told_and_never_pass_a_gate(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    forks = [
+        msgspec.structs.replace(fork, status="failed", reason="the node died")
+        if (fork.variant, fork.block) in {("es", 1), ("es", 3)}
+        else fork
+        for fork in record.forks
+    ]
+    folder.save(msgspec.structs.replace(record, forks=tuple(forks)))
+    status, output, error = compare("slow", "es", "--gate")
+    assert "all  2 forks of es failed and are not in the figures" in output
+    assert (status, error) == (
+        4,
+        "benchctl: gate: inconclusive: 2 forks of es failed and are not in the figures\n",
+    )
+
+
+def test_runs_that_did_not_take_turns_say_so(compare: Compare):
+    told = "from 2 runs, which did not take turns"
+    assert told in compare("tag:before:es", "tag:after:es")[1]
+    assert told not in compare("es", "os")[1]
+
+
+@pytest.mark.parametrize("quantile", ["0.99999999999", "1e-12", "nan"])
+def test_quantiles_that_nothing_can_tell_are_refused(compare: Compare, quantile: str):
+    status, _, error = compare("es", "os", "--quantile", quantile)
+    assert status == 2
+    assert "is not between 0.0001 and 0.9999" in error
+
+
+def test_control_characters_of_a_record_do_not_reach_a_terminal(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    summaries = [
+        msgspec.structs.replace(one, failures={"http_error": 1}, failure_reasons=("\x1b]0;x\x07\x9b31m",))
+        for one in record.forks[0].summaries
+    ]
+    first = msgspec.structs.replace(record.forks[0], summaries=tuple(summaries))
+    folder.save(msgspec.structs.replace(record, forks=(first, *record.forks[1:]), caveats=("\x1b[2J",)))
+    for output_format in ("text", "markdown"):
+        _, output, error = compare("es", "slow", "--gate", "--format", output_format)
+        assert not {"\x1b", "\x07", "\x9b"} & {*output, *error}
+        assert "\ufffd" in output
+
+
 @pytest.mark.parametrize("style", ["luceneutil", "blog"])
 def test_styles_are_for_readers(compare: Compare, style: str):
     status, output, _ = compare("es", "slow", "--style", style)

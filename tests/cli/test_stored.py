@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
-from benchctl.results.store import RunStore
+from benchctl.results.model import RunRecord
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.results.views import VIEWS, view_columns
 from races import race, run_of_osb, task_of, times, write
 from stored import ROWS, stored
@@ -35,10 +36,14 @@ def races_of_es(folder: Path, forks: int = 3) -> list[Path]:
     ]
 
 
+def readable(home: Path) -> list[tuple[RunFolder, RunRecord]]:
+    return list(RunStore(home / "runs").runs(pytest.fail))
+
+
 def test_imported_files_become_a_run(home: Path):
     done = call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
     assert done.exit_code == 0, done.output
-    ((folder, record),) = RunStore(home / "runs").runs()
+    ((folder, record),) = readable(home)
     assert folder.path.name.startswith("20260101-030000-rally-big5rangedebug-")
     assert record.id == folder.path.name
     assert f"Run: {folder.path}\nShow: benchctl show {record.id}" in done.stdout
@@ -115,14 +120,14 @@ def test_files_that_contradict_the_variant_are_refused(home: Path):
     refused = call("import", *races_of_es(home, 1), "--variant", "es@8.12.0")
     assert isinstance(refused.exception, UsageError)
     assert "measured version 8.11.0, not 8.12.0" in refused.exception.message
-    assert list(RunStore(home / "runs").runs()) == []
+    assert readable(home) == []
 
 
 def test_a_version_may_be_told_where_no_file_does(home: Path):
     silent = write(home / "a.json", race(1, cluster={}))
     call("import", silent, "--variant", "es@8.1.0")
     call("import", silent, "--variant", "es")
-    versions = [record.plan.variants[0].version for _, record in RunStore(home / "runs").runs()]
+    versions = [record.plan.variants[0].version for _, record in readable(home)]
     assert sorted(versions) == ["8.1.0", "unknown"]
 
 
@@ -130,6 +135,15 @@ def test_nothing_is_stored_when_a_file_is_bad(home: Path):
     refused = call("import", *races_of_es(home), home / "none.json", "--variant", "es")
     assert isinstance(refused.exception, UsageError)
     assert not (home / "runs").exists() or list((home / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("list", "runs"), ("sql", "select run from runs")])
+def test_runs_that_cannot_be_read_are_named_where_they_are_left_out(home: Path, words: tuple[str, ...]):
+    stored(home / "runs", "r1")
+    write(home / "runs" / "r2" / "run.json", [])
+    done = call(*words)
+    assert "r1" in done.stdout
+    assert f"note: {home / 'runs' / 'r2' / 'run.json'} is damaged" in done.stderr
 
 
 def test_sql_sees_all_runs_or_those_named(home: Path):

@@ -4,24 +4,19 @@ import json
 import os
 import re
 import subprocess
-import threading
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
-from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.plan import EngineName, PinSpec
+from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.results.telemetry import gc_events, read_telemetry
-from benchctl.run.pin import pinned
 from integration.calls import Benchctl
-from integration.conftest import Start
 
-NODE, DRIVER = sorted(os.sched_getaffinity(0))[:2]
+NODE, DRIVER = (*sorted(os.sched_getaffinity(0)), 0, 0)[:2]
 
 pytestmark = [
     pytest.mark.nodes,
@@ -29,17 +24,13 @@ pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="nodes and driver need a CPU each"),
 ]
 
-SMALL = ("--docs", "50k", "--heap", "512m", "--wait")
+# As other modules have it: all of them find one prepared index.
+SMALL = ("--docs", "20k", "--heap", "512m", "--wait")
 SEARCH = {"operation": "range", "iterations": 200}
-BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 30}
+BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 75}
 # Throttled, so that it takes some seconds on a fast machine, too.
 INDEX = {"operation": BULK, "clients": 1, "target-throughput": "5000 docs/s"}
 MIXED = {"name": "mixed", "schedule": [SEARCH, INDEX]}
-
-
-def affinities(pid: int) -> set[frozenset[int]]:
-    """The CPUs that the threads of a process may run on, each set once."""
-    return {frozenset(psutil.Process(thread.id).cpu_affinity()) for thread in psutil.Process(pid).threads()}
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +62,6 @@ def telemetry_file(folder: RunFolder, variant: str) -> Path:
 
 def known(columns: Columns, name: str) -> Columns:
     return columns[name][~np.isnan(columns[name])]
-
-
-def test_node_and_driver_run_on_their_own_cpus_and_get_the_others_back(start: Start, engine: EngineName):
-    before = affinities(os.getpid())
-    ended = threading.Event()
-    older = threading.Thread(target=ended.wait)
-    older.start()
-    try:
-        with pinned(PinSpec((NODE,), (DRIVER,))), start(engine, cpus=(NODE,)) as node:
-            assert affinities(node.pid) == {frozenset({NODE})}
-            assert len(psutil.Process(node.pid).threads()) > 10
-            assert affinities(os.getpid()) == {frozenset({DRIVER})}
-    finally:
-        ended.set()
-        older.join()
-    assert affinities(os.getpid()) == before
 
 
 def test_the_jvm_sizes_itself_by_its_cpus(told: tuple[RunFolder, str]):
@@ -162,7 +137,7 @@ def test_forks_take_builds_in_turn_and_find_the_first_one_kept(
     assert first.key == pinned_run[0].load().indices["os"].key
     assert (first.cached, second.cached) == (True, False)
     assert first.key != second.key
-    assert first.documents == second.documents == 50_000
+    assert first.documents == second.documents == 20_000
     assert len([path for path in home.indices.iterdir() if path.name.endswith("-build-1")]) == 1
 
 
@@ -170,9 +145,3 @@ def test_cpus_that_cannot_be_had_are_refused_before_anything_starts(benchctl: Be
     done = benchctl("run", "--challenge", "range-only-short", "--pin", "node=0,driver=4095")
     assert done.returncode == 2
     assert "CPU 4095 cannot be had" in done.stderr
-
-
-def test_the_kernel_has_the_last_word():
-    with pytest.raises(BenchctlError, match="cannot run on CPU 4095"), pinned(PinSpec((NODE,), (4095,))):
-        pass
-    assert len(affinities(os.getpid())) == 1

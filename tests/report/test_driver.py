@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.report.calibration import calibration_lines
 from benchctl.report.document import Document, document
-from benchctl.report.driver import calibration_lines, driver_grid
+from benchctl.report.driver import driver_grid
 from benchctl.report.facts import fact_sections
 from benchctl.report.formats import render
 from benchctl.report.tables import render_text

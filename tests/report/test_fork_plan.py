@@ -50,6 +50,10 @@ def test_known_spreads_give_forks_and_time():
         "range        p90 service time       10.0 %            69  41 min 24 s        89    53 min 24 s\n"
         "all of them                                           69  41 min 24 s        89    53 min 24 s\n"
         "\n"
+        "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where several\n"
+        "rows adjust each other's p, and for a verdict of faster or slower: that wants the difference to "
+        "lie\n"
+        "beyond the margin (3 % of throughput, 5 % of times).\n"
         "To measure it:\n"
         "  benchctl run --challenge c --forks 69\n"
     )
@@ -88,6 +92,11 @@ def test_what_rests_on_other_sizes_or_on_nothing_is_said():
     assert "How long a fork takes is not known" in text
     assert "Time" not in text
     assert "* 10.0 %" not in render_fork_plan(KNOWN)
+
+
+def test_the_most_forks_that_are_looked_for_are_no_answer():
+    text = render_fork_plan(fork_plan(requirement(0, "sort", "throughput", 100_000)), width=120)
+    assert "over 100,000 over 1000 h 00 min" in " ".join(text.split())
 
 
 def test_pairs_and_several_contenders_have_words_and_a_column():

@@ -27,7 +27,7 @@ def judged(analysis: Analysis, **changes: object) -> Analysis:
 
 
 def test_differences_alike_rows_and_doubts_in_one_paragraph(record: RunRecord):
-    slower, alike_in_throughput, alike_in_time, unclear = verdict_sentences(analyse_run(record))[1:]
+    slower, alike_in_throughput, alike_in_time, unclear, unlike = verdict_sentences(analyse_run(record))[1:]
     assert slower == (
         "On range, os was slower than es: throughput 21.4 % lower (95 % interval -23.6 to -19.2 %, p "
         "<0.001), p90 service time 27.3 % higher (95 % interval +23.7 to +30.9 %, p <0.001)."
@@ -43,6 +43,7 @@ def test_differences_alike_rows_and_doubts_in_one_paragraph(record: RunRecord):
         "In throughput, nothing could be told on 1 of 3, which does not mean that they are alike: the least "
         "difference that four of five such runs would find is 4.0 %."
     )
+    assert unlike == ("The answers are not alike on range: the times there may not be of the same work.")
 
 
 def test_inconclusive_never_reads_as_alike_and_says_what_would_have_been_seen(record: RunRecord):
@@ -77,10 +78,33 @@ def test_differences_of_unclear_size_say_so(record: RunRecord):
 def test_too_few_forks_give_no_verdict(build: Callable[..., RunRecord], forks: int):
     sentences = verdict_sentences(analyse_run(build(forks=forks)))
     word = "fork" if forks == 1 else "forks"
-    assert sentences == [
+    assert sentences[:2] == [
         f"big5rangedebug ran in {forks} {word} of es and {forks} {word} of os.",
         f"6 rows rest on too few forks for a verdict ({forks} a side; it takes 3).",
     ]
+
+
+def test_what_is_insufficient_with_enough_forks_is_not_laid_on_their_number(build: Callable[..., RunRecord]):
+    def missing(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, throughput_per_s=None) if block == 0 else summary
+
+    text = verdict_paragraph(analyse_run(build(edit=missing)))
+    assert "too few" not in text
+    assert "3 rows got no verdict; the notes of the tables say why." in text
+
+
+def test_no_verdict_stands_without_what_failed(build: Callable[..., RunRecord]):
+    def failing(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        failures = {"http_error": 90} if (summary.task, variant) == (2, "os") else {}
+        return msgspec.structs.replace(summary, failures=failures)
+
+    record = build(edit=failing)
+    first = msgspec.structs.replace(record.forks[0], status="failed")
+    sentences = verdict_sentences(
+        analyse_run(msgspec.structs.replace(record, forks=(first, *record.forks[1:])))
+    )
+    assert f"1 fork of {first.variant} failed and is not in the figures." in sentences
+    assert "Requests failed on range: the verdicts there are on what is left." in sentences
 
 
 def test_rows_without_a_verdict_are_counted(record: RunRecord):
@@ -101,10 +125,10 @@ def test_what_had_not_settled_is_named(build: Callable[..., RunRecord]):
             msgspec.structs.replace(summary, drift=-0.5) if (summary.task, variant) == (2, "os") else summary
         )
 
-    assert verdict_sentences(analyse_run(build(edit=moving)))[-1] == (
+    assert (
         "Not steady: range had not settled when the measurement ended, so these figures are partly those of "
         "warming up."
-    )
+    ) in verdict_sentences(analyse_run(build(edit=moving)))
 
 
 def test_several_contenders_are_named_with_their_rows(build: Callable[..., RunRecord]):

@@ -27,10 +27,22 @@ def checker(name: SchemaName) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(found)
 
 
+def unordered(found: Any) -> Any:
+    """A schema with its alternatives in an order of ours: that of msgspec differs between versions."""
+    if isinstance(found, dict):
+        return {key: unordered(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return sorted((unordered(one) for one in found), key=json.dumps)
+    return found
+
+
 @pytest.mark.parametrize("name", get_args(SchemaName))
 def test_the_published_file_is_that_of_the_types(name: SchemaName):
-    published = (FOLDER / schema_file(name)).read_text(encoding="utf-8")
-    assert published == schema_text(name), f"benchctl schema {name} > {FOLDER / schema_file(name)}"
+    published = json.loads((FOLDER / schema_file(name)).read_text(encoding="utf-8"))
+    current = json.loads(schema_text(name))
+    assert unordered(published) == unordered(current), (
+        f"benchctl schema {name} > {FOLDER / schema_file(name)}"
+    )
 
 
 def test_no_schema_is_published_under_another_name():

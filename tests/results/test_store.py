@@ -49,7 +49,9 @@ def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMak
     folder.save(newer)
     with pytest.raises(BenchctlError, match="record version"):
         folder.load()
-    assert list(store.runs()) == []
+    told: list[str] = []
+    assert list(store.runs(told.append)) == []
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(("owner", "name"), [(Path, "write_bytes"), (os, "replace")])
@@ -87,6 +89,14 @@ def test_samples_of_a_fork_are_found_where_the_record_says(store: RunStore):
     relative = folder.write_samples(iter(chunks), "es@8.19.0", 3)
     assert relative == "forks/003-es@8.19.0.parquet"
     assert folder.read_samples(relative)["end_ns"].tolist() == [0, 0, 9]
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../other/forks/a.parquet", "forks/../../a.parquet"])
+def test_a_record_names_no_file_outside_its_folder(store: RunStore, name: str):
+    folder = store.create("r")
+    assert folder.inside("forks/000-es.parquet") == folder.path / "forks/000-es.parquet"
+    with pytest.raises(BenchctlError, match="not in the run's folder"):
+        folder.inside(name)
 
 
 def test_samples_that_cannot_be_written_leave_no_rubbish(store: RunStore):

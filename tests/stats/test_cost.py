@@ -49,17 +49,16 @@ def test_forks_for_ten_percent_times_the_median_fork_of_each(paired: bool):  # n
     assert (found.task, found.label, found.metric, found.effect_percent) == (1, "range", "throughput", 10.0)
 
 
-def test_the_spread_comes_back_from_what_it_made_visible():
+def test_the_spread_is_that_behind_the_error_of_the_effect():
     logs = [math.log(value) for value in BASE]
     variance = sum((one - sum(logs) / 5) ** 2 for one in logs) / 4
     assert fork_sd(compared()) == pytest.approx(math.sqrt(variance))
-    assert fork_sd(compared(mde_percent=None)) is None
-    assert fork_sd(compared(mde_percent=math.inf)) is None
+    assert fork_sd(compared(error=None)) is None
 
 
 def test_what_is_not_judged_or_not_timed_costs_nothing_that_could_be_told():
     assert cost_of(compared(judged=False)) == []
-    assert cost_of(compared(mde_percent=None)) == []
+    assert cost_of(compared(error=None)) == []
     assert cost_of(compared(replicate="build")) == []
     assert cost_of(compared(), {"es": [], "os": []}) == []
     assert cost_of(compared()) != []

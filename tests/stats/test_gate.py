@@ -6,6 +6,7 @@ import pytest
 
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import answers_differ, failed_forks
 from benchctl.stats.gate import GateResult, gate
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
@@ -87,6 +88,28 @@ def test_failed_requests_are_no_pass():
     found = gate(analysis((FLAT, FLAT), failures={"rejected": 3}))
     assert found.outcome == "inconclusive"
     assert "failed requests of os, not in the figures: 15 rejected" in found.reasons[0]
+
+
+def test_requests_that_failed_inside_the_figures_are_no_pass():
+    found = gate(analysis((FLAT, FLAT), failed_share=0.6))
+    assert found.outcome == "inconclusive"
+    assert "failed requests of os are in the figures: up to 60 % of a fork's" in found.reasons[0]
+
+
+def test_other_answers_are_no_pass():
+    found = msgspec.structs.replace(analysis((FLAT, FLAT)))
+    doubt = answers_differ("os", "es", "no hits")
+    rows = tuple(msgspec.structs.replace(row, caveats=(*row.caveats, doubt)) for row in found.rows)
+    assert gate(msgspec.structs.replace(found, rows=rows)).reasons[0] == (
+        "os in a, throughput: os and es do not answer alike: no hits"
+    )
+
+
+def test_forks_that_failed_are_no_pass():
+    doubt = failed_forks("os", 1)
+    found = analysis((FLAT, FLAT))
+    found = gate(msgspec.structs.replace(found, caveats=(*found.caveats, doubt)))
+    assert found == GateResult("inconclusive", ("1 fork of os failed and is not in the figures",))
 
 
 def test_an_operation_that_cannot_be_done_is_no_pass():

@@ -7,6 +7,7 @@ import click
 from benchctl.cli.comparison import Measures, compared, require_pairs
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_comparison
+from benchctl.cli.streams import complain
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -105,4 +106,4 @@ def _conclude(result: GateResult) -> None:
     text = f"gate: {result.outcome}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
     if result.outcome in _EXIT_CODES:
         raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
-    click.echo(f"benchctl: {text}", err=True)
+    complain(f"benchctl: {text}")

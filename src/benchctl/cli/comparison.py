@@ -8,19 +8,22 @@ import msgspec
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.archive import Archive
 from benchctl.results.foreign.align import aligned
-from benchctl.results.model import AnswerCheck
+from benchctl.results.model import AnswerCheck, ForkRecord
+from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Selection, Side
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.imported import with_imports
-from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeKind, percentile, time_metric
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeMetricKind, percentile, time_metric
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.requantile import SUMMARISED, requantiled
 
 _DEFAULT_QUANTILE = 0.9
-_TIMES: tuple[TimeKind, ...] = ("service_time", "latency")
+# Beyond these it would take millions of requests a fork.
+_LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
+_TIMES: tuple[TimeMetricKind, ...] = ("service_time", "latency")
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,14 @@ class Measures:
             redline: whether they are of red-line searches, which have a metric of their own.
 
         Raises:
-            UsageError: red-line searches have none of those asked for.
+            UsageError: red-line searches have none of those asked for, or there is no such quantile.
         """
+        unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
+        if unknown:
+            raise UsageError(
+                f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
+                hint="0.5 is the median, 0.99 the 99th percentile",
+            )
         if redline and (self.kinds or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the rates that they found",
@@ -121,7 +130,7 @@ def comparison_analysis(
     runs = tuple(dict.fromkeys(side.run.id for side in sides))
     alone = len(runs) == 1
     found = analyse(
-        {side.label: aligned(side.forks, first.plan) if side.run.imported else side.forks for side in sides},
+        {side.label: _all_forks(side, first.plan) for side in sides},
         first.plan,
         runs=runs,
         answers=_relabelled(first.answers, sides) if alone else None,
@@ -138,6 +147,14 @@ def comparison_analysis(
     )
     found = msgspec.structs.replace(found, caveats=tuple(dict.fromkeys(caveats)))
     return with_imports(found, {side.label: side.run.imported for side in sides})
+
+
+def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
+    """The finished forks under the places of a plan, and those that failed, so that somebody counts them."""
+    if side.run.imported is not None:
+        return aligned(side.forks, plan)
+    failed = (fork for fork in side.run.forks if (fork.variant, fork.status) == (side.variant, "failed"))
+    return (*side.forks, *failed)
 
 
 def require_pairs(selection: Selection) -> None:

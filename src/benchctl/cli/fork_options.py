@@ -1,16 +1,11 @@
 """Options of `run` about how many forks there are, and when fewer are enough; as one value."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
-from benchctl.cli.options import DurationType, PercentType
+from benchctl.cli.options import DurationType, PercentType, grouped
 from benchctl.results.plan import StopSpec
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_FORKS = 5
 MOST_FORKS = 50
@@ -46,27 +41,32 @@ class ForkOptions:
         return DEFAULT_FORKS if self.stop is None else MOST_FORKS
 
 
-def fork_options(command: F) -> Callable[..., Any]:
-    """The options; the command gets them as one, `fork_options`."""
-
-    @click.option(
-        "--forks", type=int, default=None,
+fork_options = grouped(
+    "fork_options",
+    ForkOptions,
+    click.option(
+        "--forks",
+        type=int,
+        default=None,
         help="Passes of every variant on fresh nodes  "
         f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --precision or --budget]",
-    )  # fmt: skip
-    @click.option(
-        "--precision", type=PercentType(), default=None, metavar="PERCENT",
+    ),
+    click.option(
+        "--precision",
+        type=PercentType(),
+        default=None,
+        metavar="PERCENT",
         help="End when the 95 % interval of every difference reaches no further than this either side, such "
         "as 5%; looked at after every block from the 8th on, whatever p is.",
-    )  # fmt: skip
-    @click.option(
-        "--budget", "budget_s", type=DurationType(), default=None, metavar="TIME",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=DurationType(),
+        default=None,
+        metavar="TIME",
         help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
         "forks; the preparation is not counted.",
-    )  # fmt: skip
-    @functools.wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-        own = {name: kwargs.pop(name) for name in ForkOptions.__dataclass_fields__}
-        return command(*args, fork_options=ForkOptions(**own), **kwargs)
-
-    return collected
+    ),
+)
+"""The options; the command gets them as one, `fork_options`."""

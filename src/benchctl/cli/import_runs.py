@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import TagType, open_store, runs_option
+from benchctl.cli.streams import note
 from benchctl.engine.variant import parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -64,7 +65,7 @@ def import_command(
     folder.save(record)
     click.echo(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
     for remark in record.caveats:
-        click.echo(f"note: {remark}", err=True)
+        note(remark)
 
 
 def _variant(text: str, race: Race) -> VariantSpec:

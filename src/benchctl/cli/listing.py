@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.home import resolve_home
@@ -32,7 +33,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
             f"{record.total - len(record.missing())}/{record.total}",
             record.tags,
         )
-        for _, record in open_store(resolve_home(), runs_folder).runs()
+        for _, record in open_store(resolve_home(), runs_folder).runs(note)
     ]
     columns = ("run", "status", "variants", "documents", "forks", "tags")
     print_listing(Listing(columns, rows, frozenset({3}), grouped=True), output_format)

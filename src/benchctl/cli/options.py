@@ -1,5 +1,7 @@
 """Options that several commands share, and their types."""
 
+import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -120,6 +122,34 @@ def runs_option(command: F) -> F:
         "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
         help="Folder of the runs  [default: the one in benchctl's home].",
     )(command)  # fmt: skip
+
+
+def grouped(
+    name: str, group: type[Any], *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Several options that a command takes as one value.
+
+    Args:
+        name: of the command's parameter.
+        group: a dataclass whose fields are the options' names.
+        options: click's, in the order of the help.
+
+    Returns:
+        A decorator.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+            own = {field.name: kwargs.pop(field.name) for field in dataclasses.fields(group)}
+            return command(*args, **{name: group(**own)}, **kwargs)
+
+        decorated: Callable[..., Any] = collected
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
 def open_store(home: Home, folder: Path | None) -> RunStore:

@@ -13,8 +13,10 @@ from benchctl.cli.streams import is_terminal
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
+from benchctl.report.numbers import counted
 from benchctl.report.styles import Style, render_styled
 from benchctl.report.tables import terminal_report
+from benchctl.report.visible import visible
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
@@ -47,7 +49,7 @@ def print_run(
     """
     record = folder.load()
     if output_format == "text" and details:
-        click.echo("\n".join(fact_lines(record, width=_width())) + "\n")
+        click.echo("\n".join(fact_lines(record, width=text_width())) + "\n")
     elif output_format == "markdown" and details:
         click.echo(fact_markdown(record) + "\n")
     # Nobody can repeat what another tool measured by a command of ours.
@@ -86,18 +88,19 @@ def print_comparison(
     runs = {record.id for record in records}
     if output_format in FOR_READERS:
         for side in selection.sides:
-            click.echo(_origin(side))
+            click.echo(visible(_origin(side)))
         click.echo()
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
     _print(analysis, output_format, plan, records, style=style, gate=gate)
     if gate is not None and output_format in FOR_READERS:
         click.echo(f"\nGate: {gate.outcome}")
         for reason in gate.reasons:
-            click.echo(textwrap.fill(reason, _width(), initial_indent="  ", subsequent_indent="    "))
+            text = textwrap.fill(visible(reason), text_width(), initial_indent="  ", subsequent_indent="    ")
+            click.echo(text)
 
 
 def _origin(side: Side) -> str:
-    forks = f"{len(side.forks)} fork{'s' if len(side.forks) != 1 else ''}"
+    forks = counted(len(side.forks), "fork")
     what = forks if side.variant == side.label else f"{forks} of {side.variant}"
     tags = f", tags {' '.join(side.run.tags)}" if side.run.tags else ""
     return f"{side.label}: {what} of run {side.run.id} ({side.run.created}{tags})"
@@ -119,15 +122,24 @@ def _print(
                 f"--style is for readers: {output_format} has everything",
                 hint="use --format text or markdown",
             )
-        click.echo(render_styled(analysis, style, output_format, width=_width()), nl=False)
+        click.echo(render_styled(analysis, style, output_format, width=text_width()), nl=False)
     elif output_format == "text" and is_terminal(sys.stdout):
-        Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width(), details=details))
+        Console(highlight=False).print(
+            terminal_report(analysis, plan=plan, width=text_width(), details=details)
+        )
     else:
         written = render(
-            analysis, output_format, plan=plan, records=records, width=_width(), details=details, gate=gate
+            analysis,
+            output_format,
+            plan=plan,
+            records=records,
+            width=text_width(),
+            details=details,
+            gate=gate,
         )
         click.echo(written, nl=False)
 
 
-def _width() -> int:
+def text_width() -> int:
+    """Columns of the terminal, or of what stands in for one."""
     return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns

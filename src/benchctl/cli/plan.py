@@ -1,6 +1,5 @@
 """`benchctl plan`: how many forks a difference takes, and how long they are, before any of them runs."""
 
-import shutil
 from pathlib import Path
 
 import click
@@ -8,14 +7,14 @@ import msgspec
 
 from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
-from benchctl.cli.output import WITHOUT_TERMINAL_WIDTH
+from benchctl.cli.output import text_width
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
+from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
-from benchctl.report.formats import Format
-from benchctl.report.planning import command
 from benchctl.results.plan import Plan
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
@@ -34,18 +33,11 @@ from benchctl.stats.outlook import ForkPlan, plan_forks
 @schedule_options
 @subject_options
 @runs_option
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "markdown", "csv", "json"]),
-    default="text",
-    show_default=True,
-    help="How results are printed.",
-)
+@table_format_option
 def plan_command(
     effect: float,
     runs_folder: Path | None,
-    output_format: Format,
+    output_format: TableFormat,
     *,
     schedule_options: ScheduleOptions,
     subject_options: SubjectOptions,
@@ -83,8 +75,7 @@ def plan_command(
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
     found = msgspec.structs.replace(found, command=_command(plan, found))
-    width = shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
-    click.echo(render_fork_plan(found, output_format, width=width), nl=False)
+    click.echo(render_fork_plan(found, output_format, width=text_width()), nl=False)
 
 
 def _command(plan: Plan, found: ForkPlan) -> str:

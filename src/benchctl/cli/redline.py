@@ -8,13 +8,12 @@ from typing import Any, Literal
 import click
 
 from benchctl.cli.conclude import conclude
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option
 from benchctl.cli.subjects import SubjectOptions, subject_options
-from benchctl.cli.watch import watching
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
-from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, start_run
 from benchctl.run.plan import PlanOptions
 from benchctl.run.redline_plan import plan_redline
@@ -102,8 +101,7 @@ class ObjectiveType(click.ParamType[Objective]):
     show_default=True,
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 @runs_option
 @format_option
 def redline_command(
@@ -165,9 +163,6 @@ def redline_command(
         pin=subject_options.pin_spec(workers),
     )
     plan, loaded = plan_redline(options, search)
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         folder, record = start_run(Bench(home, store, observer, threading.Event()), plan, loaded)
     conclude(folder, record, home, output_format)

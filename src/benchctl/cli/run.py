@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from benchctl.cli.conclude import conclude
 from benchctl.cli.fork_options import ForkOptions, fork_options
 from benchctl.cli.load_options import AUTO, LoadOptions, load_options
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
     TagType,
     format_option,
@@ -22,11 +23,9 @@ from benchctl.cli.options import (
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
-from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.run.calibrate import calibrate
-from benchctl.run.lock import host_lock
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, parse_params, plan_run, reload_track
@@ -63,8 +62,7 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
     help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
 )
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 @runs_option
 @format_option
 def run_command(
@@ -120,10 +118,7 @@ def run_command(
         folder = store.find(resume)
         plan = folder.load().plan
         loaded = reload_track(plan)
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
         if folder is None:
             choosing = load_options.workers == AUTO and needs_calibration(plan)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -47,7 +48,7 @@ def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
     if names:
         folders = [store.find(name) for name in dict.fromkeys(names)]
         return [StoredRun(folder, folder.load()) for folder in folders]
-    return [StoredRun(folder, record) for folder, record in store.runs()]
+    return [StoredRun(folder, record) for folder, record in store.runs(note)]
 
 
 def _describe(output_format: TableFormat) -> None:

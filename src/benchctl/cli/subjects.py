@@ -1,20 +1,15 @@
 """Options about what is measured, and on which index: variants, engines, corpus, order; as one value."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 import psutil
 
-from benchctl.cli.options import DocumentsType, HeapType
+from benchctl.cli.options import DocumentsType, HeapType, grouped
 from benchctl.cli.variants import resolve_variants
 from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import default_heap_mb
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 BUILT_IN = ("es", "os")
 
@@ -85,7 +80,9 @@ class SubjectOptions:
         return CorpusSpec(seed=self.corpus_seed, documents=self.docs, generator_version=0, digest="")
 
 
-_OPTIONS = (
+subject_options = grouped(
+    "subject_options",
+    SubjectOptions,
     click.option(
         "--variant",
         "variants",
@@ -152,17 +149,4 @@ _OPTIONS = (
     ),
     click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),
 )
-
-
-def subject_options(command: F) -> Callable[..., Any]:
-    """The options; the command gets them as one, `subject_options`."""
-
-    @functools.wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-        own = {name: kwargs.pop(name) for name in SubjectOptions.__dataclass_fields__}
-        return command(*args, subject_options=SubjectOptions(**own), **kwargs)
-
-    decorated: Callable[..., Any] = collected
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+"""The options; the command gets them as one, `subject_options`."""

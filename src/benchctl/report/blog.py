@@ -3,8 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid
-from benchctl.report.luceneutil import without_empty
+from benchctl.report.layout import Grid, better, section_title
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, signed_percent
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -49,13 +48,11 @@ def blog_legend(analysis: Analysis) -> list[str]:
 
 def _grid(analysis: Analysis, schedule: int, rows: Sequence[Row], place: int, notes: Notes) -> Grid:
     metric, section = metric_of(rows[0].metric), analysis.sections[schedule]
-    after = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
-    better = "higher" if metric.higher_is_better else "lower"
     headers = ("Operation", analysis.variants[0], analysis.variants[place + 1], "Diff %", _INTERVAL, "Notes")
     lines = tuple(_line(row, place, notes) for row in rows)
-    title = f"{section.challenge}{after}: {metric.title} ({better} is better)"
+    title = f"{section_title(section)}: {metric.title} ({better(metric)})"
     grid = Grid(title, headers, lines, frozenset({0, 5}))
-    return without_empty(without_empty(grid, _INTERVAL), "Notes")
+    return grid.without_empty(_INTERVAL).without_empty("Notes")
 
 
 def _line(row: Row, place: int, notes: Notes) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What a chart is to a page: a figure, and the same for those who do not see it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,6 +9,9 @@ from benchctl.report.layout import Grid
 
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""
+
+
+_MOST_ABSENT = 6
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -28,3 +32,11 @@ class Chart(msgspec.Struct, frozen=True):
     about: str
     figure: dict[str, Any]
     table: Grid | None = None
+
+
+def not_drawn(absent: Sequence[str]) -> str:
+    """The first of the forks that charts lack, and how many more there are; empty when there are none."""
+    if not absent:
+        return ""
+    more = len(absent) - _MOST_ABSENT
+    return f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{f'; and {more} more' if more > 0 else ''}."

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
-from benchctl.report.driver import calibration_lines
 from benchctl.report.foreign import imported_lines
 from benchctl.report.markdown import escaped
-from benchctl.report.numbers import figure, mebibytes
+from benchctl.report.numbers import counted, figure, mebibytes
+from benchctl.report.visible import visible
 from benchctl.results.checks import stray_boots
 from benchctl.results.cpus import cpu_list
 from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, Pilot, RunRecord
@@ -53,7 +54,7 @@ def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
     for section in fact_sections(record):
         lines.append(section.heading)
         for line in section.lines:
-            lines += _wrapped(f"  {line}", width)
+            lines += _wrapped(f"  {visible(line)}", width)
     return lines
 
 
@@ -80,10 +81,6 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     )
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def _run_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.id}, {record.created}, {record.status}"
@@ -99,7 +96,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
-    forks = _counted(record.blocks, "fork")
+    forks = counted(record.blocks, "fork")
     yield f"{forks} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
     if record.pilot is not None:
         yield _pilot_line(record.pilot)
@@ -114,7 +111,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
 def _pilot_line(pilot: Pilot) -> str:
     """What `--until-steady` found."""
     chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
-    text = f"{_counted(len(pilot.forks), 'pilot fork')} chose {chosen}"
+    text = f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}"
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
@@ -123,7 +120,7 @@ def _redline_lines(search: RedlineSpec) -> Iterator[str]:
     yield f"red-line of {search.operation} on a fresh node a fork: {objective_text(search)}{bound}"
     yield (
         f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
-        f"{search.schedule} arrivals, {_counted(search.clients, 'client')}, rates "
+        f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates "
         f"{100 * search.tolerance:g} % apart"
     )
 
@@ -209,9 +206,9 @@ def _geometry(facts: IndexFacts) -> str:
     segments, size = len(facts.segments), mebibytes(facts.store_bytes)
     compound = sum(segment.compound for segment in facts.segments)
     if compound and compound == segments:
-        return f"{_counted(segments, 'compound segment')}, {size}"
+        return f"{counted(segments, 'compound segment')}, {size}"
     some = f" ({compound:,} compound)" if compound else ""
-    return f"{_counted(segments, 'segment')}{some}, {size}"
+    return f"{counted(segments, 'segment')}{some}, {size}"
 
 
 def _assignments(settings: dict[str, Any]) -> list[str]:
@@ -228,7 +225,7 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
     for name, facts in named:
         yield (
             f"{name}: {facts.documents:,} documents, {mebibytes(facts.store_bytes)}, "
-            f"{_counted(len(facts.segments), 'segment')} ({_segments(facts)})"
+            f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
             f"{', from the cache' if facts.cached else ''}"
         )
         yield from (f"  {line}" for line in _ingest_lines(facts))
@@ -249,7 +246,7 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         yield (
             f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
-            f"with {_counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
+            f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
         )
     if ingest.engine_indexing_s > 0:
         yield (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from benchctl.report.numbers import duration
+from benchctl.report.numbers import counted, duration
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
 from benchctl.stats.metrics import metric_of
@@ -61,13 +61,13 @@ def _source(history: History, found: Sequence[Prospect]) -> str:
 
 def _size(plan: Plan, forks: int, block_s: float | None) -> str:
     """How large the run is going to be: `this run (10 forks a side, about 6 min)`."""
-    counted = f"{forks} fork{'' if forks == 1 else 's'} a side"
+    size = f"{counted(forks, 'fork')} a side"
     if plan.stop is not None and forks < plan.forks:
-        counted = f"probably {counted}, at most {plan.forks}"
+        size = f"probably {size}, at most {plan.forks}"
     elif plan.stop is not None:
-        counted = f"at most {counted}"
+        size = f"at most {size}"
     time = "" if block_s is None else f", about {duration(forks * block_s)}"
-    return f"this run ({counted}{time})"
+    return f"this run ({size}{time})"
 
 
 def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:

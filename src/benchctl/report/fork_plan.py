@@ -3,15 +3,15 @@
 import csv
 import io
 
-import msgspec
-
-from benchctl.report.formats import Format
+from benchctl.report.formats import Format, planning_item
+from benchctl.report.json_text import json_text
 from benchctl.report.layout import Grid
-from benchctl.report.markdown import escaped, grid_table
+from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import duration, percent
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
+from benchctl.stats.power import MOST_FORKS
 
 _CSV_COLUMNS = (
     "schedule", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",
@@ -32,17 +32,11 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
     if output_format == "csv":
         return plan_csv(found)
     if output_format == "json":
-        return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
+        return json_text(found)
     if output_format == "markdown":
-        listed = "\n".join(f"- {_item(line)}" for line in plan_lines(found))
+        listed = "\n".join(f"- {planning_item(line)}" for line in plan_lines(found))
         return "\n\n".join([*(grid_table(grid) for grid in plan_grids(found)), listed]) + "\n"
     return render_page(plan_grids(found), plan_lines(found), width)
-
-
-def _item(line: str) -> str:
-    """A sentence, or a command in code style."""
-    words, colon, rest = line.partition(": ")
-    return f"{words}{colon}`{rest}`" if rest.startswith("benchctl ") else escaped(line)
 
 
 def plan_grids(found: ForkPlan) -> list[Grid]:
@@ -80,6 +74,12 @@ def plan_lines(found: ForkPlan) -> list[str]:
         lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
     if found.requirements and found.block_s is None:
         lines.append("How long a fork takes is not known: no earlier run had these sizes.")
+    if found.requirements:
+        lines.append(
+            "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where "
+            "several rows adjust each other's p, and for a verdict of faster or slower: that wants the "
+            "difference to lie beyond the margin (3 % of throughput, 5 % of times)."
+        )
     if found.index_builds > 1:
         lines.append(
             f"{found.index_builds} index builds are replicates of their own: where they differ, it takes "
@@ -128,7 +128,8 @@ def _needs(found: ForkPlan) -> tuple[list[Need], list[Need]]:
 
 
 def _need(need: Need) -> tuple[str, str]:
-    return f"{need.forks:,}", "" if need.seconds is None else duration(need.seconds)
+    over = "over " if need.forks >= MOST_FORKS else ""
+    return f"{over}{need.forks:,}", "" if need.seconds is None else f"{over}{duration(need.seconds)}"
 
 
 def _without_unknown(grid: Grid) -> Grid:

@@ -5,17 +5,17 @@ import io
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-import msgspec
-
 from benchctl.errors import UsageError
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.document import document
+from benchctl.report.json_text import json_text
 from benchctl.report.layout import result_grids
-from benchctl.report.markdown import escaped, grid_table
+from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import collect_notes
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.tables import WIDE, legend, render_text
+from benchctl.report.visible import visible
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -67,8 +67,7 @@ def render(
         case "csv":
             return _csv(analysis)
         case "json":
-            written = msgspec.json.encode(document(analysis, records, gate))
-            return msgspec.json.format(written, indent=1).decode() + "\n"
+            return json_text(document(analysis, records, gate))
         case _:
             raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(_WRITTEN_HERE)}")
 
@@ -76,22 +75,21 @@ def render(
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
     parts = [grid_table(grid) for grid in result_grids(analysis, notes)]
-    parts.append(" ".join(legend(analysis)))
-    listed = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
-    parts.append("\n".join(listed))
-    parts.append("\n".join(f"- {escaped(doubt.text)}" for doubt in notes.general))
+    parts.append(escaped(" ".join(legend(analysis))))
+    parts += note_lists(notes)
     parts += [grid_table(grid) for grid in further_grids(analysis, details=details)]
     if analysis.redline is not None:
         parts += [grid_table(grid) for grid in curve_grids(analysis.redline)]
         plot = curve_plot(analysis.redline, WIDE)
         parts.append("\n".join(["```text", *plot, "```"]) if plot else "")
-    parts.append("\n".join(f"- {_planning_item(line)}" for line in planning_lines(analysis, plan)))
+    parts.append("\n".join(f"- {planning_item(line)}" for line in planning_lines(analysis, plan)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _planning_item(line: str) -> str:
-    words, colon, rest = line.partition(": ")
-    return f"{words}{colon}`{rest}`" if rest.startswith("benchctl ") else escaped(line)
+def planning_item(line: str) -> str:
+    """A planning line in Markdown: a sentence, or a command in code style."""
+    words, command = split_command(line)
+    return f"{words}: `{visible(command)}`" if command else escaped(line)
 
 
 def _csv(analysis: Analysis) -> str:

@@ -36,6 +36,11 @@ class Grid(msgspec.Struct, frozen=True):
         words = frozenset(place - (place > drop) for place in self.words if place != drop)
         return Grid(self.title, self.headers[:drop] + self.headers[drop + 1 :], lines, words)
 
+    def without_empty(self, header: str) -> "Grid":
+        """The table without that column if nothing stands in it."""
+        place = self.headers.index(header)
+        return self if any(line[place] for line in self.lines) else self.without(header)
+
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     """One grid a challenge and metric, in the order of the challenges."""
@@ -78,6 +83,24 @@ def task_name(row: Row | DriverRow | TimeRow | VerdictCost, analysis: Analysis) 
     return f"{analysis.sections[row.schedule].challenge}: {row.label}"
 
 
+def section_title(section: Section) -> str:
+    """A challenge, with what its node had run before: `range-only after warmup`."""
+    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
+    return f"{section.challenge}{before}"
+
+
+def better(metric: Metric | Row) -> str:
+    """`higher is better`, or `lower is better`."""
+    return f"{'higher' if metric.higher_is_better else 'lower'} is better"
+
+
+def verdict_word(comparison: Comparison, who: str = "") -> str:
+    """The verdict; `different` says in which direction: `different (faster)`, or `different (os faster)`."""
+    if comparison.verdict == "different":
+        return f"different ({who}{comparison.direction})"
+    return comparison.verdict
+
+
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows whose figures can stand in one column."""
     grouped: dict[str, list[Row]] = {}
@@ -93,9 +116,7 @@ def _belongs(row: Row, section: Section, metric: Metric) -> bool:
 def _result_grid(
     analysis: Analysis, section: Section, metric: Metric, rows: Sequence[Row], notes: Notes
 ) -> Grid:
-    better = "higher" if metric.higher_is_better else "lower"
-    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
-    title = f"{section.challenge}{before}: {metric.title}, {rows[0].unit} ({better} is better)"
+    title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
     variants = analysis.variants
     if len(variants) == 1:
         headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
@@ -123,7 +144,7 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
         row.label,
         *(_value(figures) for figures in row.figures),
         *_tested(comparison),
-        _verdict(comparison, row.figures),
+        _verdict(comparison, row.figures, row),
         notes.numbers(row),
     )
 
@@ -134,7 +155,7 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
     first = ", ".join(("baseline", *baseline.load))
     yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
-        verdict = _verdict(comparison, (baseline, figures), named=False)
+        verdict = _verdict(comparison, (baseline, figures), row, named=False)
         yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
@@ -152,21 +173,21 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
     )
 
 
-def _verdict(comparison: Comparison, sides: Sequence[Figures], *, named: bool = True) -> str:
+def _verdict(comparison: Comparison, sides: Sequence[Figures], row: Row, *, named: bool = True) -> str:
     """`faster` and `slower` name who is, unless the line does; `different` says in which direction.
 
     A side that had not settled was measured while it warmed up, and one whose load was not what it should be
-    was measured under another, which no verdict can hide.
+    was measured under another, which no verdict can hide. Nor can it hide that requests failed.
     """
-    text: str = comparison.verdict
     who = f"{comparison.contender} " if named else ""
+    text = verdict_word(comparison, who)
     if comparison.verdict in ("faster", "slower"):
-        text = f"{who}{comparison.verdict}"
-    elif comparison.verdict == "different":
-        text = f"different ({who}{comparison.direction})"
+        text = f"{who}{text}"
     loads = dict.fromkeys(state for side in sides for state in side.load)
     if loads:
         text = ", ".join(loads if comparison.verdict == "n/a" else (text, *loads))
+    if any(doubt.code == "failures" for doubt in row.caveats):
+        text = f"{text}, requests failed"
     return f"{text}, not steady" if any(side.steady.state == "not steady" for side in sides) else text
 
 

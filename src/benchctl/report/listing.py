@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from benchctl.report.markdown import table
+from benchctl.report.visible import visible
 
 _RULE = "─"
 _GAP = "  "
@@ -65,7 +66,7 @@ def cell(value: object, *, grouped: bool = False) -> str:
         case int() if grouped and not isinstance(value, bool):
             return f"{value:,}"
         case _:
-            return " ".join(str(value).split())
+            return visible(" ".join(str(value).split()))
 
 
 def _plain(listing: Listing) -> Iterator[str]:
@@ -80,7 +81,7 @@ def _plain(listing: Listing) -> Iterator[str]:
         ]
         return _GAP.join(sides).rstrip() + "\n"
 
-    yield line(listing.columns)
+    yield line(map(visible, listing.columns))
     yield _RULE * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n"
     yield from map(line, lines)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid
+from benchctl.report.layout import Grid, section_title
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, p_value
 from benchctl.report.tables import adjustment
@@ -50,7 +50,6 @@ def _grid(analysis: Analysis, section: Section, rows: Sequence[Row], place: int,
     base, candidate = analysis.variants[0], analysis.variants[place + 1]
     metric = metric_of(rows[0].metric)
     unit = "QPS" if rows[0].unit == _QUERIES else rows[0].unit
-    after = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
     headers = (
         "Task",
         f"{unit} {base} (stddev)",
@@ -61,22 +60,8 @@ def _grid(analysis: Analysis, section: Section, rows: Sequence[Row], place: int,
     )
     ranked = sorted(rows, key=lambda row: _rank(row.comparisons[place]))
     lines = tuple(_line(row, place, notes) for row in ranked)
-    title = f"{section.challenge}{after}: {metric.title}, {base} against {candidate}"
-    return without_empty(Grid(title, headers, lines, frozenset({0, 5})), "Notes")
-
-
-def without_empty(grid: Grid, header: str) -> Grid:
-    """The same grid, without a column in which nothing stands."""
-    drop = grid.headers.index(header)
-    if any(line[drop] for line in grid.lines):
-        return grid
-    kept = [place for place in range(len(grid.headers)) if place != drop]
-    return Grid(
-        grid.title,
-        tuple(grid.headers[place] for place in kept),
-        tuple(tuple(line[place] for place in kept) for line in grid.lines),
-        frozenset(new for new, old in enumerate(kept) if old in grid.words),
-    )
+    title = f"{section_title(section)}: {metric.title}, {base} against {candidate}"
+    return Grid(title, headers, lines, frozenset({0, 5})).without_empty("Notes")
 
 
 def _rank(comparison: Comparison) -> float:

@@ -3,15 +3,18 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from benchctl.report.visible import visible
+
 if TYPE_CHECKING:  # grids come with the statistics, whose libraries lists have no use for
     from benchctl.report.layout import Grid
+    from benchctl.report.notes import Notes
 
 
 def escaped(text: str) -> str:
     """Names with underscores and reasons with pipes or angle brackets stay what they are."""
     for special in ("\\", "|", "_", "*", "<", "`"):
         text = text.replace(special, f"\\{special}")
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))
 
 
 def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozenset[int]) -> str:
@@ -31,3 +34,10 @@ def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozens
 def grid_table(grid: "Grid") -> str:
     """A grid with its title as a heading."""
     return f"### {escaped(grid.title)}\n\n{table(grid.headers, grid.lines, grid.words)}"
+
+
+def note_lists(notes: "Notes") -> tuple[str, str]:
+    """The numbered notes, and those for every row; empty where there are none."""
+    numbered = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
+    general = [f"- {escaped(doubt.text)}" for doubt in notes.general]
+    return "\n".join(numbered), "\n".join(general)

@@ -56,6 +56,11 @@ def p_value(p: float | None) -> str:
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
+def counted(count: int, word: str) -> str:
+    """`1 fork`, `1,200 forks`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
 def documents(count: int) -> str:
     """As the command line takes it: `4m`, `300k`, `12345`."""
     for size, unit in ((1_000_000, "m"), (1_000, "k")):

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchctl.report.layout import metric_title, task_name
-from benchctl.report.numbers import p_value, percent, signed_percent
+from benchctl.report.numbers import counted, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import FORKS_FOR_VERDICT, Comparison
+from benchctl.stats.compare import Comparison
 from benchctl.stats.order import describe_before
+from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 6
 _HUNDRED_PERCENT = 100.0
@@ -34,12 +35,13 @@ def verdict_sentences(analysis: Analysis) -> list[str]:
         sentences += _withheld(pairs)
     sentences += _orders(analysis)
     sentences += _unsettled(analysis)
+    sentences += _unsound(analysis)
     return sentences
 
 
 def _opening(analysis: Analysis) -> str:
     names = _listed([section.challenge for section in analysis.sections], _MOST_NAMED)
-    forks = [f"{count} fork{'' if count == 1 else 's'} of {name}" for name, count in analysis.forks.items()]
+    forks = [f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items()]
     ran = f"{names} ran in {_listed(forks, len(forks))}"
     if len(analysis.variants) == 1:
         return f"{ran}; with one variant there is nothing to compare."
@@ -108,18 +110,21 @@ def _open(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _withheld(pairs: Sequence[Pair]) -> Iterator[str]:
-    few = [(row, one) for row, one in pairs if one.verdict == "insufficient"]
+    withheld = [one for _, one in pairs if one.verdict in {"insufficient", "n/a"}]
+    few = [
+        one for one in withheld if one.verdict == "insufficient" and min(one.replicates) < FORKS_FOR_VERDICT
+    ]
     if few:
-        fewest = min(min(one.n_baseline, one.n_contender) for _, one in few)
-        built = any(len(set(side.builds)) > 1 for row, _ in few for side in row.figures)
+        fewest = min(min(one.replicates) for one in few)
+        built = any(one.replicate == "build" for one in few)
         yield (
-            f"{_rows(len(few))} rest{'s' if len(few) == 1 else ''} on too few "
+            f"{counted(len(few), 'row')} rest{'s' if len(few) == 1 else ''} on too few "
             f"{'index builds' if built else 'forks'} for a verdict ({fewest} a side; it takes "
             f"{FORKS_FOR_VERDICT})."
         )
-    none = sum(one.verdict == "n/a" for _, one in pairs)
+    none = len(withheld) - len(few)
     if none:
-        yield f"{_rows(none)} got no verdict; the notes of the tables say why."
+        yield f"{counted(none, 'row')} got no verdict; the notes of the tables say why."
 
 
 def _orders(analysis: Analysis) -> Iterator[str]:
@@ -164,6 +169,21 @@ def _unsettled(analysis: Analysis) -> Iterator[str]:
     )
 
 
+def _unsound(analysis: Analysis) -> Iterator[str]:
+    """What fails, or answers something else, is not fast: no verdict may stand without that."""
+    for doubt in analysis.caveats:
+        if doubt.code == "failed-forks":
+            yield f"{doubt.text[:1].upper()}{doubt.text[1:]}."
+    for code, text in (
+        ("failures", "Requests failed on {}: the verdicts there are on what is left."),
+        ("answers-differ", "The answers are not alike on {}: the times there may not be of the same work."),
+    ):
+        rows = [row for row in analysis.rows if any(doubt.code == code for doubt in row.caveats)]
+        names = list(dict.fromkeys(task_name(row, analysis) for row in rows))
+        if names:
+            yield text.format(_listed(names, _MOST_NAMED))
+
+
 def _differences(group: Sequence[Pair]) -> str:
     return ", ".join(f"{metric_title(row)} {_difference(one)}" for row, one in group)
 
@@ -184,10 +204,6 @@ def _size(one: Comparison) -> float:
 def _subject(row: Row, one: Comparison, analysis: Analysis) -> str:
     name = task_name(row, analysis)
     return name if len(row.comparisons) == 1 else f"{one.contender} on {name}"
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _by(pairs: Iterable[Pair], key: Callable[[Pair], str]) -> list[tuple[str, list[Pair]]]:

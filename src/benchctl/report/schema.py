@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from benchctl.report.document import Document
+from benchctl.report.json_text import json_text
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.stats.analysis import SCHEMA_VERSION
 
@@ -42,7 +43,7 @@ def schema_text(name: SchemaName) -> str:
     Args:
         name: `analysis` for what `--format json` prints, `run` for run.json.
     """
-    return msgspec.json.format(msgspec.json.encode(schema(name)), indent=1).decode() + "\n"
+    return json_text(schema(name))
 
 
 def schema(name: SchemaName) -> Schema:

@@ -7,7 +7,7 @@ from benchctl.errors import UsageError
 from benchctl.report.blog import blog_grids, blog_legend
 from benchctl.report.layout import Grid
 from benchctl.report.luceneutil import luceneutil_grids, luceneutil_legend
-from benchctl.report.markdown import escaped, grid_table
+from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.analysis import Analysis
@@ -45,7 +45,5 @@ def render_styled(
     grids, legend = _GRIDS[style](analysis, notes), _LEGENDS[style](analysis)
     if output_format == "text":
         return render_page(grids, legend, width, notes=notes)
-    listed = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
-    general = [f"- {escaped(doubt.text)}" for doubt in notes.general]
-    parts = [*map(grid_table, grids), " ".join(legend), "\n".join(listed), "\n".join(general)]
+    parts = [*map(grid_table, grids), escaped(" ".join(legend)), *note_lists(notes)]
     return "\n\n".join(part for part in parts if part) + "\n"

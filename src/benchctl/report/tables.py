@@ -15,7 +15,8 @@ from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.layout import Grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.curve import RedlineCurves
@@ -144,7 +145,7 @@ def _table(grid: Grid, width: int) -> Table:
     )
     for place, header in enumerate(grid.headers):
         table.add_column(
-            header if " " in header else break_name(header, _NAME_WIDTH),
+            visible(header if " " in header else break_name(header, _NAME_WIDTH)),
             justify="left" if place in grid.words else "right",
             no_wrap=header in _NAME_HEADERS,
             overflow="fold",
@@ -156,6 +157,7 @@ def _table(grid: Grid, width: int) -> Table:
 
 
 def _cell(text: str, header: str, *, narrow: bool) -> Text:
+    text = visible(text)
     if header in _NAME_HEADERS and narrow:
         return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
     if header == "Load" and narrow:
@@ -180,7 +182,7 @@ def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
         yield from (Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width))
     plot = curve_plot(curves, width)
     if plot:
-        yield from (Text(), Text("\n".join(plot), no_wrap=True))
+        yield from (Text(), Text(visible("\n".join(plot)), no_wrap=True))
 
 
 def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
@@ -191,9 +193,9 @@ def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
 
 
 def _planning_paragraph(line: str, width: int) -> Text:
-    words, colon, rest = line.partition(": ")
-    if rest.startswith("benchctl "):
-        return Text("\n".join([words + colon.rstrip(), *_continued(shlex.split(rest), width)]))
+    words, command = split_command(line)
+    if command:
+        return Text(visible("\n".join([f"{words}:", *_continued(shlex.split(command), width)])))
     return _paragraph(line, width)
 
 
@@ -211,7 +213,7 @@ def _continued(words: list[str], width: int) -> list[str]:
 
 def _paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
     wrapped = textwrap.fill(
-        text,
+        visible(text),
         width,
         initial_indent=lead,
         subsequent_indent=" " * len(lead),

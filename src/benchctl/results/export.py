@@ -5,9 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
-
 from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database, quoted
 from benchctl.results.samples import CHUNK_ROWS
 from benchctl.results.views import VIEWS, StoredRun, ViewName, create_samples, create_tables
 
@@ -39,7 +38,7 @@ def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
             rows = _write(runs, partial)
             for view, path in partial.items():
                 path.replace(folder / f"{view}.parquet")
-        except (OSError, duckdb.Error) as err:
+        except (OSError, DuckError) as err:
             reason = err.strerror if isinstance(err, OSError) else str(err)
             raise BenchctlError(
                 f"cannot export to {folder}: {reason}", hint="free some space or name another folder"
@@ -48,14 +47,11 @@ def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
 
 
 def _write(runs: Sequence[StoredRun], paths: dict[ViewName, Path]) -> dict[ViewName, int]:
-    # One thread passes samples on in their order, and holds the least memory.
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("SET enable_progress_bar = false")
+    with database(threads=1) as connection:
         create_tables(connection, runs)
         create_samples(connection, runs)
         rows: dict[ViewName, int] = {}
         for view, path in paths.items():
-            quoted = str(path).replace("'", "''")
-            written = connection.execute(f"COPY {view} TO '{quoted}' ({_FORMAT})").fetchone()
+            written = connection.execute(f"COPY {view} TO {quoted(path)} ({_FORMAT})").fetchone()
             rows[view] = int(written[0]) if written else 0
     return rows

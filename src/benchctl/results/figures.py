@@ -90,6 +90,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         warmup_samples: unmeasured operations, successful or not.
         cancelled: operations that the driver itself ended, measured or not; in no other count.
         failures: measured operations that failed, by outcome name.
+        failed_share: of the requests, failed and in the figures all the same, 0 to 1: other tools mix them.
         retries: measured requests that were sent again because the node had rejected them.
         failure_reasons: the first few distinct reasons, in the words of the engine or the client.
         throughput_per_s: units completed in the measured window over its seconds; None without samples.
@@ -152,6 +153,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     redline_text: str = ""
     driver: DriverFigures | None = None
     course: Course | None = None
+    failed_share: float = 0.0
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

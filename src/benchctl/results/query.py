@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import duckdb
 
 from benchctl.errors import UsageError
+from benchctl.results.duck import connect, quoted
 from benchctl.results.views import StoredRun, create_samples, create_tables
 
 _BATCH = 10_000
@@ -41,10 +42,9 @@ def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
     Raises:
         UsageError: it is something else, or DuckDB cannot do it.
     """
-    with duckdb.connect() as connection:
+    with connect() as connection:
         try:
             _check(connection, query)
-            connection.execute("SET enable_progress_bar = false")
             create_tables(connection, runs)
             # Opening thousands of files takes time: only for who asks for them.
             create = create_samples if _SAMPLES.search(query) else _nothing
@@ -76,7 +76,7 @@ def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
     """From here on, no other file can be read, nothing be loaded, and nothing of this be undone."""
-    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    listed = ", ".join(quoted(path) for path in paths)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET temp_directory = ''")
     connection.execute("SET enable_external_access = false")

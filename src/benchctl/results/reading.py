@@ -1,21 +1,24 @@
-"""A run's samples as charts need them: fork after fork, a row group at a time, only some columns."""
+"""A run's samples as charts and further quantiles need them: fork after fork, a row group at a time."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.parquet import SINCE_SCHEMA_2
 from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns
 from benchctl.results.store import RunFolder
 from benchctl.results.telemetry import gc_events, read_telemetry
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 CHART_COLUMNS = (
     "schedule",
@@ -30,7 +33,7 @@ CHART_COLUMNS = (
     "part",
     "weight",
 )
-"""What charts are made of."""
+"""What charts are made of, and quantiles that no summary holds."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,13 @@ class SampleFile:
             BenchctlError: it is missing or no sample file of this benchctl.
         """
         try:
-            # One thread is enough for row groups that are waited for one by one, and holds the least memory.
-            with duckdb.connect(config={"threads": 1}) as connection:
-                connection.execute("SET enable_progress_bar = false")
+            # Row groups are waited for one by one.
+            with database(threads=1) as connection:
                 yield from self._row_groups(connection)
-        except duckdb.Error as err:
+        except DuckError as err:
             raise BenchctlError(f"cannot read the samples in {self.path}: {err}") from err
 
-    def _row_groups(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Columns]:
+    def _row_groups(self, connection: "DuckDBPyConnection") -> Iterator[Columns]:
         name = str(self.path)
         found = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
         present = {column for (column,) in found}
@@ -129,18 +131,18 @@ def fork_sources(
 def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, str]:
     if fork.samples is None:
         return None, "no samples were kept"
-    path = folder.path / fork.samples
+    path = folder.inside(fork.samples)
     # Old samples may be deleted to make room: the summaries in the record are for ever.
     return (SampleFile(path), "") if path.is_file() else (None, f"{fork.samples} is gone")
 
 
 def _telemetry(folder: RunFolder, fork: ForkRecord) -> Telemetry | None:
-    if fork.telemetry is None or not (path := folder.path / fork.telemetry).is_file():
+    if fork.telemetry is None or not (path := folder.inside(fork.telemetry)).is_file():
         return None
     return Telemetry(read_telemetry(path), gc_events(path))
 
 
-def _group_sizes(connection: duckdb.DuckDBPyConnection, name: str) -> list[int]:
+def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
     """Rows of every row group, in order; groups of foreign files may be larger than a chunk and are cut."""
     query = (
         "SELECT any_value(row_group_num_rows) FROM parquet_metadata(?) "

@@ -5,14 +5,14 @@ import os
 import secrets
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.duck import DuckDiskError
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
@@ -73,6 +73,19 @@ class RunFolder:
             return msgspec.json.decode(raw, type=RunRecord)
         except msgspec.DecodeError as err:
             raise BenchctlError(f"{self.record_path} is damaged: {err}") from err
+
+    def inside(self, relative: str) -> Path:
+        """A file that the record names.
+
+        Raises:
+            BenchctlError: it lies somewhere else: a record from elsewhere may name any file of this host.
+        """
+        path = self.path / relative
+        if Path(relative).is_absolute() or ".." in Path(relative).parts:
+            raise BenchctlError(
+                f"{self.record_path} names a file that is not in the run's folder: {relative}"
+            )
+        return path
 
     def sample_file(self, variant: str, block: int) -> Path:
         """Where the samples of one fork are."""
@@ -194,11 +207,19 @@ class RunStore:
             )
         raise UsageError(f"there is no run '{name}' in {self.root}", hint="see: benchctl list runs")
 
-    def runs(self) -> Iterator[tuple[RunFolder, RunRecord]]:
-        """Every readable run, oldest first; folders without a readable record are passed over."""
+    def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
+        """Every readable run, oldest first.
+
+        Args:
+            unreadable: told why, of each that is passed over.
+        """
         for folder in self.folders():
-            with contextlib.suppress(BenchctlError):
-                yield folder, folder.load()
+            try:
+                record = folder.load()
+            except BenchctlError as err:
+                unreadable(err.message)
+            else:
+                yield folder, record
 
     def newest(self) -> Iterator[RunRecord]:
         """Every readable record, newest first, each read when it is asked for."""
@@ -234,7 +255,7 @@ def _writing(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         os.replace(partial, target)  # noqa: PTH105 - the name says that it is atomic
-    except (OSError, duckdb.IOException) as err:
+    except (OSError, DuckDiskError) as err:
         reason = err.strerror if isinstance(err, OSError) else str(err)
         raise BenchctlError(
             f"cannot write {target}: {reason}", hint="free some space or name another folder with --runs"

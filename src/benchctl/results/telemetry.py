@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database, quoted
 from benchctl.results.samples import Columns
 
 TELEMETRY_VERSION = 1
@@ -47,7 +47,7 @@ COPY (
     UNION ALL BY NAME
     SELECT 'gc' AS kind, * REPLACE (what::VARCHAR AS what) FROM pauses
     ORDER BY kind DESC, t_ns
-) TO '%s' (FORMAT parquet, COMPRESSION zstd, KV_METADATA {telemetry_version: %d})
+) TO %s (FORMAT parquet, COMPRESSION zstd, KV_METADATA {telemetry_version: %d})
 """
 
 
@@ -65,14 +65,12 @@ def write_telemetry(series: Columns, pauses: Columns, path: Path) -> None:
         path: of the file.
 
     Raises:
-        duckdb.IOException: the disk is full or cannot be written.
+        DuckDiskError: the disk is full or cannot be written.
     """
-    with duckdb.connect(config={"threads": 1}) as connection:
-        # Where Python looks interactive, DuckDB would draw its progress on the standard output.
-        connection.execute("SET enable_progress_bar = false")
+    with database(threads=1) as connection:
         connection.register("series", {name: series[name].astype(d) for name, d in SERIES_DTYPES.items()})
         connection.register("pauses", {name: pauses[name].astype(d) for name, d in GC_DTYPES.items()})
-        connection.execute(_WRITE % (str(path).replace("'", "''"), TELEMETRY_VERSION))
+        connection.execute(_WRITE % (quoted(path), TELEMETRY_VERSION))
 
 
 def read_telemetry(path: Path) -> Columns:
@@ -95,11 +93,11 @@ def gc_events(path: Path) -> Columns:
 
 def _read(path: Path, kind: str, dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
     try:
-        with duckdb.connect(config={"threads": 1}) as connection:
+        with database(threads=1) as connection:
             found = connection.execute(
                 "SELECT * FROM read_parquet(?) WHERE kind = ?", [str(path), kind]
             ).fetchnumpy()
-    except duckdb.Error as err:
+    except DuckError as err:
         raise BenchctlError(f"cannot read the telemetry in {path}: {err}") from err
     missing = dtypes.keys() - found.keys()
     if missing:

@@ -18,6 +18,7 @@ from benchctl.results.columns import (
     RunRow,
     TaskRow,
 )
+from benchctl.results.duck import quoted
 from benchctl.results.model import RunRecord
 from benchctl.results.parquet import SINCE_SCHEMA_2
 from benchctl.results.store import RunFolder
@@ -54,7 +55,7 @@ class StoredRun:
     def sample_files(self) -> Iterator[tuple[str, str, int]]:
         """(absolute path, variant, block) of the samples that are still there."""
         for fork in self.record.forks:
-            if fork.samples is not None and (path := (self.folder.path / fork.samples).absolute()).is_file():
+            if fork.samples is not None and (path := self.folder.inside(fork.samples).absolute()).is_file():
                 yield str(path), fork.variant, fork.block
 
     def task_names(self) -> Iterator[tuple[int, int, str, str, str]]:
@@ -127,7 +128,7 @@ def _samples_query(paths: Sequence[str]) -> str:
     # Files of schema 1 lack columns: an empty relation that has all of them comes first.
     source = f"SELECT {typed}, NULL::VARCHAR AS filename WHERE false"
     if paths:
-        listed = ", ".join(_quoted(path) for path in paths)
+        listed = ", ".join(quoted(path) for path in paths)
         read = f"read_parquet([{listed}], union_by_name = true, filename = true)"
         source = f"{source} UNION ALL BY NAME SELECT * FROM {read}"  # noqa: S608 - paths are quoted
     own = ", ".join(
@@ -161,7 +162,3 @@ def _fill(
 def _turned(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
     """Rows -> columns."""
     return [[row[place] for row in rows] for place in range(width)]
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "''") + "'"

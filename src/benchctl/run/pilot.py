@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.workers import WorkerPool
+from benchctl.report.command_line import command
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
 from benchctl.results.plan import Plan
@@ -225,8 +226,6 @@ def _chosen(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
 
 
 def _tell(plan: Plan, pilot: Pilot, observer: Observer) -> None:
-    from benchctl.report.planning import command  # noqa: PLC0415 - as in `_needs`
-
     listed = ", ".join(f"{name}={count}" for name, count in pilot.params.items())
     observer.note(f"pilot: {listed or 'no task needs more warm-up than it has'}")
     for where in pilot.unsettled:

@@ -17,6 +17,7 @@ from benchctl.results.plan import (
     CorpusSpec,
     ErrorPolicy,
     PinSpec,
+    Place,
     Plan,
     RestartPolicy,
     StopSpec,
@@ -32,9 +33,6 @@ MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
-
-Place = tuple[int, int]
-"""(schedule, task): a task's position in a fork."""
 
 Step = tuple[Place, ...]
 """Tasks that run at the same time: one, or those of a parallel element."""

@@ -8,11 +8,11 @@ import msgspec
 
 from benchctl.results.figures import Calibration
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
 from benchctl.stats.bounds import any_bound, redline_doubts
 from benchctl.stats.builds import several_builds
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, separate_runs
 from benchctl.stats.compare import adjust
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.curve import redline_curves
@@ -27,7 +27,15 @@ from benchctl.stats.series import Series
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import steadiness
 from benchctl.stats.times import time_rows
-from benchctl.stats.values import ForkSummaries, Place, collect, fork_values, open_loop, places, task_at
+from benchctl.stats.values import (
+    ForkSummaries,
+    collect,
+    fork_values,
+    open_loop,
+    places,
+    task_at,
+    unit_of,
+)
 
 
 def analyse_run(
@@ -118,7 +126,11 @@ def analyse(
         documents=plan.corpus.documents,
         sections=_sections(plan),
         rows=tuple(rows),
-        caveats=(*(Caveat("unlike", text) for text in unlike), *general_doubts(forks, done, rows)),
+        caveats=(
+            *(Caveat("unlike", text) for text in unlike),
+            *([separate_runs(len(runs))] if len(runs) > 1 else []),
+            *general_doubts(forks, done, rows),
+        ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
@@ -148,11 +160,6 @@ def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Plac
         if not summary.reported
     }
     return [place for place in places(plan) if place not in hidden]
-
-
-def _unit(found: Mapping[str, ForkSummaries]) -> str:
-    """What the throughput of a task counts."""
-    return next((summary.unit for forks in found.values() for _, summary in forks), "queries")
 
 
 def _finished(forks: Sequence[ForkRecord]) -> list[ForkRecord]:
@@ -191,7 +198,7 @@ def _row(
     """One task and metric, p-values not yet adjusted."""
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
-    metric = metric.counting(_unit(found))
+    metric = metric.counting(unit_of(found.values()))
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     caveats = (*row_doubts(metric, task, found, answers), *floor_doubts(found, calibration))

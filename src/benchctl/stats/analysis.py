@@ -35,8 +35,8 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unsupported: the node's reason when it cannot do the operation.
         at_least: the value is a lower bound.
         load: what was wrong with the load; empty when nothing was.
-        cv_adjusted_percent: the same, of what the host probe leaves, with one slope for all variants of the
-            row; None when there is no adjusting. Compare it with cv_percent, which decides.
+        cv_adjusted_percent: cv_percent of what the host probe leaves, with one slope for all variants of the
+            row; None when there is no adjusting. Never decides.
         builds: the index build of every value; empty when there is one build.
         between_builds_percent, within_builds_percent: standard deviation (of logarithms) of index builds, and
             of the forks on one build, by the method of moments; None where that cannot be told.

@@ -15,11 +15,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from benchctl.results.model import ForkRecord
-
-Values = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Floats, Integers
 
 
 class Nested(msgspec.Struct, frozen=True):
@@ -35,7 +33,7 @@ class Nested(msgspec.Struct, frozen=True):
         within_sd: of forks on the same build; None when no build has two.
     """
 
-    means: Values
+    means: Floats
     forks: tuple[int, ...]
     between_sd: float | None
     within_sd: float | None
@@ -57,7 +55,7 @@ def forks_by_build(forks: Sequence[ForkRecord]) -> tuple[int, ...]:
     return tuple(counts[build] for build in sorted(counts))
 
 
-def build_means(values: Values, builds: Sequence[int]) -> Values:
+def build_means(values: Floats, builds: Sequence[int]) -> Floats:
     """The mean over the forks of each build, by number of build.
 
     Args:
@@ -72,7 +70,7 @@ def build_means(values: Values, builds: Sequence[int]) -> Values:
     return np.asarray(means, dtype=np.float64).reshape(len(means), *values.shape[1:])
 
 
-def nested(logs: Values, builds: Sequence[int]) -> Nested:
+def nested(logs: Floats, builds: Sequence[int]) -> Nested:
     """Sort forks by build, and part their variance by the method of moments.
 
     Args:
@@ -87,7 +85,7 @@ def nested(logs: Values, builds: Sequence[int]) -> Nested:
 
 
 def _components(
-    logs: Values, numbers: npt.NDArray[np.int64], means: Values, counts: npt.NDArray[np.int64]
+    logs: Floats, numbers: Integers, means: Floats, counts: Integers
 ) -> tuple[float | None, float | None]:
     """SD between and within: one-way random effects, unbalanced.
 

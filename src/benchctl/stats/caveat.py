@@ -30,10 +30,12 @@ CaveatCode = Literal[
     "permutation-disagrees",
     "run",
     "saturated",
+    "separate-runs",
     "single-build",
     "single-fork",
     "small-scale",
     "unlike",
+    "unpaired",
     "unsupported",
 ]
 
@@ -254,7 +256,33 @@ def not_restarted(variants: Sequence[str]) -> Caveat:
 
 def failed_forks(variant: str, failed: int) -> Caveat:
     """Forks that did not finish."""
-    return Caveat("failed-forks", f"{failed} forks of {variant} failed and are not in the figures")
+    what = "1 fork of {} failed and is" if failed == 1 else f"{failed} forks of {{}} failed and are"
+    return Caveat("failed-forks", f"{what.format(variant)} not in the figures")
+
+
+def separate_runs(runs: int) -> Caveat:
+    """Variants that were not measured in turns."""
+    return Caveat(
+        "separate-runs",
+        f"from {runs} runs, which did not take turns: whatever changed on the host between them is in the "
+        "differences, and in no interval",
+    )
+
+
+def unpaired(variant: str, forks: int) -> Caveat:
+    """Forks of pairs whose other half is missing."""
+    return Caveat(
+        "unpaired",
+        f"forks of {variant} without a partner in their block: {forks}; they are in its value, and not in "
+        "the differences",
+    )
+
+
+def failures_within(variant: str, most: float) -> Caveat:
+    """Requests that failed and are in the figures all the same (largest share of a fork, 0 to 1)."""
+    return Caveat(
+        "failures", f"failed requests of {variant} are in the figures: up to {100 * most:.3g} % of a fork's"
+    )
 
 
 def disturbed(forks: Mapping[str, Sequence[int]], total: int, tolerance_percent: float) -> Caveat:

@@ -7,15 +7,16 @@ from typing import Literal
 import msgspec
 
 from benchctl.stats import caveat
+from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.estimate import Values, spread
+from benchctl.stats.estimate import spread
 from benchctl.stats.multiplicity import Method, adjusted_p
 from benchctl.stats.permutation import permutation_p
+from benchctl.stats.power import FORKS_FOR_VERDICT
 from benchctl.stats.series import Series
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
 LEVEL = 0.05
-FORKS_FOR_VERDICT = 3
 _FORKS_FOR_CROSS_CHECK = 5
 
 # exp of more than this is no float; a ratio that large stands for "beyond all measure".
@@ -43,7 +44,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
         p_permutation_exact: every arrangement was looked at; else a seeded draw of 9,999.
         verdict: from the contender's side: `faster` means that the contender is faster.
-        mde_percent: the difference that this many forks with this spread find with 80 % power.
+        error: standard error of the effect, in natural logarithms; None without a test.
+        mde_percent: the difference that this test finds with 80 % power, before any adjustment of p.
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
         caveats: doubts about this comparison.
@@ -77,6 +79,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p_permutation_least: float | None = None
     p_permutation_exact: bool = True
     verdict: Verdict = "n/a"
+    error: float | None = None
     mde_percent: float | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
@@ -226,7 +229,7 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     return "different"
 
 
-def _tested(blank: Comparison, baseline: Values, contender: Values) -> Comparison:
+def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
     """Fill in the effect, and with two replicates a side and more, everything that rests on their spread."""
     if baseline.size == 0 or contender.size == 0:
         return blank
@@ -248,6 +251,7 @@ def _tested(blank: Comparison, baseline: Values, contender: Values) -> Compariso
         low90_percent=as_percent(found.interval90[0]),
         high90_percent=as_percent(found.interval90[1]),
         p=found.p,
+        error=found.error,
         mde_percent=as_percent(found.mde),
         p_permutation=cross.p,
         p_permutation_least=cross.least,

@@ -7,10 +7,11 @@ from statistics import median
 import msgspec
 
 from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Place
 from benchctl.stats.compare import Comparison
+from benchctl.stats.lognormal import sd_of
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.power import forks_needed, mde, mde_paired
-from benchctl.stats.values import Place
+from benchctl.stats.power import forks_needed
 
 EFFECT = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""
@@ -43,7 +44,7 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         label: the task's name.
         metric: machine name.
         baseline, contender: the variants.
-        effect_percent: the difference, as a ratio - 1; found with 80 % power.
+        effect_percent: the difference, found with 80 % power.
         cv_baseline_percent, cv_contender_percent: CV of the forks that it follows from.
         forks: a side; pairs when paired.
         pair_s: median seconds of a fork of the one and of the other together.
@@ -85,8 +86,10 @@ def verdict_costs(
     for each in compared:
         one = each.comparison
         pair_s = typical.get(one.baseline, 0.0) + typical.get(one.contender, 0.0)
+        if not one.judged or not pair_s or one.replicate != "fork":
+            continue
         sd = fork_sd(one)
-        if sd is None or not one.judged or not pair_s or one.replicate != "fork":
+        if sd is None:
             continue
         forks = forks_needed(math.log1p(EFFECT), sd, paired=one.paired)
         adjusted = _adjusted_forks(each)
@@ -112,18 +115,17 @@ def verdict_costs(
 
 
 def fork_sd(comparison: Comparison) -> float | None:
-    """The SD of logarithms behind a detectable effect.
+    """The SD of logarithms behind the error of an effect: of forks, or of index builds where these count.
 
     Returns:
         That of a side, if both had the same; of the differences within pairs when paired.
         None where there is none.
     """
-    if comparison.mde_percent is None or not math.isfinite(comparison.mde_percent):
+    if comparison.error is None:
         return None
-    seen = math.log1p(comparison.mde_percent / 100)
     if comparison.paired:
-        return seen / mde_paired(comparison.n_baseline, 1.0)
-    return seen / mde(comparison.n_baseline, comparison.n_contender, 1.0)
+        return comparison.error * math.sqrt(min(comparison.replicates))
+    return comparison.error / math.sqrt(sum(1 / units for units in comparison.replicates))
 
 
 def _adjusted_forks(each: Compared) -> int | None:
@@ -131,7 +133,7 @@ def _adjusted_forks(each: Compared) -> int | None:
     first, second = each.cvs_adjusted_percent
     if first is None or second is None or each.comparison.paired:
         return None
-    squares = [math.log1p((cv / 100) ** 2) for cv in (first, second)]
+    squares = [sd_of(cv / 100) ** 2 for cv in (first, second)]
     return forks_needed(math.log1p(EFFECT), math.sqrt(sum(squares) / 2))
 
 

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.stats.counts import Integers, ValueCounts
+from benchctl.stats.arrays import Floats, Integers
+from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import median
 
 _LEAST_FOR_LAG1 = 3
@@ -16,8 +17,6 @@ START_BINS = 1 << 16
 
 _MOST_GROUPS = 512
 _STEPS = 2048
-
-Floats = npt.NDArray[np.float64]
 
 
 class Neighbours:

@@ -14,12 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from benchctl.results.model import ForkRecord
-
-Values = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Floats
+from benchctl.stats.lognormal import cv_of
 
 KERNELS = ("cpu", "memory")
 
@@ -52,14 +51,14 @@ class Adjustment(msgspec.Struct, frozen=True):
 class _Fit(msgspec.Struct, frozen=True):
     """A least-squares fit: coefficients of the design, their standard errors, residuals, and what is left."""
 
-    coefficients: Values
-    errors: Values
-    residuals: Values
+    coefficients: Floats
+    errors: Floats
+    residuals: Floats
     df: int
     kernels: tuple[str, ...]
 
 
-def host_probes(forks: Sequence[ForkRecord]) -> Values:
+def host_probes(forks: Sequence[ForkRecord]) -> Floats:
     """Natural logarithm of each fork's mean probe, before and after.
 
     Returns:
@@ -76,7 +75,7 @@ def host_probes(forks: Sequence[ForkRecord]) -> Values:
 
 
 def adjusted_effect(
-    baseline: Values, contender: Values, baseline_probes: Values, contender_probes: Values, *, paired: bool
+    baseline: Floats, contender: Floats, baseline_probes: Floats, contender_probes: Floats, *, paired: bool
 ) -> Adjustment:
     """Adjust the difference of two variants; in pairs, differences are regressed on the probes' differences.
 
@@ -104,7 +103,7 @@ def adjusted_effect(
     return Adjustment(effect, effect - half, effect + half, found.kernels)
 
 
-def adjusted_cvs(logs: Mapping[str, Values], probes: Mapping[str, Values]) -> dict[str, float]:
+def adjusted_cvs(logs: Mapping[str, Floats], probes: Mapping[str, Floats]) -> dict[str, float]:
     """The spread of each variant's forks that the host probe leaves, with one slope for all variants.
 
     Args:
@@ -130,11 +129,11 @@ def adjusted_cvs(logs: Mapping[str, Values], probes: Mapping[str, Values]) -> di
         # The kernels' degrees of freedom are borne by the variants in proportion to their own.
         df = (own.size - 1) * found.df / (owner.size - len(labels))
         if df > 0:
-            spreads[label] = 100 * math.sqrt(math.expm1(float((own**2).sum()) / df))
+            spreads[label] = 100 * cv_of(math.sqrt(float((own**2).sum()) / df))
     return spreads
 
 
-def _fit(values: Values, design: Values, probes: Values) -> _Fit | str:
+def _fit(values: Floats, design: Floats, probes: Floats) -> _Fit | str:
     """Fit with as many kernels as the number of values allows, or say why with none."""
     if not np.isfinite(probes).all():
         return "not every fork has a host probe"
@@ -151,7 +150,7 @@ def _fit(values: Values, design: Values, probes: Values) -> _Fit | str:
     return reason
 
 
-def _solved(values: Values, full: Values, df: int, keep: int, kernels: tuple[str, ...]) -> _Fit | str:
+def _solved(values: Floats, full: Floats, df: int, keep: int, kernels: tuple[str, ...]) -> _Fit | str:
     coefficients = np.asarray(np.linalg.lstsq(full, values, rcond=None)[0], dtype=np.float64)
     residuals = values - full @ coefficients
     variance = float((residuals**2).sum()) / df
@@ -161,7 +160,7 @@ def _solved(values: Values, full: Values, df: int, keep: int, kernels: tuple[str
     return _Fit(coefficients[:keep], errors[:keep], residuals, df, kernels)
 
 
-def _independent(columns: Values) -> bool:
+def _independent(columns: Floats) -> bool:
     """Whether no column follows from the others."""
     norms = np.linalg.norm(columns, axis=0)
     if norms.min() < _NO_VARIATION:

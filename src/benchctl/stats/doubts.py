@@ -150,6 +150,9 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     if failed:
         reasons = [reason for summary in summaries for reason in summary.failure_reasons]
         yield caveat.failures(label, dict(failed), next(iter(reasons), ""))
+    mixed = max((summary.failed_share for summary in summaries), default=0.0)
+    if mixed > 0:
+        yield caveat.failures_within(label, mixed)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         return

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchctl.stats.shape import Floats
+from benchctl.stats.arrays import Floats
 from benchctl.stats.task_shape import Flow, TaskShape
 
 _MOST_CELLS = 120

@@ -14,9 +14,9 @@ import msgspec
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.stats.metrics import LATENCY, REDLINE, SERVICE_TIME, THROUGHPUT, Metric, MetricKey
-from benchctl.stats.values import Place, places, task_at
+from benchctl.stats.values import places, task_at
 from benchctl.track.model import Task
 
 Match = Literal["same", "similar"]

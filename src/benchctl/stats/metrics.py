@@ -10,7 +10,7 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 
 MetricKind = Literal["throughput", "service_time", "latency", "redline"]
-TimeKind = Literal["service_time", "latency"]
+TimeMetricKind = Literal["service_time", "latency"]
 
 MetricKey = Annotated[
     str,
@@ -18,7 +18,7 @@ MetricKey = Annotated[
 ]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
-_TIMES: Final[dict[TimeKind, str]] = {"service_time": "service time", "latency": "latency"}
+_TIMES: Final[dict[TimeMetricKind, str]] = {"service_time": "service time", "latency": "latency"}
 _TIME_KEY = re.compile(r"(?P<kind>service_time|latency)_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 _NS_PER_MS = 1e6
 _USUAL_QUANTILE = 0.9
@@ -92,7 +92,7 @@ def percentile(quantile: float) -> str:
     return f"p{text}"
 
 
-def time_metric(kind: TimeKind, quantile: float) -> Metric:
+def time_metric(kind: TimeMetricKind, quantile: float) -> Metric:
     """A quantile of a time.
 
     Args:
@@ -127,7 +127,7 @@ def metric_of(key: MetricKey) -> Metric:
     match = _TIME_KEY.fullmatch(key)
     if match is None:
         raise ValueError(f"there is no metric '{key}'")
-    kind: TimeKind = "latency" if match["kind"] == "latency" else "service_time"
+    kind: TimeMetricKind = "latency" if match["kind"] == "latency" else "service_time"
     return time_metric(kind, round(float(match["percentile"]) / 100, _DIGITS))
 
 

@@ -9,6 +9,7 @@ from scipy.special import chdtri
 
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, metrics_of
+from benchctl.stats.lognormal import cv_of, sd_of
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.power import forks_for_width, forks_needed, mde, mde_paired
 from benchctl.stats.values import places, task_at
@@ -82,7 +83,7 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         schema_version: of this structure.
-        effect_percent: the difference, as a ratio - 1.
+        effect_percent: the difference.
         power_percent: chance of finding it.
         paired: forks are pairs.
         requirements: by challenge, task and metric; empty without earlier runs.
@@ -191,7 +192,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
     def need(sd: float) -> Need:
         per_side = _of_differences(sd) if plan.paired else sd
         forks = forks_needed(math.log1p(effect), per_side, paired=plan.paired)
-        return Need(100 * _cv(sd), forks, None if block_s is None else forks * block_s)
+        return Need(100 * cv_of(sd), forks, None if block_s is None else forks * block_s)
 
     found = prospects(history, plan)
     return ForkPlan(
@@ -204,7 +205,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         earlier_forks=history.forks,
         runs=history.runs,
         block_s=block_s,
-        assumed=tuple(need(_sd(percent / 100)) for percent in ASSUMED_CVS_PERCENT),
+        assumed=tuple(need(sd_of(percent / 100)) for percent in ASSUMED_CVS_PERCENT),
         index_builds=plan.index_builds,
     )
 
@@ -221,12 +222,3 @@ def _together(first: Noise, second: Noise) -> tuple[float, float]:
 def _of_differences(sd: float) -> float:
     """Within pairs, if a block has nothing in common: what blocks share only makes it smaller."""
     return sd * math.sqrt(2)
-
-
-def _cv(sd: float) -> float:
-    """SD of logarithms to the CV of log-normal values."""
-    return math.sqrt(math.expm1(min(sd, 10.0) ** 2))
-
-
-def _sd(cv: float) -> float:
-    return math.sqrt(math.log1p(cv**2))

@@ -5,26 +5,15 @@ from collections.abc import Callable
 
 # Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
 # hundred times as long to compute.
-from scipy.special import nctdtr, nctdtrinc, stdtrit
+from scipy.special import nctdtrinc, stdtrit
 
 POWER = 0.8
 ALPHA = 0.05
-_MOST_FORKS = 100_000
 FORKS_FOR_VERDICT = 3
+"""Replicates a side, under which every verdict is `insufficient`."""
+MOST_FORKS = 100_000
 _LEAST_VALUES = 3  # of both sides together: fewer leave no degree of freedom
 _LEAST_PAIRS = 2
-
-
-def two_sided_power(ncp: float, df: float, alpha: float = ALPHA) -> float:
-    """Chance that a two-sided t-test rejects.
-
-    Args:
-        ncp: noncentrality, the true effect in standard errors; not negative.
-        df: degrees of freedom, above 0.
-        alpha: level of the test.
-    """
-    critical = _critical(df, alpha)
-    return 1.0 - float(nctdtr(df, ncp, critical)) + _lower_tail(critical, df, ncp)
 
 
 def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
@@ -42,14 +31,26 @@ def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POW
     """
     if min(n1, n2) < 1 or n1 + n2 < _LEAST_VALUES:
         return math.inf
-    return _detectable_ncp(n1 + n2 - 2, alpha, power) * sd * math.sqrt(1 / n1 + 1 / n2)
+    error = sd * math.sqrt(1 / n1 + 1 / n2)
+    return detectable(n1 + n2 - 2, alpha=alpha, power=power) * error
 
 
 def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
     """The least mean difference that a paired t-test finds; `sd` is that of the differences within pairs."""
     if pairs < _LEAST_PAIRS:
         return math.inf
-    return _detectable_ncp(pairs - 1, alpha, power) * sd / math.sqrt(pairs)
+    return detectable(pairs - 1, alpha=alpha, power=power) * sd / math.sqrt(pairs)
+
+
+def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The least effect, in standard errors, that a two-sided t-test finds in the right direction.
+
+    Args:
+        df: degrees of freedom, above 0.
+        alpha: level of the test.
+        power: wanted chance of finding it.
+    """
+    return float(nctdtrinc(df, 1 - power, _critical(df, alpha)))
 
 
 def forks_needed(
@@ -117,9 +118,9 @@ def forks_for_width(
 def _fewest(too_few: Callable[[int], bool], least: int) -> int:
     """The least number from `least` on that is not too few, up to 100,000."""
     low, high = least - 1, least
-    while high < _MOST_FORKS and too_few(high):
+    while high < MOST_FORKS and too_few(high):
         low, high = high, high * 2
-    high = min(high, _MOST_FORKS)
+    high = min(high, MOST_FORKS)
     while high - low > 1:
         middle = (low + high) // 2
         if too_few(middle):
@@ -131,14 +132,3 @@ def _fewest(too_few: Callable[[int], bool], least: int) -> int:
 
 def _critical(df: float, alpha: float) -> float:
     return float(stdtrit(df, 1 - alpha / 2))
-
-
-def _detectable_ncp(df: float, alpha: float, power: float) -> float:
-    """The noncentrality at which the test reaches the power, by rejections in the right direction alone."""
-    return float(nctdtrinc(df, 1 - power, _critical(df, alpha)))
-
-
-def _lower_tail(critical: float, df: float, ncp: float) -> float:
-    """Rejections in the wrong direction; the far tail is reported as NaN by some scipy versions."""
-    value = float(nctdtr(df, ncp, -critical))
-    return value if math.isfinite(value) else 0.0

@@ -7,14 +7,13 @@ import numpy as np
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Place
 from benchctl.results.samples import Columns, Outcome
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import quantile
 
 SUMMARISED = (0.5, 0.9, 0.99)
 """The quantiles that every summary holds."""
-
-_Place = tuple[int, int]
 
 
 class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +49,7 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
         chunks: its samples: the columns schedule, task, warmup, part, outcome, and the three clocks.
         quantiles: probabilities between 0 and 1, both excluded.
     """
-    times: dict[_Place, _Times] = {}
+    times: dict[Place, _Times] = {}
     for chunk in chunks:
         _add(times, chunk)
     summaries = tuple(
@@ -60,7 +59,7 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
     return msgspec.structs.replace(fork, summaries=summaries)
 
 
-def _add(times: dict[_Place, _Times], chunk: Columns) -> None:
+def _add(times: dict[Place, _Times], chunk: Columns) -> None:
     kept = ~chunk["warmup"] & (chunk["part"] == 0) & (chunk["outcome"] == Outcome.OK)
     schedules, tasks = chunk["schedule"][kept], chunk["task"][kept]
     intended, start, end = (chunk[name][kept] for name in ("intended_ns", "start_ns", "end_ns"))

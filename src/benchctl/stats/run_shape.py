@@ -6,13 +6,13 @@ import msgspec
 import numpy as np
 
 from benchctl.results.figures import Course
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource
-from benchctl.results.samples import Columns
+from benchctl.results.samples import Columns, select
 from benchctl.stats.shape import Box, boxes
-from benchctl.stats.task_shape import HitTimes, Sequel, Survey, TaskShape, kept, successes
+from benchctl.stats.task_shape import HitTimes, Sequel, Survey, TaskShape, successes
 from benchctl.stats.usage import Usage, task_usage
-from benchctl.stats.values import Place, places, task_at
+from benchctl.stats.values import places, task_at
 
 _MOST_POINTS = 400
 _LEAST_POINTS = 120
@@ -168,7 +168,7 @@ def _fork_shapes(
     for place, rows in _by_place(chunks):
         if place in sequels:
             sequels[place].add(rows)
-            hits[place].add(kept(ok := successes(rows), ~ok["warmup"]))
+            hits[place].add(select(ok := successes(rows), ~ok["warmup"]))
     return {place: sequels[place].shape() for place in sorted(sequels)}
 
 
@@ -176,7 +176,7 @@ def _by_place(chunks: Iterable[Columns]) -> Iterator[tuple[Place, Columns]]:
     for chunk in chunks:
         keys = chunk["schedule"].astype(np.int64) << 16 | chunk["task"]
         for key in np.unique(keys).tolist():
-            yield (key >> 16, key & 0xFFFF), kept(chunk, keys == key)
+            yield (key >> 16, key & 0xFFFF), select(chunk, keys == key)
 
 
 def _usage(source: ForkSource, shape: TaskShape) -> Usage | None:

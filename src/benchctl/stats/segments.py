@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchctl.results.figures import Course, CourseKind
+from benchctl.stats.arrays import Floats, Integers, Mask
 
 if TYPE_CHECKING:
     from ruptures.base import BaseCost
@@ -38,12 +38,10 @@ _FENCE = 1.5
 _LEAST_SD = 1e-3
 _LEAST_SHARE_OF_NOISE = 0.25
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 Error = Callable[[int, int], float]
 
 
-def find_course(values_ns: Floats, begins: Places, of: int) -> Course | None:
+def find_course(values_ns: Floats, begins: Integers, of: int) -> Course | None:
     """Cut a course into segments of constant mean and variance, and say what kind of course it is.
 
     On logarithms: outliers out (Tukey 1977), PELT with a normal likelihood of mean and variance (Killick,
@@ -85,7 +83,7 @@ def _kind(levels: list[float], last_from: int, of: int) -> CourseKind:
     return "warm-up" if levels[-1] <= min(levels) + _ALIKE else "slowdown"
 
 
-def _outliers(logs: Floats) -> npt.NDArray[np.bool_]:
+def _outliers(logs: Floats) -> Mask:
     """Values that lie outside the fences of the 25 before them and of the 25 behind them.
 
     So the first values of a new level are none, however far it lies from the old one. The very first requests
@@ -96,7 +94,7 @@ def _outliers(logs: Floats) -> npt.NDArray[np.bool_]:
     return before & behind
 
 
-def _outside(logs: Floats, *, short: bool) -> npt.NDArray[np.bool_]:
+def _outside(logs: Floats, *, short: bool) -> Mask:
     """Which values lie outside the fences of up to 25 before them; `short` where there are under five."""
     quartiles = np.empty((logs.size, 2))
     known = min(_WINDOW, logs.size)

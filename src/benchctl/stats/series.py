@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from benchctl.stats.arrays import Floats, Mask
 from benchctl.stats.builds import Nested, nested
 
 
@@ -18,9 +18,9 @@ class Series(msgspec.Struct, frozen=True):
         kept: which of all values the logarithms are of, in the same order; shape (n + those left out,).
     """
 
-    logs: npt.NDArray[np.float64]
+    logs: Floats
     missing: int
-    kept: npt.NDArray[np.bool_]
+    kept: Mask
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Series":
@@ -77,5 +77,5 @@ class Series(msgspec.Struct, frozen=True):
         return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
 
 
-def _usable(raw: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def _usable(raw: Floats) -> Mask:
     return np.isfinite(raw) & (raw > 0)

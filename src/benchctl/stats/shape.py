@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from benchctl.stats.counts import Integers, ValueCounts
-
-Floats = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Floats, Integers, Mask
+from benchctl.stats.counts import ValueCounts
+from benchctl.stats.quantiles import linear_quantiles
 
 TAIL_REQUESTS = 10
 """Requests that must lie beyond a quantile before it is drawn."""
@@ -90,26 +89,6 @@ class GroupedCounts:
             yield number, keys[first:end] - number * _GROUP_SPAN, counts[first:end]
 
 
-def linear_quantiles(values: Integers, counts: Integers, probabilities: npt.ArrayLike) -> Floats:
-    """Quantiles by linear interpolation between order statistics, as `numpy.quantile` has them by default.
-
-    Args:
-        values: distinct values, ascending, shape (k,); at least one.
-        counts: how often each occurred, shape (k,).
-        probabilities: from 0 to 1, shape (m,).
-
-    Returns:
-        Shape (m,), in the unit of the values.
-    """
-    up_to = np.cumsum(counts)
-    last = int(up_to[-1]) - 1
-    ranks = np.asarray(probabilities, dtype=np.float64) * last
-    below = np.floor(ranks).astype(np.int64)
-    low = values[np.searchsorted(up_to, below, side="right")].astype(np.float64)
-    high = values[np.searchsorted(up_to, np.minimum(below + 1, last), side="right")]
-    return low + (ranks - below) * (high - low)
-
-
 def quantile_curve(values: Integers, counts: Integers) -> Floats:
     """Quantiles at ODDS, shape of ODDS; NaN where fewer than ten requests would lie beyond.
 
@@ -121,7 +100,7 @@ def quantile_curve(values: Integers, counts: Integers) -> Floats:
     return np.where(carries(int(counts.sum())), curve, np.nan)
 
 
-def carries(requests: int) -> npt.NDArray[np.bool_]:
+def carries(requests: int) -> Mask:
     """Which of ODDS so many requests are enough for: 10/(1-q) of them."""
     return requests >= TAIL_REQUESTS * ODDS * (1 - 1e-12)  # so that rounding cannot ask for one more
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from benchctl.results.model import ForkRecord
+from benchctl.stats import caveat
+from benchctl.stats.arrays import Floats
 from benchctl.stats.builds import build_means
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, as_percent, compare
 from benchctl.stats.covariate import Adjustment, adjusted_cvs, adjusted_effect, host_probes
 from benchctl.stats.metrics import Metric
@@ -30,7 +31,7 @@ class Side(msgspec.Struct, frozen=True):
     blocks: tuple[int, ...]
     values: tuple[float, ...]
     builds: tuple[int, ...]
-    probes: npt.NDArray[np.float64]
+    probes: Floats
 
     @classmethod
     def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
@@ -88,8 +89,14 @@ def compare_sides(
         judged: False to show the figures without a verdict.
         by_build: indices were built several times, and the build is the unit.
     """
+    alone: list[Caveat] = []
     if paired:
         common = sorted(set(baseline.blocks) & set(contender.blocks))
+        alone = [
+            caveat.unpaired(side.label, len(side.blocks) - len(common))
+            for side in (baseline, contender)
+            if len(side.blocks) > len(common)
+        ]
         baseline, contender = baseline.within(common), contender.within(common)
     numbers = (baseline.builds, baseline.builds if paired else contender.builds)
     plain = compare(
@@ -107,6 +114,7 @@ def compare_sides(
     found = _adjusted(baseline, contender, numbers, paired=paired, by_build=by_build)
     return msgspec.structs.replace(
         plain,
+        caveats=(*plain.caveats, *alone),
         adjusted_percent=_percent(found.effect),
         adjusted_low_percent=_percent(found.low),
         adjusted_high_percent=_percent(found.high),

@@ -4,20 +4,13 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from benchctl.results.samples import Columns, Outcome
-from benchctl.stats.counts import Integers, ValueCounts
+from benchctl.results.samples import Columns, Outcome, select
+from benchctl.stats.arrays import Floats, Integers
+from benchctl.stats.counts import ValueCounts
 from benchctl.stats.course import START_BINS
-from benchctl.stats.shape import (
-    LEVELS,
-    Floats,
-    GroupedCounts,
-    ecdf,
-    linear_quantiles,
-    magnitudes,
-    quantile_curve,
-)
+from benchctl.stats.quantiles import linear_quantiles
+from benchctl.stats.shape import LEVELS, GroupedCounts, ecdf, magnitudes, quantile_curve
 
 _NS_PER_S = 1_000_000_000
 _MOST_CELLS = 1024
@@ -154,12 +147,12 @@ class Survey:
 
     def add(self, rows: Columns) -> None:
         """Take more rows of the task."""
-        whole = kept(rows, (rows["part"] == 0) & (rows["outcome"] != Outcome.CANCELLED))
+        whole = select(rows, (rows["part"] == 0) & (rows["outcome"] != Outcome.CANCELLED))
         if whole["start_ns"].size == 0:
             return
         self.begin_ns = _least(self.begin_ns, whole["start_ns"])
         self.end_ns = -_least(None if self.end_ns is None else -self.end_ns, -whole["end_ns"])
-        measured = kept(whole, ~whole["warmup"])
+        measured = select(whole, ~whole["warmup"])
         if measured["start_ns"].size:
             self._opens_ns = _least(
                 self._opens_ns, measured["intended_ns" if self._throttled else "start_ns"]
@@ -170,7 +163,7 @@ class Survey:
         if self._throttled:
             self.latency.add(ok["end_ns"] - ok["intended_ns"])
         self.starts.add(ok["start_ns"])
-        self.warmup_starts.add(successes(kept(whole, whole["warmup"]))["start_ns"])
+        self.warmup_starts.add(successes(select(whole, whole["warmup"]))["start_ns"])
 
     @property
     def began(self) -> bool:
@@ -217,8 +210,8 @@ class Sequel:
         cells = np.floor(seconds / self._cell_s).astype(np.int64) - self._first
         self._units += np.bincount(cells, weights=ok["weight"], minlength=self._units.size)
         for part, order, shift in (
-            (kept(ok, ok["warmup"]), self._warm, -self._warm.size),
-            (kept(ok, ~ok["warmup"]), self._order, 0),
+            (select(ok, ok["warmup"]), self._warm, -self._warm.size),
+            (select(ok, ~ok["warmup"]), self._order, 0),
         ):
             ranks = order.ranks(part["start_ns"]) + shift
             self._course.add(ranks // self._each + self._warm_bins, part["end_ns"] - part["start_ns"])
@@ -280,7 +273,7 @@ class _Order:
 
 def successes(rows: Columns) -> Columns:
     """The successful operations among rows, those of warm-up included."""
-    return kept(rows, (rows["part"] == 0) & (rows["outcome"] == Outcome.OK))
+    return select(rows, (rows["part"] == 0) & (rows["outcome"] == Outcome.OK))
 
 
 def _distribution(counted: ValueCounts) -> Distribution | None:
@@ -290,11 +283,6 @@ def _distribution(counted: ValueCounts) -> Distribution | None:
     points, shares = ecdf(values, counts, _ECDF_POINTS)
     levels = linear_quantiles(values, counts, LEVELS)
     return Distribution(counted.size, points, shares, levels, quantile_curve(values, counts))
-
-
-def kept(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
-    """Keep the rows where the mask, shape (n,), is true; copies nothing where that is all of them."""
-    return columns if rows.all() else {name: values[rows] for name, values in columns.items()}
 
 
 def _least(known: int | None, values: Integers) -> int:

@@ -2,12 +2,10 @@
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from benchctl.results.reading import Telemetry
 from benchctl.results.samples import Columns
-from benchctl.stats.counts import Integers
-from benchctl.stats.shape import Floats
+from benchctl.stats.arrays import Floats, Integers
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1e6
@@ -97,7 +95,7 @@ def _means(values: Floats, group: Integers) -> Floats:
 
 def _marks(pauses: Columns, begin_ns: int, end_ns: int) -> Integers:
     """The mark of each pause, from 0 without gaps: its own, or that of its stretch of time."""
-    began_ns: npt.NDArray[np.int64] = pauses["t_ns"]
+    began_ns: Integers = pauses["t_ns"]
     if began_ns.size <= _MOST_POINTS:
         return np.arange(began_ns.size)
     stretches = (began_ns - begin_ns) * _MOST_POINTS // max(end_ns - begin_ns + 1, 1)

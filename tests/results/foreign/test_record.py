@@ -89,12 +89,23 @@ def test_what_failed_is_in_rallys_figures_and_said(tmp_path: Path):
     record = imported(tmp_path, race(1, task_of("range", error_rate=0.25)))
     assert any("25 % of the requests of range failed in 0.json (0000-1)" in text for text in record.caveats)
     assert record.forks[0].summaries[0].failures == {}
+    assert record.forks[0].summaries[0].failed_share == 0.25
 
 
 def test_a_task_whose_requests_all_failed_has_no_figures(tmp_path: Path):
     (task,) = imported(tmp_path, race(1, task_of("range", error_rate=1.0))).forks[0].summaries
     assert (task.samples, task.throughput_per_s, task.service_time) == (0, None, None)
     assert task.failures == {"failed": 1}
+
+
+def test_names_that_are_no_percentiles_and_times_beyond_all_measure_are_left_out(tmp_path: Path):
+    odd = {"1e5_0": 2.0, "90_0_0": 3.0, "50_0": 4.0, "90_0": 5.0, "99_0": 1e308, "unit": "s"}
+    (task,) = imported(tmp_path, race(1, task_of("range", service_time=odd, latency=odd))).forks[0].summaries
+    assert task.service_time is None
+    odd["99_0"] = 6.0
+    (task,) = imported(tmp_path, race(1, task_of("range", service_time=odd, latency=odd))).forks[0].summaries
+    assert task.service_time is not None
+    assert (task.service_time.p50, task.service_time.p90, task.service_time.p99) == (4e9, 5e9, 6e9)
 
 
 def test_figures_that_the_tool_had_not_stay_unknown(tmp_path: Path):

@@ -10,8 +10,9 @@ from benchctl.report.charts.panels import Frame, digits, milliseconds, spans, ti
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
 from benchctl.report.layout import Grid
 from benchctl.report.numbers import figure
+from benchctl.stats.arrays import Floats
 from benchctl.stats.run_shape import ForkShape, TaskShapes
-from benchctl.stats.shape import LEVELS, ODDS, TAIL_REQUESTS, Floats, carries
+from benchctl.stats.shape import LEVELS, ODDS, TAIL_REQUESTS, carries
 from benchctl.stats.task_shape import Distribution
 
 _HEIGHT = 520

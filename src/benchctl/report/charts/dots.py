@@ -3,15 +3,15 @@
 from typing import Any
 
 from benchctl.report.chart import Chart
+from benchctl.report.charts.panels import digits
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
-from benchctl.report.layout import Grid, metric_title, task_name
-from benchctl.report.numbers import figure
+from benchctl.report.layout import Grid, better, metric_title, task_name
+from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.stats.alone import own_interval
 from benchctl.stats.analysis import Analysis, Figures, Row
 
 _ROW_PX = 76
 _SPREAD = 0.56
-_DIGITS = 5
 
 
 def fork_charts(analysis: Analysis) -> list[Chart]:
@@ -25,9 +25,8 @@ def fork_charts(analysis: Analysis) -> list[Chart]:
 
 def _chart(analysis: Analysis, row: Row) -> Chart:
     title = metric_title(row)
-    better = "higher" if row.higher_is_better else "lower"
     layout = base_layout(
-        f"{plain(title)}, {plain(row.unit)} ({better} is better)",
+        f"{plain(title)}, {plain(row.unit)} ({better(row)})",
         "",
         height=_ROW_PX * len(row.figures),
         showlegend=False,
@@ -67,7 +66,7 @@ def _traces(place: int, side: Figures) -> list[dict[str, Any]]:
     first = place - _SPREAD / 2 if len(known) > 1 else place
     dots = {
         "type": "scatter", "mode": "markers", "name": plain(side.variant),
-        "x": [_digits(value) for _, value in known],
+        "x": digits([value for _, value in known]),
         "y": [round(first + number * step, 4) for number in range(len(known))],
         "marker": {"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
         "text": [f"{plain(side.variant)}, fork {block}: {figure(value)}" for block, value in known],
@@ -80,7 +79,7 @@ def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
     style = variant_style(place)
     trace: dict[str, Any] = {
         "type": "scatter", "mode": "markers", "name": f"{plain(side.variant)}, mean",
-        "x": [_digits(value)], "y": [place],
+        "x": digits([value]), "y": [place],
         "marker": {
             "color": style.colour, "symbol": "line-ns", "size": 34,
             "line": {"color": style.colour, "width": 3},
@@ -92,7 +91,7 @@ def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
         low, high = found
         trace["error_x"] = {
             "type": "data", "symmetric": False, "color": style.colour, "thickness": 2.5, "width": 8,
-            "array": [_digits(high - value)], "arrayminus": [_digits(value - low)],
+            "array": digits([high - value]), "arrayminus": digits([value - low]),
         }  # fmt: skip
     return trace
 
@@ -124,8 +123,4 @@ def _table(row: Row) -> Grid:
 
 def _interval_text(side: Figures) -> str:
     found = own_interval(side.values, side.builds)
-    return "n/a" if found is None else f"{figure(found[0])} to {figure(found[1])}"
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    return NOT_AVAILABLE if found is None else f"{figure(found[0])} to {figure(found[1])}"

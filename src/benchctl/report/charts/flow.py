@@ -10,10 +10,9 @@ from benchctl.report.charts.panels import Frame, Panel, axis_name, digits, stack
 from benchctl.report.charts.theme import BAND, plain, tint, variant_style
 from benchctl.report.layout import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.stats.counts import Integers
+from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.flow import common_cell, rates
 from benchctl.stats.run_shape import ForkShape, TaskShapes
-from benchctl.stats.shape import Floats
 from benchctl.stats.usage import Usage
 
 _RATE_PX = 220

@@ -1,9 +1,8 @@
 """The charts of a page that need samples: of every task that is reported, in the order of the tables."""
 
 import re
-from collections.abc import Sequence
 
-from benchctl.report.chart import Chart
+from benchctl.report.chart import Chart, not_drawn
 from benchctl.report.charts.boxes import box_chart
 from benchctl.report.charts.course import course_chart
 from benchctl.report.charts.distribution import distribution_chart
@@ -12,8 +11,6 @@ from benchctl.report.charts.panels import Frame
 from benchctl.report.layout import task_name
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.run_shape import RunShapes, TaskShapes
-
-_MOST_NAMED = 6
 
 
 def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
@@ -28,7 +25,7 @@ def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
         where these differ, and throughput. None for tasks without samples.
     """
     groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
-    also = _absent(shapes.absent)
+    also = not_drawn(shapes.absent)
     return [
         chart
         for place, group in groups.items()
@@ -53,12 +50,3 @@ def _task_charts(shapes: TaskShapes, frame: Frame) -> list[Chart | None]:
 def _key(place: tuple[int, int], group: str) -> str:
     """Unique by the place; the name is for those who read addresses."""
     return f"{place[0]}-{place[1]}-{re.sub(r'[^A-Za-z0-9]+', '-', group).strip('-')}"
-
-
-def _absent(absent: Sequence[str]) -> str:
-    """Forks that the charts lack, of which tables have the figures."""
-    if not absent:
-        return ""
-    named = "; ".join(absent[:_MOST_NAMED])
-    more = f"; and {len(absent) - _MOST_NAMED} more" if len(absent) > _MOST_NAMED else ""
-    return f"Not drawn: {named}{more}."

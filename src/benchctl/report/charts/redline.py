@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchctl.report.chart import OVERVIEW, Chart
-from benchctl.report.charts.panels import time_axis
+from benchctl.report.charts.panels import digits, time_axis
 from benchctl.report.charts.theme import GUIDE, base_layout, plain, variant_style
 from benchctl.report.curve import objective_text
 from benchctl.report.numbers import figure
@@ -12,7 +12,6 @@ from benchctl.stats.curve import CurveRow, RedlineCurves
 from benchctl.stats.objective import percentile_name
 
 _NS_PER_MS = 1e6
-_DIGITS = 5
 
 
 def redline_charts(found: RedlineCurves | None) -> list[Chart]:
@@ -57,12 +56,12 @@ def _trace(place: int, variant: str, rows: Sequence[CurveRow]) -> dict[str, Any]
     hollow = [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known]
     return {
         "type": "scatter", "mode": "lines+markers", "name": plain(variant),
-        "x": [_digits(row.rate_per_s) for row, _ in known],
-        "y": [_digits(latency.median) for _, latency in known],
+        "x": digits([row.rate_per_s for row, _ in known]),
+        "y": digits([latency.median for _, latency in known]),
         "error_y": {
             "type": "data", "symmetric": False, "color": style.colour, "thickness": 1, "width": 3,
-            "array": [_digits(latency.high - latency.median) for _, latency in known],
-            "arrayminus": [_digits(latency.median - latency.low) for _, latency in known],
+            "array": digits([latency.high - latency.median for _, latency in known]),
+            "arrayminus": digits([latency.median - latency.low for _, latency in known]),
         },
         "line": {"color": style.colour, "dash": style.dash, "width": 2},
         "marker": {"color": style.colour, "symbol": hollow, "size": 8},
@@ -77,7 +76,3 @@ def _hover(variant: str, row: CurveRow) -> str:
         "" if spread is None else f"{figure(spread.median)} ms ({figure(spread.low)}-{figure(spread.high)})"
     )
     return f"{plain(variant)}, {figure(row.rate_per_s)}/s: {latency}<br>met {row.passed} of {row.steps} times"
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

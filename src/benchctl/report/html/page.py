@@ -6,11 +6,12 @@ import jinja2
 import msgspec
 
 import benchctl
-from benchctl.report.chart import OVERVIEW
+from benchctl.report.chart import OVERVIEW, not_drawn
 from benchctl.report.charts.dots import fork_charts
 from benchctl.report.charts.forest import forest_charts
 from benchctl.report.charts.redline import redline_charts
 from benchctl.report.charts.theme import dark_palette
+from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids
 from benchctl.report.facts import fact_sections
@@ -28,7 +29,7 @@ from benchctl.report.layout import Grid, result_grids, task_name
 from benchctl.report.notes import collect_notes
 from benchctl.report.order import order_grids
 from benchctl.report.paragraph import verdict_paragraph
-from benchctl.report.planning import command, planning_lines
+from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.tables import legend
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -37,8 +38,6 @@ from benchctl.stats.order import describe_before, ran_before
 
 # What a reader wants to see of a run at once; everything else is folded away.
 _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between variants"})
-
-_MOST_ABSENT = 6
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -99,7 +98,7 @@ def render_page(subject: Subject, *, inline: bool = False) -> str:
         general=[doubt.text for doubt in notes.general],
         effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
         groups=groups([chart for chart in charts if chart.group != OVERVIEW], _tasks(analysis)),
-        without_samples=_shortened(subject.without_samples),
+        without_samples=not_drawn(subject.without_samples),
         origins=subject.origins,
         setting=[table(grid) for grid in _setting_grids(analysis, subject.plan)],
         parts=[_part(record) for record in subject.records],
@@ -132,14 +131,6 @@ def _rendered(template: str, *, inline: bool, **context: object) -> str:
         folder=FOLDER,
         palette=embedded(dark_palette()),
     )
-
-
-def _shortened(absent: Sequence[str]) -> str:
-    """The first forks that are not drawn, and how many more there are."""
-    if not absent:
-        return ""
-    more = len(absent) - _MOST_ABSENT
-    return f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{f'; and {more} more' if more > 0 else ''}."
 
 
 def _unbroken(text: str) -> str:
@@ -181,9 +172,9 @@ def _plans(analysis: Analysis, plan: Plan | None) -> tuple[list[str], list[Comma
         again = command(plan, forks=plan.forks, corpus_documents=plan.corpus.documents, iterations=None)
         commands.append(Command("Measure the same again", again))
     for text in planning_lines(analysis, plan):
-        purpose, _, rest = text.partition(": ")
-        if rest.startswith("benchctl "):
-            commands.append(Command(purpose, rest))
+        purpose, line = split_command(text)
+        if line:
+            commands.append(Command(purpose, line))
         else:
             sentences.append(text)
     return sentences, commands

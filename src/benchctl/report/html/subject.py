@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.chart import Chart
+from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
@@ -60,7 +61,7 @@ def run_subject(
         without_samples: which forks lack some, in words.
         commands: that print or make this again.
     """
-    forks = ", ".join(f"{_forks(count)} of {name}" for name, count in analysis.forks.items())
+    forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
         title=f"{_challenges(analysis)}: {' and '.join(analysis.variants)}",
@@ -103,7 +104,7 @@ def comparison_subject(
         plan=first.plan if len(records) == 1 and first.imported is None else None,
         subtitle=(_challenges(analysis), f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}"),
         origins=tuple(
-            f"{label}: {_forks(count)} of run {record.id}, {_moment(record.created)}, on host "
+            f"{label}: {counted(count, 'fork')} of run {record.id}, {_moment(record.created)}, on host "
             f"{record.environment.hostname}"
             for label, count, record in sides
         ),
@@ -115,10 +116,6 @@ def comparison_subject(
 
 def _challenges(analysis: Analysis) -> str:
     return ", ".join(dict.fromkeys(section.challenge for section in analysis.sections))
-
-
-def _forks(count: int) -> str:
-    return f"{count} fork" if count == 1 else f"{count} forks"
 
 
 def _moment(created: str) -> str:

@@ -249,7 +249,10 @@ def _created(document: _Document, path: Path) -> str:
         moment = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat(timespec="seconds")
+    try:
+        return moment.astimezone(UTC).isoformat(timespec="seconds")
+    except OverflowError as err:
+        raise BenchctlError(f"{path}: '{text}' is no time of a race") from err
 
 
 def _car(document: _Document) -> str:

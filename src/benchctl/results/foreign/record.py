@@ -1,6 +1,7 @@
 """Races of another tool -> the record of a run: every race a fork, and what nobody knows left unknown."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -19,6 +20,7 @@ from benchctl.results.model import (
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.track.model import Challenge, Task
 
+_PERCENTILE = re.compile(r"[0-9]+(_[0-9]+)?", re.ASCII)
 _NOTICED = 1e-9  # relative; Rally copies the service time of unthrottled tasks, digit for digit
 
 # Both tools leave percentiles out that a task has too few requests for: with this one, it had so many.
@@ -146,6 +148,7 @@ def _summary(place: int, task: TaskResult) -> TaskSummary:
         processing_time=_quantiles(task.processing_time or {}),
         mean_ns=_ns(service, "mean"),
         max_ns=_ns(service, "100_0"),
+        failed_share=max(0.0, task.error_rate or 0.0),
     )
 
 
@@ -173,17 +176,17 @@ def _quantiles(found: Statistics) -> Quantiles | None:
 
 def _at_least(found: Statistics, percentile: float) -> float | None:
     """The value of the least percentile that is not below; nanoseconds."""
-    known = {float(name.replace("_", ".")): name for name in found if name[:1].isdigit()}
+    known = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
     return next((_ns(found, known[key]) for key in sorted(known) if key >= percentile), None)
 
 
 def _ns(found: Statistics, name: str) -> float | None:
     value, unit = _positive(found.get(name)), found.get("unit")
-    return None if value is None else value * NS[str(unit or "ms")]
+    return None if value is None else _positive(value * NS[str(unit or "ms")])
 
 
 def _positive(value: float | str | None) -> float | None:
-    return value if isinstance(value, float) and value > 0 else None
+    return value if isinstance(value, float) and 0 < value < math.inf else None
 
 
 def _least_samples(found: Statistics) -> int:
