@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.cli.options import DocumentsType, HeapType, keyed
+from benchctl.cli.options import DocumentsType, DurationType, HeapType, TagType, keyed
 from benchctl.errors import UsageError
 
 
@@ -38,3 +38,24 @@ def test_values_are_for_one_variant_or_for_all():
         keyed(["es=1", "es=2"], "--jdk")
     with pytest.raises(UsageError, match="twice for all"):
         keyed(["1", "2"], "--jdk")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5h", 5400.0), ("0.5s", 0.5)]
+)
+def test_times_are_seconds(text: str, seconds: float):
+    assert DurationType().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["30", "m", "30 m", "-1m", "1h30m", "30M", "1d", "", "\u0663m"])
+def test_other_times_are_refused(text: str):
+    with pytest.raises(click.BadParameter, match="90s, 30m or 2h"):
+        DurationType().convert(text, None, None)
+
+
+def test_tags_are_words():
+    for text in ("nightly", "8.19.0", "before_upgrade-2"):
+        assert TagType().convert(text, None, None) == text
+    for text in ("", "a b", "a:b", "-x", "a/b", "x" * 65, "\u00fc"):
+        with pytest.raises(click.BadParameter, match="is no tag"):
+            TagType().convert(text, None, None)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from benchctl.engine.client import (
     CollectorStats,
     IndexStats,
+    MergeStats,
     NodeInfo,
     SearchClient,
     connect,
@@ -117,7 +118,10 @@ def test_counters_of_the_node(client: SearchClient, node: FakeNode):
     node.answers["GET", "/_nodes/_local/stats/indices/search"] = (200, {"nodes": {"x": searches}})
     collectors = {"jvm": {"gc": {"collectors": {"young": young}}}}
     node.answers["GET", "/_nodes/_local/stats/jvm"] = (200, {"nodes": {"x": collectors}})
+    merges = {"indices": {"merges": {"current": 2, "total_time_in_millis": 700, "total": 9}}}
+    node.answers["GET", "/_nodes/_local/stats/indices/merge"] = (200, {"nodes": {"x": merges}})
     assert client.node_search_count() == 12
+    assert client.merges() == MergeStats(2, 700)
     assert client.garbage_collection() == {"young": CollectorStats(3, 45)}
 
 

@@ -1,14 +1,21 @@
-"""Copies of prepared indices: linked where Lucene never writes again, and never touching the original."""
+"""Prepared indices: keys that find them again, space for them, and copies that never touch the original."""
 
+import dataclasses
 import errno
+import hashlib
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from benchctl.engine.index import PreparedIndex, copy_index
+from benchctl.engine.index import INDEX_FORMAT, IndexKey, PreparedIndex, building, copy_index
+from benchctl.engine.install import Installation
 from benchctl.errors import BenchctlError
+from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.track.load import load_track
+from builders import CORPUS
 
 FACTS = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
 
@@ -90,3 +97,49 @@ def test_a_full_disk_is_named_and_leaves_nothing(
         copy_index(prepared, tmp_path / "copy", None)
     assert "free some space" in caught.value.hint
     assert not (tmp_path / "copy").exists()
+
+
+@pytest.fixture
+def key() -> IndexKey:
+    distribution = Installation("opensearch", "2.11.0", Path("/os"), "a" * 64, (), "9.7.0", "sha512")
+    return IndexKey(distribution, CORPUS, load_track("big5", {})[0], 1, 2)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_the_first_build_is_called_as_if_it_were_the_only_one(key: IndexKey):
+    body = msgspec.json.encode(key.track.index_body, order="sorted").decode()
+    parts = (INDEX_FORMAT, "opensearch", "2.11.0", "a" * 64, "c", key.track.index_name, body, 1, 2)
+    assert key.digest == hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    assert key.folder_name == f"opensearch-2.11.0-big5-1000000-{key.digest[:12]}"
+
+
+def test_every_build_has_a_place_of_its_own(key: IndexKey):
+    builds = [dataclasses.replace(key, build=number) for number in range(4)]
+    assert len({build.digest for build in builds}) == 4
+    assert len({build.folder_name for build in builds}) == 4
+    assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")
+
+
+@pytest.mark.parametrize(
+    ("more", "free_mb", "said"),
+    [
+        (0, 399, "preparing an index of 1,000,000 documents needs about 0.4 GB"),
+        (2, 699, "preparing 3 builds of an index of 1,000,000 documents needs about 0.7 GB"),
+    ],
+)
+def test_space_for_all_builds_is_looked_for_before_the_first(
+    key: IndexKey, home: Home, more: int, free_mb: int, said: str
+):
+    with (
+        pytest.raises(BenchctlError, match=said) as caught,
+        building(home, key, free_bytes=lambda _: free_mb * 10**6, more=more),
+    ):
+        pass
+    assert ("--index-builds" in caught.value.hint) == (more > 0)
+    with building(home, key, free_bytes=lambda _: (free_mb + 1) * 10**6, more=more) as root:
+        assert (root / "data").is_dir()
+    assert not root.exists()

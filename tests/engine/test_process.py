@@ -2,13 +2,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
+from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines, started_ns
 from benchctl.errors import BenchctlError
 from waiting import DEADLINE_S, eventually
 
@@ -299,3 +301,31 @@ def test_the_tail_of_no_file_is_empty(tmp_path: Path):
 )
 def test_exit_statuses_are_put_in_words(status: int, words: str):
     assert describe_exit(status) == words
+
+
+AFFINE = "import os, signal; print(sorted(os.sched_getaffinity(0)), flush=True); signal.pause()"
+
+
+def test_a_command_starts_on_its_cpus_and_benchctl_stays_on_its_own(command: Callable[..., Command]):
+    mine = os.sched_getaffinity(0)
+    last = max(mine)
+    run = replace(command(AFFINE), cpus=(last,))
+    with NodeProcess(run) as process:
+        assert printed(run, 1) == [f"[{last}]"]
+        assert psutil.Process(process.pid).cpu_affinity() == [last]
+    assert os.sched_getaffinity(0) == mine
+
+
+def test_a_command_on_a_cpu_that_is_not_there_does_not_start(command: Callable[..., Command]):
+    with (
+        pytest.raises(BenchctlError, match="Invalid argument"),
+        NodeProcess(replace(command(SLEEPER), cpus=(4095,))),
+    ):
+        pass
+
+
+def test_the_start_of_a_process_lies_on_the_monotonic_clock(command: Callable[..., Command]):
+    before = time.monotonic_ns()
+    with NodeProcess(command(SLEEPER)) as process:
+        tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
+        assert before - 2 * tick_ns < started_ns(process.pid) < time.monotonic_ns() + tick_ns

@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.driver import calibration_lines, driver_grid
+from benchctl.report.calibration import calibration_lines
+from benchctl.report.document import Document, document
+from benchctl.report.driver import driver_grid
 from benchctl.report.facts import fact_sections
 from benchctl.report.formats import render
 from benchctl.report.tables import render_text
 from benchctl.results.figures import Calibration, PacedLag, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.analysis import Analysis
 from builders import make_driver
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -83,8 +84,8 @@ def test_a_verdict_that_the_driver_leaves_standing_carries_its_mark(build: Calla
 
 def test_json_and_csv_say_it_for_each_side(build: Callable[..., RunRecord]):
     analysis = analyse_run(build(edit=driven))
-    decoded = msgspec.json.decode(render(analysis, "json"), type=Analysis)
-    assert decoded == analysis
+    decoded = msgspec.json.decode(render(analysis, "json"), type=Document)
+    assert decoded == document(analysis, ())
     assert [(row.label, row.variant, row.load) for row in decoded.drivers][-2:] == [
         ("range", "es", ("driver-limited",)),
         ("range", "os", ("driver-limited",)),

@@ -1,10 +1,24 @@
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from benchctl.report.facts import fact_lines, fact_sections
-from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord, SegmentFacts
+from benchctl.report.facts import fact_lines, fact_markdown, fact_sections
+from benchctl.results.foreign.race import read_race
+from benchctl.results.foreign.record import record_of
+from benchctl.results.model import (
+    AnswerCheck,
+    AnswerFinding,
+    HostProbe,
+    Pilot,
+    PilotFork,
+    RunRecord,
+    SegmentFacts,
+)
+from benchctl.results.plan import PinSpec
+from builders import ES
+from races import race, write
 
 
 def section(record: RunRecord, heading: str):
@@ -15,6 +29,35 @@ def test_ingest_shows_both_clocks(record: RunRecord):
     lines = section(record, "Indices")
     assert "  ingest: 50,000 docs/s, 46.5 MB/s with 1 sender, 20.0 s" in lines
     assert any("engine's own indexing clock: 31.0 s" in line for line in lines)
+
+
+def test_every_build_of_an_index_is_shown(record: RunRecord):
+    first = record.indices["es"]
+    second = msgspec.structs.replace(first, store_bytes=first.store_bytes + 2**20)
+    plan = msgspec.structs.replace(record.plan, index_builds=2)
+    several = msgspec.structs.replace(record, plan=plan, builds={"es": (first, second)})
+    heads = [line.partition(":")[0] for line in section(several, "Indices") if not line.startswith("  ")]
+    assert heads == ["es, build 1 of 2", "es, build 2 of 2", "os"]
+    check = AnswerCheck(("range",), {}, ())
+    asked = msgspec.structs.replace(several, answers=check)
+    assert section(asked, "Answers") == ("alike on all 1 operations, asked of the first of 2 index builds",)
+
+
+def test_pinned_cpus_are_shown(record: RunRecord):
+    plan = msgspec.structs.replace(record.plan, pin=PinSpec((0, 1, 2), (3,)))
+    lines = section(msgspec.structs.replace(record, plan=plan), "Run")
+    assert "pinned: nodes to CPUs 0-2, driver to CPUs 3" in lines
+    assert not any("pinned" in line for line in section(record, "Run"))
+
+
+def test_what_a_pilot_chose_is_shown(record: RunRecord):
+    forks = (PilotFork("es", 1, 9.0, ()), PilotFork("os", 1, 9.0, ()))
+    found = Pilot(forks, {"c.warmup_iterations": 130})
+    lines = section(msgspec.structs.replace(record, pilot=found), "Run")
+    assert "2 pilot forks chose c.warmup_iterations=130" in lines
+    unsettled = Pilot(forks, {}, ("c: range of os",))
+    lines = section(msgspec.structs.replace(record, pilot=unsettled), "Run")
+    assert "2 pilot forks chose nothing; not settled in them: c: range of os" in lines
 
 
 def test_differences_between_variants_are_those_that_the_nodes_report(record: RunRecord):
@@ -136,3 +179,30 @@ def test_lines_fit_a_width(record: RunRecord):
     assert " ".join(" ".join(fact_lines(record, width=60)).split()) == " ".join(
         " ".join(fact_lines(record)).split()
     )
+
+
+def test_facts_as_markdown_are_headings_and_lists(record: RunRecord):
+    text = fact_markdown(record)
+    assert text.startswith("### Run\n\n- 20260101-000000-big5rangedebug-abcd, ")
+    assert "\n\n### Host\n\n- lab1: Debian 12, Linux 6.1.0 (kvm)\n" in text
+    # What belongs to an index is a list of its own below it, and underscores stay what they are.
+    assert "\n  - ingest: 50,000 docs/s" in text
+    assert "### Differences between variants\n\n- version: es 8.11.0, os 2.11.0" in text
+    headings = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("#")]
+    assert headings == [section.heading for section in fact_sections(record)]
+
+
+def test_of_imported_results_only_what_is_known_is_said(tmp_path: Path):
+    path = write(tmp_path / "race.json", race())
+    record = record_of([read_race(path)], ES, "r", tags=("before",))
+    assert [one.heading for one in fact_sections(record)] == ["Run", "Engines"]
+    assert section(record, "Run") == (
+        "r, measured 2026-01-01T01:00:00+00:00",
+        "tags: before",
+        "measured by Rally 2.9.1, imported by benchctl 0.1.0, without samples",
+        "environment 'local', nodes '4gheap': all that is known of host and heap",
+        "track big5, challenge big5rangedebug; corpus, order and node restarts unknown",
+        "parameters: iterations=300",
+        f"fork 0: {path}",
+    )
+    assert section(record, "Engines") == ("es: version 8.11.0, build d9ec3fa6, Lucene unknown, Java unknown",)

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.report.numbers import documents, figure, interval, mebibytes, p_value, percent, signed_percent
+from benchctl.report.numbers import (
+    counted,
+    documents,
+    figure,
+    interval,
+    mebibytes,
+    p_value,
+    percent,
+    signed_percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +63,15 @@ def test_p_values(p: float | None, text: str):
 )
 def test_documents_as_the_command_line_takes_them(count: int, text: str):
     assert documents(count) == text
+
+
+def test_one_is_no_plural():
+    assert [counted(count, "fork") for count in (0, 1, 2, 1200)] == [
+        "0 forks",
+        "1 fork",
+        "2 forks",
+        "1,200 forks",
+    ]
 
 
 def test_sizes():

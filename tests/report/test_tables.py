@@ -51,6 +51,16 @@ def test_text(build: Callable[..., RunRecord], name: str, width: int, options: d
     assert max(len(line) for line in text.splitlines()) <= width
 
 
+def test_a_verdict_says_that_requests_failed(build: Callable[..., RunRecord]):
+    def failing(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        failures = {"http_error": 1} if (summary.label, variant) == ("range", "os") else {}
+        return msgspec.structs.replace(summary, failures=failures)
+
+    lines = render_text(analyse_run(build(edit=failing)), width=140).splitlines()
+    assert sum("os slower, requests failed" in line for line in lines if line.startswith("range ")) == 2
+    assert sum("requests failed" in line for line in lines) == 2
+
+
 def test_text_has_no_control_sequences_even_where_colour_is_forced(
     record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ):

@@ -1,6 +1,6 @@
 """Which stored results may stand side by side."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -8,9 +8,8 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.select import select_sides, unlike
-from benchctl.track.model import Challenge, Task
-from redlines import SEARCH
+from benchctl.results.select import Selection, Wanted, select_sides, with_baseline
+from builders import ES, OS
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -19,60 +18,89 @@ def with_plan(record: RunRecord, **changes: Any) -> RunRecord:
     return msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, **changes))
 
 
+def choose(records: Sequence[RunRecord], names: Sequence[str], **options: Any) -> Selection:
+    """Of records given oldest first, as a store lists them."""
+    return select_sides(records[::-1], [Wanted(name, variant=name) for name in names], **options)
+
+
+def ids(selection: Selection) -> list[str]:
+    return [side.run.id for side in selection.sides]
+
+
+def labels(selection: Selection) -> list[str]:
+    return [side.label for side in selection.sides]
+
+
 def test_the_newest_run_with_both_wins(record: RecordMaker):
-    records = [record("1", "es", "os"), record("2", "es", "os"), record("3", "es")]
-    chosen = select_sides(records, ["es", "os"])
-    assert [side.run.id for side in chosen.sides] == ["2", "2"]
+    chosen = choose([record("1", "es", "os"), record("2", "es", "os"), record("3", "es")], ["es", "os"])
+    assert ids(chosen) == ["2", "2"]
     assert chosen.differences == ()
+
+
+def test_no_older_run_is_read_once_one_holds_all_sides(record: RecordMaker):
+    class Newest:
+        def __init__(self) -> None:
+            self.read = 0
+
+        def __iter__(self) -> Iterator[RunRecord]:
+            for name in ("3", "2", "1"):
+                self.read = max(self.read, 4 - int(name))
+                yield record(name, "es", "os")
+
+    records = Newest()
+    assert ids(select_sides(records, [Wanted("es", variant="es"), Wanted("os", variant="os")])) == ["3", "3"]
+    assert records.read == 1
 
 
 def test_else_the_newest_comparable_runs(record: RecordMaker):
     odd = with_plan(record("3", "os"), heap_mb=1024)
-    chosen = select_sides([record("1", "es"), record("2", "os"), odd], ["es", "os"])
-    assert [side.run.id for side in chosen.sides] == ["1", "2"]
+    assert ids(choose([record("1", "es"), record("2", "os"), odd], ["es", "os"])) == ["1", "2"]
+
+
+def test_the_first_side_may_be_older_where_the_newest_has_no_like(record: RecordMaker):
+    odd = with_plan(record("3", "es"), heap_mb=1024)
+    assert ids(choose([record("1", "es"), record("2", "os"), odd], ["es", "os"])) == ["1", "2"]
 
 
 def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(record: RecordMaker):
     records = [record("1", "es"), with_plan(record("2", "os"), heap_mb=1024)]
     with pytest.raises(BenchctlError, match="heap mb differs") as caught:
-        select_sides(records, ["es", "os"])
+        choose(records, ["es", "os"])
     assert "--force" in caught.value.hint
-    forced = select_sides(records, ["es", "os"], force=True)
-    assert [side.run.id for side in forced.sides] == ["1", "2"]
+    forced = choose(records, ["es", "os"], force=True)
+    assert ids(forced) == ["1", "2"]
     assert any("heap mb differs (512, 1024)" in text for text in forced.differences)
 
 
-def test_challenges_of_one_name_are_told_apart_by_their_tasks(record: RecordMaker):
-    more = Challenge("c", (Task("range", iterations=300),))
-    with pytest.raises(BenchctlError) as caught:
-        select_sides([record("1", "es"), with_plan(record("2", "os"), schedules=(more,))], ["es", "os"])
-    assert '"iterations":300' in caught.value.message
-    assert '"iterations":3}' in caught.value.message
-
-
-def test_another_host_is_another_world(record: RecordMaker):
-    here = record("1", "es")
-    there = msgspec.structs.replace(
-        here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="lab2")
-    )
-    assert unlike(here, there) == ("the hosts differ (lab1, lab2)",)
-    assert unlike(here, here) == ()
+def test_force_takes_an_unlike_run_for_that_side_only_which_has_no_other(record: RecordMaker):
+    older, newer = record("2", "os"), with_plan(record("3", "os"), heap_mb=1024)
+    records = [record("1", "es"), older, newer, with_plan(record("4", "odd"), heap_mb=2048)]
+    forced = choose([record("0", "es"), *records], ["es", "os", "odd"], force=True)
+    assert ids(forced) == ["1", "2", "4"]
+    assert [text.partition(":")[0] for text in forced.differences] == ["odd"]
 
 
 def test_a_missing_variant_or_challenge_is_a_usage_error(record: RecordMaker):
     with pytest.raises(UsageError, match="no results of variant 'os'") as caught:
-        select_sides([record("1", "es")], ["es", "os"])
+        choose([record("1", "es")], ["es", "os"])
     assert "stored variants: es" in caught.value.hint
     with pytest.raises(UsageError, match="challenge d"):
-        select_sides([record("1", "es", "os")], ["es", "os"], challenge="d")
-    assert select_sides([record("1", "es", "os")], ["es", "os"], challenge="c").sides
+        choose([record("1", "es", "os")], ["es", "os"], challenge="d")
+    assert choose([record("1", "es", "os")], ["es", "os"], challenge="c").sides
+
+
+def test_a_tag_where_a_variant_was_meant_is_recognised(record: RecordMaker):
+    tagged = msgspec.structs.replace(record("1", "es"), tags=("before",))
+    with pytest.raises(UsageError) as caught:
+        choose([tagged], ["es", "before"])
+    assert caught.value.hint == "it is a tag: write tag:before"
 
 
 def test_failed_forks_are_no_results(record: RecordMaker):
     good = record("1", "es", "os")
     failed = tuple(msgspec.structs.replace(fork, status="failed") for fork in good.forks)
     with pytest.raises(UsageError):
-        select_sides([msgspec.structs.replace(good, forks=failed)], ["es", "os"])
+        choose([msgspec.structs.replace(good, forks=failed)], ["es", "os"])
 
 
 def test_across_runs_the_java_runtimes_must_be_alike(record: RecordMaker):
@@ -81,14 +109,78 @@ def test_across_runs_the_java_runtimes_must_be_alike(record: RecordMaker):
         return msgspec.structs.replace(record(run_id, variant), engines=(facts,))
 
     with pytest.raises(BenchctlError, match="Java runtimes differ"):
-        select_sides([on("21", "1", "es"), on("17", "2", "os")], ["es", "os"])
-    chosen = select_sides([on("21", "1", "es"), on("21", "2", "os"), on("17", "3", "os")], ["es", "os"])
-    assert [side.run.id for side in chosen.sides] == ["1", "2"]
+        choose([on("21", "1", "es"), on("17", "2", "os")], ["es", "os"])
+    chosen = choose([on("21", "1", "es"), on("21", "2", "os"), on("17", "3", "os")], ["es", "os"])
+    assert ids(chosen) == ["1", "2"]
 
 
-def test_a_search_is_compared_with_searches_for_the_same_objective_only(record: RecordMaker):
-    looser = msgspec.structs.replace(SEARCH, limit_ns=100_000_000)
-    found = [with_plan(record(name, name), redline=one) for name, one in (("es", SEARCH), ("os", looser))]
-    assert unlike(*found)[0].startswith("redline differs")
-    assert unlike(found[0], with_plan(record("os", "os"), redline=SEARCH)) == ()
-    assert unlike(found[0], record("os", "os")) != ()
+def test_a_version_is_found_whatever_its_variant_is_called(record: RecordMaker):
+    old = msgspec.structs.replace(ES, name="old")
+    new = msgspec.structs.replace(ES, name="new", version="8.19.0")
+    records = [with_plan(record("1", "old", "new"), variants=(old, new))]
+    wanted = [Wanted(f"es@{version}", version=("elasticsearch", version)) for version in ("8.19.0", "8.11.0")]
+    chosen = select_sides(records, wanted)
+    assert [side.variant for side in chosen.sides] == ["new", "old"]
+    assert labels(chosen) == ["es@8.19.0", "es@8.11.0"]
+
+
+def test_a_version_with_flags_of_its_own_is_not_that_version(record: RecordMaker):
+    tuned = msgspec.structs.replace(ES, name="noinline", jvm_flags=("-XX:-Inline",))
+    version = Wanted("es@8.11.0", version=("elasticsearch", "8.11.0"))
+    records = [
+        with_plan(record("2", "noinline", "os"), variants=(tuned, OS)),
+        with_plan(record("1", "es", "os"), variants=(ES, OS)),
+    ]
+    assert ids(select_sides(records, [version, Wanted("os", variant="os")])) == ["1", "1"]
+
+
+def test_a_version_that_several_variants_of_a_run_have_must_be_named(record: RecordMaker):
+    again = msgspec.structs.replace(ES, name="again")
+    records = [with_plan(record("1", "es", "again", "os"), variants=(ES, again, OS))]
+    version = Wanted("es@8.11.0", version=("elasticsearch", "8.11.0"))
+    with pytest.raises(UsageError, match="fits several variants of run 1: es, again"):
+        select_sides(records, [version, Wanted("os", variant="os")])
+
+
+def test_a_run_that_is_named_is_taken_and_the_others_are_looked_for_like_it(record: RecordMaker):
+    first = record("1", "es")
+    records = [with_plan(record("3", "os"), heap_mb=1024), record("2", "os"), first]
+    chosen = select_sides(records, [Wanted("os", variant="os"), Wanted("1:es", variant="es", run=first)])
+    assert ids(chosen) == ["2", "1"]
+    assert labels(chosen) == ["os", "es"]
+
+
+def test_a_named_run_without_such_results_says_what_it_has(record: RecordMaker):
+    first = record("1", "es")
+    with pytest.raises(UsageError, match="run 1 has no results of '1:os'") as caught:
+        select_sides([first], [Wanted("es", variant="es"), Wanted("1:os", variant="os", run=first)])
+    assert caught.value.hint == "it has: es"
+
+
+def test_the_same_variant_of_two_runs_is_told_apart_by_tag_or_else_by_the_beginning_of_the_id(
+    record: RecordMaker,
+):
+    before = record("20260101-080000-a-0001", "es")
+    after = record("20260101-090000-a-0002", "es")
+    wanted = [Wanted("x", variant="es", run=before), Wanted("y", variant="es", run=after)]
+    assert labels(select_sides([], wanted)) == ["20260101-080000:es", "20260101-090000:es"]
+    tagged = [
+        msgspec.structs.replace(one, tags=("nightly", name)) for one, name in ((before, "a"), (after, "b"))
+    ]
+    wanted = [Wanted("x", variant="es", run=one) for one in tagged]
+    assert labels(select_sides([], wanted)) == ["a:es", "b:es"]
+    wanted = [Wanted("x", variant="es", run=one, tag="nightly") for one in tagged]
+    assert len(set(labels(select_sides([], wanted)))) == 2
+
+
+def test_the_same_results_are_not_compared_with_themselves(record: RecordMaker):
+    with pytest.raises(UsageError, match="'es' and 'es' are the same results"):
+        choose([record("1", "es")], ["es", "es"])
+
+
+def test_any_side_may_be_the_baseline(record: RecordMaker):
+    chosen = choose([record("1", "es", "os", "noinline")], ["es", "os", "noinline"])
+    assert labels(with_baseline(chosen, "noinline")) == ["noinline", "es", "os"]
+    with pytest.raises(UsageError, match="'solr' is not among") as caught:
+        with_baseline(chosen, "solr")
+    assert caught.value.hint == "one of: es, os, noinline"

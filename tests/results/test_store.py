@@ -16,6 +16,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunStore, new_run_id, reference
+from builders import make_fork, make_plan, make_record
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -48,7 +49,9 @@ def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMak
     folder.save(newer)
     with pytest.raises(BenchctlError, match="record version"):
         folder.load()
-    assert list(store.runs()) == []
+    told: list[str] = []
+    assert list(store.runs(told.append)) == []
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(("owner", "name"), [(Path, "write_bytes"), (os, "replace")])
@@ -86,6 +89,14 @@ def test_samples_of_a_fork_are_found_where_the_record_says(store: RunStore):
     relative = folder.write_samples(iter(chunks), "es@8.19.0", 3)
     assert relative == "forks/003-es@8.19.0.parquet"
     assert folder.read_samples(relative)["end_ns"].tolist() == [0, 0, 9]
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../other/forks/a.parquet", "forks/../../a.parquet"])
+def test_a_record_names_no_file_outside_its_folder(store: RunStore, name: str):
+    folder = store.create("r")
+    assert folder.inside("forks/000-es.parquet") == folder.path / "forks/000-es.parquet"
+    with pytest.raises(BenchctlError, match="not in the run's folder"):
+        folder.inside(name)
 
 
 def test_samples_that_cannot_be_written_leave_no_rubbish(store: RunStore):
@@ -142,3 +153,23 @@ def test_a_name_that_no_file_can_have_is_no_run(store: RunStore):
     for name in ("", "x" * 300):
         with pytest.raises(UsageError, match="no run"):
             store.find(name)
+
+
+def test_the_newest_records_come_first_and_none_is_read_before_it_is_asked_for(
+    store: RunStore, record: RecordMaker
+):
+    for name in ("20260101-000000-a-0001", "20260103-000000-a-0003", "20260102-000000-a-0002"):
+        store.create(name).save(record(name))
+    newest = store.newest()
+    assert next(newest).id == "20260103-000000-a-0003"
+    store.find("20260102").record_path.write_text("{", encoding="utf-8")
+    assert [found.id for found in newest] == ["20260101-000000-a-0001"]
+
+
+def test_a_run_that_ended_early_has_the_forks_of_the_blocks_that_it_began():
+    forks = tuple(make_fork(name, block) for block in range(3) for name in ("es", "os"))
+    running = make_record(plan=make_plan(forks=50), forks=forks[:-1])
+    assert (running.blocks, running.total, len(running.missing())) == (50, 100, 95)
+    ended = msgspec.structs.replace(running, stopped="early")
+    assert (ended.blocks, ended.total, ended.missing()) == (3, 6, ((2, "os"),))
+    assert msgspec.structs.replace(ended, forks=()).missing() == ()

@@ -46,6 +46,21 @@ def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):
     ]
 
 
+def test_any_of_several_builds_that_was_built_again_is_another_draw(record: RecordMaker):
+    second = msgspec.structs.replace(INDEX, key="k2")
+    run = msgspec.structs.replace(record(), indices={"es": INDEX}, builds={"es": (INDEX, second)})
+    found = dataclasses.replace(
+        subject(run, INDEX),
+        more_builds=(PreparedIndex(Path("/i2"), msgspec.structs.replace(second, cached=True)),),
+    )
+    assert engine_changes(run, [found]) == []
+    changed = ["the prepared index of es has changed or was built again"]
+    again = msgspec.structs.replace(second, ingest=msgspec.structs.replace(INDEX.ingest, ingest_s=1.6))
+    other = dataclasses.replace(found, more_builds=(PreparedIndex(Path("/i2"), again),))
+    assert engine_changes(run, [other]) == changed
+    assert engine_changes(run, [dataclasses.replace(found, more_builds=())]) == changed
+
+
 def test_an_index_on_a_cluster_must_stay_as_it_was(record: RecordMaker):
     run = msgspec.structs.replace(record(), indices={"es": INDEX})
     spec = msgspec.structs.replace(run.plan.variants[0], target=TargetSpec(("http://a:1",)))

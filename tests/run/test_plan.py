@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
+from benchctl.results.plan import PinSpec, TargetSpec
 from benchctl.run.plan import (
     PlanOptions,
     block_order,
@@ -22,6 +23,8 @@ from benchctl.run.plan import (
 )
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
+
+RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 
 
 def options(**changes: Any) -> PlanOptions:
@@ -68,6 +71,10 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
         ({"segments": 0}, "--segments"),
         ({"heap_mb": 10}, "--heap"),
         ({"ingest_clients": 0}, "--ingest-clients"),
+        ({"index_builds": 0}, "--index-builds must be at least 1"),
+        ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
+        ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
+        ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: benchctl has no say in the CPUs"),
         ({"params": {"iteration": 3}}, "iteration"),
         ({"params": {"nowhere.iterations": 3}}, "nowhere.iterations"),
         ({"params": {"iterations": "many"}}, "iterations"),
@@ -83,6 +90,14 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
     with pytest.raises(UsageError, match=text):
         plan_run(options(**changes))
+
+
+def test_builds_and_cpus_are_in_the_plan():
+    pin = PinSpec((0, 1), (2,))
+    plan, _ = plan_run(options(index_builds=3, pin=pin))
+    assert (plan.index_builds, plan.pin) == (3, pin)
+    plain, _ = plan_run(options())
+    assert (plain.index_builds, plain.pin) == (1, None)
 
 
 def test_restart_says_which_tasks_share_a_node():

@@ -81,6 +81,24 @@ def test_records_from_before_checksums_were_kept_are_read(subject: Subject):
     assert msgspec.convert(old, EngineFacts).verified_by == ""
 
 
+def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_path: Path):
+    home = Home(tmp_path)
+    builds = []
+    for number in range(3):
+        (tmp_path / f"build-{number}" / "data").mkdir(parents=True)
+        (tmp_path / f"build-{number}" / "data" / "which").write_text(str(number))
+        facts = msgspec.structs.replace(INDEX, key=str(number))
+        builds.append(PreparedIndex(tmp_path / f"build-{number}", facts))
+    several = dataclasses.replace(subject, index=builds[0], more_builds=tuple(builds[1:]))
+    assert [build.key for build in several.builds] == ["0", "1", "2"]
+    assert several.index_facts.key == "0"
+    for number in range(3):
+        with several.workspace(home, "fork-000", number) as root:
+            assert (root / "data" / "which").read_text() == str(number)
+    with several.workspace(home, "answers") as root:
+        assert (root / "data" / "which").read_text() == "0"
+
+
 FOUND = ClusterFacts(
     "elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", ("-Xmx1g",), ("apm", "x-pack-security")
 )

@@ -85,6 +85,17 @@ def test_pairs_only_within_one_run_that_declared_them(
     assert not analyse(made, plan(Task("range")), runs=["a"]).paired
 
 
+def test_forks_without_a_partner_are_counted(
+    forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
+):
+    made = forks(es=ES_MS, os=OS_MS[:3])
+    (row, *_) = analyse(made, plan(Task("range"), paired=True), runs=["a"]).rows
+    assert row.comparisons[0].n_baseline == 3
+    assert [doubt.text for doubt in row.caveats if doubt.code == "unpaired"] == [
+        "forks of es without a partner in their block: 2; they are in its value, and not in the differences"
+    ]
+
+
 def test_failed_forks_are_left_out_and_counted(
     forks: Callable[..., dict[str, list[ForkRecord]]],
     fork: Callable[..., ForkRecord],

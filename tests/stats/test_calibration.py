@@ -1,151 +1,336 @@
-"""Do the statistics keep their promises? Forks are drawn from known processes, 2,000 times a cell, seeded."""
+"""Do the statistics keep their promises? Forks are drawn from known processes, again and again, seeded.
 
+`pytest tests/stats/test_calibration.py --repetitions 20000 --calibration-table FILE` measures ten times as
+exactly as the suite does and writes what it found as Markdown.
+"""
+
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scipy.signal import lfilter
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 
-from benchctl.stats.compare import compare
-from benchctl.stats.estimate import Values, spread
+from benchctl.results.plan import StopSpec
+from benchctl.stats.analysis import Row
+from benchctl.stats.compare import Comparison, as_percent, compare
+from benchctl.stats.covariate import adjusted_effect
+from benchctl.stats.estimate import spread
 from benchctl.stats.multiplicity import adjusted_p
+from benchctl.stats.stopping import decide
+from stats.processes import (
+    PHIS,
+    SIGMAS,
+    SLOW,
+    Table,
+    Values,
+    fork_levels,
+    noise,
+    noise_means,
+    welch,
+)
 
-REPETITIONS = 2000
 MARGIN = 0.05
+FORKS = (3, 5, 10)
+NORMAL = {"least": 0.025, "most": 0.065}
+COVERAGE = 0.935
+FALSE_POSITIVES = "Welch: p at most 0.05 without a difference"
+COVERED = "Welch: coverage of the 95 % interval"
 
 
-def noise(generator: np.random.Generator, shape: tuple[int, ...], sigma: float, phi: float):
-    """Stationary AR(1) along the last axis."""
-    shocks = generator.normal(0, sigma * math.sqrt(1 - phi**2), shape)
-    shocks[..., 0] /= math.sqrt(1 - phi**2)
-    return lfilter([1.0], [1.0, -phi], shocks, axis=-1)
+def seeded(*words: float) -> np.random.Generator:
+    """A stream of its own for every cell."""
+    return np.random.default_rng([round(1000 * word) for word in words])
 
 
-def fork_logs(
-    generator: np.random.Generator,
-    forks: int,
-    *,
-    fork_sd: float,
-    sigma: float = 0.1,
-    phi: float = 0.0,
-    samples: int = 100,
-    slow_share: float = 0.0,
+@pytest.mark.parametrize("forks", FORKS)
+@pytest.mark.parametrize("fork_sd", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize(("sigma", "phi", "samples"), list(itertools.product(SIGMAS, PHIS, (100, 1000))))
+def test_equal_variants_are_found_different_as_often_as_promised(
+    calibration: Table, forks: int, fork_sd: float, sigma: float, phi: float, samples: int
 ):
-    """ln of the mean service time of every fork, shape (REPETITIONS, forks)."""
-    levels = generator.normal(0, fork_sd, (REPETITIONS, forks, 1))
-    levels += math.log(1.18) * (generator.random(levels.shape) < slow_share)
-    drawn = levels + noise(generator, (REPETITIONS, forks, samples), sigma, phi)
-    return np.log(np.exp(drawn).mean(axis=-1))
+    drawn = noise_means(calibration.repetitions, phi, samples)[sigma][..., :forks]
+    drawn = drawn + fork_levels(seeded(forks, fork_sd, sigma, phi, samples), drawn.shape, fork_sd)
+    rejected, covered = welch(drawn[:, 0], drawn[:, 1])
+    cell = f"n {forks}, fork SD {fork_sd:.0%}, sigma {sigma}, phi {phi}, m {samples:,}"
+    calibration.check(f"{FALSE_POSITIVES}, normal forks", cell, rejected, **NORMAL)
+    calibration.check(f"{COVERED}, normal forks", cell, covered, least=COVERAGE)
 
 
-def rejections_and_coverage(left: Values, right: Values):
-    found = ttest_ind(right, left, axis=1, equal_var=False)
-    interval = found.confidence_interval(0.95)
-    return (found.pvalue <= 0.05).mean(), ((interval.low <= 0) & (interval.high >= 0)).mean()
-
-
-def agrees_with_spread(left: Values, right: Values):
-    """The vectorised test of this file is the test that benchctl runs."""
+@pytest.mark.parametrize("forks", FORKS)
+def test_the_vectorised_test_of_this_file_is_the_one_that_benchctl_runs(forks: int):
+    left, right = seeded(forks).normal(0, 0.02, (2, 20, forks))
     vectorised = ttest_ind(right, left, axis=1, equal_var=False)
     for place in range(20):
         found = spread(left[place], right[place], paired=False)
         assert found.p == pytest.approx(vectorised.pvalue[place])
-        low, high = (vectorised.confidence_interval(0.9)[side][place] for side in (0, 1))
-        assert found.interval90 == pytest.approx((low, high))
+        for confidence, own in ((0.9, found.interval90), (0.95, found.interval95)):
+            interval = vectorised.confidence_interval(confidence)
+            assert own == pytest.approx((interval.low[place], interval.high[place]))
 
 
-@pytest.mark.parametrize("forks", [3, 5, 10])
-@pytest.mark.parametrize(
-    ("fork_sd", "sigma", "phi"), [(0.01, 0.3, 0.7), (0.02, 0.1, 0.0), (0.02, 0.3, 0.3), (0.05, 0.3, 0.7)]
-)
-def test_equal_variants_are_found_different_as_often_as_promised(
-    forks: int, fork_sd: float, sigma: float, phi: float
-):
-    generator = np.random.default_rng(20240301 + forks)
-    left, right = (fork_logs(generator, forks, fork_sd=fork_sd, sigma=sigma, phi=phi) for _ in range(2))
-    agrees_with_spread(left, right)
-    rejected, covered = rejections_and_coverage(left, right)
-    assert 0.025 <= rejected <= 0.065
-    assert covered >= 0.935
+@pytest.mark.parametrize("forks", FORKS)
+@pytest.mark.parametrize("sds", [(0.01, 0.02), (0.01, 0.05), (0.05, 0.01)])
+def test_unequal_variances(calibration: Table, forks: int, sds: tuple[float, float]):
+    drawn = noise_means(calibration.repetitions, 0.3, 100)[0.1][..., :forks]
+    generator = seeded(7, forks, *sds)
+    left, right = (
+        drawn[:, side] + fork_levels(generator, drawn[:, side].shape, sd) for side, sd in enumerate(sds)
+    )
+    rejected, _ = welch(left, right)
+    cell = f"n {forks}, fork SD {sds[0]:.0%} and {sds[1]:.0%}"
+    calibration.check(f"{FALSE_POSITIVES}, unequal variances", cell, rejected, most=0.065)
 
 
-@pytest.mark.parametrize("forks", [3, 5, 10])
-def test_unequal_variances(forks: int):
-    generator = np.random.default_rng(7 + forks)
-    left = fork_logs(generator, forks, fork_sd=0.01)
-    right = fork_logs(generator, forks, fork_sd=0.05)
-    rejected, _ = rejections_and_coverage(left, right)
-    assert rejected <= 0.065
-
-
-@pytest.mark.parametrize("forks", [3, 5, 10])
+@pytest.mark.parametrize("forks", FORKS)
+@pytest.mark.parametrize("fork_sd", [0.01, 0.02, 0.05])
 @pytest.mark.parametrize("slow_share", [0.1, 0.3])
-def test_two_states_on_both_sides(forks: int, slow_share: float):
-    generator = np.random.default_rng(11 + forks)
-    left, right = (fork_logs(generator, forks, fork_sd=0.02, slow_share=slow_share) for _ in range(2))
-    rejected, covered = rejections_and_coverage(left, right)
-    assert rejected <= 0.065
-    assert covered >= 0.935
+def test_two_states_on_both_sides(calibration: Table, forks: int, fork_sd: float, slow_share: float):
+    drawn = noise_means(calibration.repetitions, 0.3, 100)[0.3][..., :forks]
+    drawn = drawn + fork_levels(seeded(11, forks, fork_sd, slow_share), drawn.shape, fork_sd, slow_share)
+    rejected, covered = welch(drawn[:, 0], drawn[:, 1])
+    cell = f"n {forks}, fork SD {fork_sd:.0%}, {slow_share:.0%} slow"
+    calibration.check(f"{FALSE_POSITIVES}, two states on both sides", cell, rejected, most=0.065)
+    calibration.check(f"{COVERED}, two states on both sides", cell, covered, least=COVERAGE)
 
 
-def test_pooling_requests_would_mislead():
+@pytest.mark.parametrize("forks", FORKS)
+@pytest.mark.parametrize("slow_share", [0.1, 0.3])
+def test_two_states_on_one_side_are_covered_badly(calibration: Table, forks: int, slow_share: float):
+    """Reported, not gated: the note of the bimodality check says so wherever it fires."""
+    drawn = noise_means(calibration.repetitions, 0.3, 1000)[0.1][..., :forks]
+    generator = seeded(13, forks, slow_share)
+    left = drawn[:, 0] + fork_levels(generator, drawn[:, 0].shape, 0.01)
+    right = drawn[:, 1] + fork_levels(generator, drawn[:, 1].shape, 0.01, slow_share)
+    _, covered = welch(left, right, truth=slow_share * SLOW)
+    cell = f"n {forks}, fork SD 1%, {slow_share:.0%} slow"
+    calibration.check(f"{COVERED}, two states on one side", cell, covered)
+
+
+def test_pooling_requests_would_mislead(calibration: Table):
     """The negative control: the mistake that forks exist to avoid."""
-    generator = np.random.default_rng(5)
-    rejected = []
-    for _ in range(REPETITIONS):
-        levels = generator.normal(0, 0.02, (2, 5, 1))
-        drawn = levels + noise(generator, (2, 5, 1000), 0.3, 0.3)
+    rejected = 0
+    for repetition in range(calibration.repetitions):
+        generator = seeded(5, repetition)
+        drawn = fork_levels(generator, (2, 5, 1), 0.02) + 0.3 * noise(generator, (2, 5, 1000), 0.3)
         left, right = drawn.reshape(2, -1)
-        rejected.append(ttest_ind(left, right, equal_var=False).pvalue <= 0.05)
-    assert np.mean(rejected) > 0.20
+        sides = (left.mean(), left.std(ddof=1), left.size, right.mean(), right.std(ddof=1), right.size)
+        rejected += ttest_ind_from_stats(*sides, equal_var=False).pvalue <= 0.05
+    share = rejected / calibration.repetitions
+    calibration.check("pooled requests, a negative control", "n 5, 2 %, 0.3, 0.3, m 1,000", share, least=0.20)
 
 
-def family_p(generator: np.random.Generator, effects: Sequence[float]):
-    """p-values of shape (REPETITIONS, tasks), five forks a side with an SD of 2 %."""
-    shape = (REPETITIONS, len(effects), 5)
+def family_p(generator: np.random.Generator, repetitions: int, effects: Sequence[float]) -> Values:
+    """p-values of shape (repetitions, tasks), five forks a side with an SD of 2 %."""
+    shape = (repetitions, len(effects), 5)
     left = generator.normal(0, 0.02, shape)
     right = generator.normal(0, 0.02, shape) + np.asarray(effects)[:, None]
-    return ttest_ind(right, left, axis=-1, equal_var=False).pvalue
+    return np.asarray(ttest_ind(right, left, axis=-1, equal_var=False).pvalue)
 
 
-def test_forty_equal_tasks_rarely_give_any_finding():
-    p_values = family_p(np.random.default_rng(17), [0.0] * 40)
-    found = [min(adjusted_p(row, "benjamini-hochberg")) <= 0.05 for row in p_values.tolist()]
-    assert np.mean(found) <= 0.065
+@pytest.mark.parametrize("method", ["benjamini-hochberg", "holm"])
+def test_forty_equal_tasks_rarely_give_any_finding(calibration: Table, method: str):
+    p_values = family_p(seeded(17), calibration.repetitions, [0.0] * 40)
+    found = np.mean([min(adjusted_p(row, method)) <= 0.05 for row in p_values.tolist()])
+    calibration.check("40 true nulls: any finding", method, found, most=0.065)
 
 
-def test_share_of_false_findings_beside_real_ones():
-    p_values = family_p(np.random.default_rng(19), [0.06] * 10 + [0.0] * 30)
+def test_share_of_false_findings_beside_real_ones(calibration: Table):
+    p_values = family_p(seeded(19), calibration.repetitions, [0.06] * 10 + [0.0] * 30)
     shares = []
     for row in p_values.tolist():
         found = np.asarray(adjusted_p(row, "benjamini-hochberg")) <= 0.05
         shares.append(found[10:].sum() / max(1, found.sum()))
-    assert np.mean(shares) <= 0.06
+    calibration.check(
+        "mean share of false findings", "10 real effects, 30 nulls", float(np.mean(shares)), most=0.06
+    )
 
 
-@pytest.mark.parametrize("forks", [3, 5, 10])
-def test_equivalence_at_exactly_the_margin_is_rarely_claimed(forks: int):
-    generator = np.random.default_rng(23 + forks)
-    left = generator.normal(0, 0.01, (REPETITIONS, forks))
-    right = generator.normal(math.log1p(MARGIN), 0.01, (REPETITIONS, forks))
-    interval = ttest_ind(right, left, axis=1, equal_var=False).confidence_interval(0.90)
+@pytest.mark.parametrize("forks", FORKS)
+@pytest.mark.parametrize("fork_sd", [0.01, 0.02, 0.05])
+def test_equivalence_at_exactly_the_margin_is_rarely_claimed(calibration: Table, forks: int, fork_sd: float):
     limit = math.log1p(MARGIN)
+    left, right = seeded(23, forks, fork_sd).normal(0, fork_sd, (2, calibration.repetitions, forks))
+    right = right + limit
+    interval = ttest_ind(right, left, axis=1, equal_var=False).confidence_interval(0.90)
     equivalent = (interval.low > -limit) & (interval.high < limit)
-    assert equivalent.mean() <= 0.065
-    for place in range(20):
+    for place in range(5):
         found = compare(
             np.exp(left[place]).tolist(), np.exp(right[place]).tolist(), higher_is_better=False, margin=MARGIN
         )
         assert (found.verdict == "equivalent") == equivalent[place]
+    cell = f"n {forks}, fork SD {fork_sd:.0%}"
+    calibration.check("TOST: equivalent at exactly the margin", cell, equivalent.mean(), most=0.065)
 
 
 @pytest.mark.parametrize(("effect", "forks", "least"), [(0.05, 5, 0.90), (0.10, 3, 0.97), (0.03, 10, 0.85)])
-def test_real_effects_are_found(effect: float, forks: int, least: float):
+def test_real_effects_are_found(calibration: Table, effect: float, forks: int, least: float):
     """Effects are on the log scale. The second has a power of 0.9705: the error of the draw counts."""
-    generator = np.random.default_rng(29)
-    left = generator.normal(0, 0.02, (REPETITIONS, forks))
-    right = generator.normal(effect, 0.02, (REPETITIONS, forks))
-    rejected, _ = rejections_and_coverage(left, right)
-    assert rejected >= least - 2 * math.sqrt(least * (1 - least) / REPETITIONS)
+    left, right = seeded(29, forks).normal(0, 0.02, (2, calibration.repetitions, forks))
+    rejected, _ = welch(left, right + effect)
+    error = 2 * math.sqrt(least * (1 - least) / calibration.repetitions)
+    name = f"power: {effect:.0%} at n {forks}, total SD 2 %"
+    calibration.check(name, f"to be at least {least:.0%}", rejected, least=least - error)
+
+
+LEAST, MOST, PRECISION = 8, 50, 0.05
+
+
+def first_enough(left: Values, right: Values) -> tuple[Values, Values, Values]:
+    """Where the precision rule stops, one comparison a row: forks, effect and half width of the interval."""
+    counts = np.arange(1, MOST + 1)
+    sums = [np.cumsum(side, axis=1) for side in (left, right)]
+    squares = [np.cumsum(side**2, axis=1) for side in (left, right)]
+    means = [total / counts for total in sums]
+    with np.errstate(divide="ignore", invalid="ignore"):  # one fork has no variance
+        errors = [
+            (square - total**2 / counts) / (counts - 1) / counts
+            for square, total in zip(squares, sums, strict=True)
+        ]
+        df = (errors[0] + errors[1]) ** 2 / ((errors[0] ** 2 + errors[1] ** 2) / (counts - 1))
+    half = np.full(left.shape, np.inf)
+    looks = counts >= LEAST
+    half[:, looks] = t.ppf(0.975, df[:, looks]) * np.sqrt(errors[0] + errors[1])[:, looks]
+    narrow = half <= math.log1p(PRECISION)
+    stop = np.where(narrow.any(axis=1), narrow.argmax(axis=1), MOST - 1)
+    rows = np.arange(left.shape[0])
+    return counts[stop], (means[1] - means[0])[rows, stop], half[rows, stop]
+
+
+def row_of(left: Values, right: Values) -> Row:
+    """What an analysis of so many forks holds, as far as the rule looks at it."""
+    found = spread(left, right, paired=False)
+    comparison = Comparison(
+        metric="throughput",
+        baseline="es",
+        contender="os",
+        higher_is_better=True,
+        paired=False,
+        judged=True,
+        n_baseline=left.size,
+        n_contender=right.size,
+        margin_percent=3.0,
+        effect_percent=as_percent(float(right.mean() - left.mean())),
+        low_percent=as_percent(found.interval95[0]),
+        high_percent=as_percent(found.interval95[1]),
+    )
+    return Row(
+        schedule=0,
+        challenge="c",
+        task=0,
+        label="range",
+        operation="range",
+        metric="throughput",
+        unit="queries/s",
+        higher_is_better=True,
+        figures=(),
+        comparisons=(comparison,),
+    )
+
+
+@pytest.mark.parametrize("fork_sd", [0.02, 0.05, 0.06, 0.07, 0.10])
+def test_stopping_at_a_precision_keeps_the_coverage(calibration: Table, fork_sd: float):
+    """From 8 forks a side up to 50, until the interval is within +-5 %.
+
+    Its true coverage is 0.942 where it is worst, so that 2,000 repetitions could not tell it from 0.935.
+    """
+    repetitions = max(calibration.repetitions, 20_000)
+    left, right = seeded(31, fork_sd).normal(0, fork_sd, (2, repetitions, MOST))
+    forks, effect, half = first_enough(left, right)
+    cell = f"fork SD {fork_sd:.0%}, stops at n {np.median(forks):.0f} (median), {repetitions:,} repetitions"
+    covered = float((np.abs(effect) <= half).mean())
+    calibration.check("--precision 5%: coverage where it stops", cell, covered, least=COVERAGE)
+    stop = StopSpec(precision=PRECISION, least_forks=LEAST)
+    for place in range(3):
+        looks = range(2, int(forks[place]) + 1)
+        enough = [decide([row_of(left[place, :n], right[place, :n])], stop, n).enough for n in looks]
+        assert not any(enough[:-1])
+        assert enough[-1] or forks[place] == MOST
+
+
+BUILD_SD, FORK_SD, FORKS_A_BUILD = 0.03, 0.02, 5
+
+
+def nested_logs(generator: np.random.Generator, repetitions: int, builds: int) -> Values:
+    """Forks on builds, shape (2 sides, repetitions, builds, forks)."""
+    levels = generator.normal(0, BUILD_SD, (2, repetitions, builds, 1))
+    return np.asarray(levels + generator.normal(0, FORK_SD, (2, repetitions, builds, FORKS_A_BUILD)))
+
+
+@pytest.mark.parametrize("builds", FORKS)
+def test_intervals_over_builds_cover_and_those_over_forks_do_not(calibration: Table, builds: int):
+    left, right = nested_logs(seeded(37, builds), calibration.repetitions, builds)
+    rejected, covered = welch(left.mean(axis=-1), right.mean(axis=-1))
+    cell = f"{builds} builds of {FORKS_A_BUILD} forks, build SD 3 %, fork SD 2 %"
+    calibration.check("index builds: p at most 0.05 without a difference", cell, rejected, **NORMAL)
+    calibration.check("index builds: coverage of the 95 % interval", cell, covered, least=COVERAGE)
+    rows = left.shape[0]
+    _, wrong = welch(left.reshape(rows, -1), right.reshape(rows, -1))
+    calibration.check("index builds taken for forks, a negative control: coverage", cell, wrong, most=0.80)
+    numbers = np.repeat(np.arange(builds), FORKS_A_BUILD).tolist()
+    for place in range(5):
+        values = [np.exp(side[place].ravel()).tolist() for side in (left, right)]
+        found = compare(*values, higher_is_better=False, margin=MARGIN, builds=(numbers, numbers))
+        expected = ttest_ind(*(side[place].mean(axis=-1) for side in (right, left)), equal_var=False)
+        assert found.p == pytest.approx(expected.pvalue)
+
+
+@pytest.mark.parametrize("builds", FORKS)
+def test_builds_whose_forks_failed_still_cover(calibration: Table, builds: int):
+    """Half of the builds have lost all forks but one."""
+    left, right = nested_logs(seeded(41, builds), calibration.repetitions, builds)
+    uneven = [
+        np.where(np.arange(builds) % 2 == 0, side.mean(axis=-1), side[..., 0]) for side in (left, right)
+    ]
+    _, covered = welch(*uneven)
+    calibration.check(
+        "index builds, uneven: coverage", f"{builds} builds of 5 forks or 1", covered, least=COVERAGE
+    )
+
+
+@pytest.mark.parametrize("builds", FORKS)
+def test_pairs_of_builds_cover(calibration: Table, builds: int):
+    """Blocks share their host, with an SD of 10 %; a block's two forks run on builds of the same number."""
+    generator = seeded(43, builds)
+    left, right = nested_logs(generator, calibration.repetitions, builds)
+    blocks = generator.normal(0, 0.10, left.shape)
+    found = ttest_rel((right + blocks).mean(axis=-1), (left + blocks).mean(axis=-1), axis=1)
+    interval = found.confidence_interval(0.95)
+    covered = ((interval.low <= 0) & (interval.high >= 0)).mean()
+    calibration.check(
+        "index builds, paired: coverage of the 95 % interval",
+        f"{builds} pairs of builds",
+        covered,
+        least=COVERAGE,
+    )
+
+
+def with_probe(
+    generator: np.random.Generator, forks: int, slope: float
+) -> tuple[tuple[Values, Values], tuple[Values, Values]]:
+    """(logs of both sides, their probes): the host varies by 5 %, what it leaves of a fork by 2 %."""
+    probes = generator.normal(0, 0.05, (2, forks, 2))
+    logs = slope * probes[..., 0] + generator.normal(0, 0.02, (2, forks))
+    return (logs[0], logs[1]), (probes[0], probes[1])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(("forks", "slope"), [(5, 0.0), (5, 1.0), (10, 0.0), (10, 1.0)])
+def test_adjusting_for_the_host_covers_and_narrows(
+    calibration: Table, forks: int, slope: float, *, paired: bool
+):
+    generator = seeded(47, forks, slope, paired)
+    covered, ratios = [], []
+    for _ in range(calibration.repetitions):
+        logs, probes = with_probe(generator, forks, slope)
+        found = adjusted_effect(*logs, *probes, paired=paired)
+        plain = ttest_rel(*logs) if paired else ttest_ind(*logs, equal_var=False)
+        interval = plain.confidence_interval(0.95)
+        covered.append(found.low <= 0 <= found.high)
+        ratios.append((found.high - found.low) / (interval.high - interval.low))
+    cell = f"{forks} {'pairs' if paired else 'forks a side'}, {'with' if slope else 'without'} a host effect"
+    calibration.check("adjusted for the host: coverage", cell, float(np.mean(covered)), least=COVERAGE)
+    bounds = {"most": 0.75} if slope else {}
+    name = "adjusted for the host: width of the plain interval, median"
+    calibration.check(name, cell, float(np.median(ratios)), **bounds)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.course import Neighbours, Thirds, effective_samples
+from benchctl.stats.course import START_BINS, Groups, Neighbours, Thirds, effective_samples
 
 
 def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
@@ -89,3 +89,51 @@ def test_thirds_are_exact_however_coarsely_the_starts_were_counted(rows: list[tu
     ordered, third = values[np.lexsort((clients, starts))], values.size // 3
     expected = math.log(np.median(ordered[-third:]) / np.median(ordered[:third]))
     assert thirds.drift() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def grouped(values: np.ndarray, chunk: int = 10**6, bins: int = START_BINS):
+    """Requests of three clients in turn, handed over client by client, as files of samples are."""
+    starts, clients = np.arange(values.size) * 1000, (np.arange(values.size) % 3).astype(np.int16)
+    counts = ValueCounts(bins)
+    counts.add(starts)
+    groups = Groups(counts, values.min(initial=10**9), values.max(initial=1))
+    for client in range(3):
+        mine = np.flatnonzero(clients == client)
+        for low in range(0, mine.size, chunk):
+            part = mine[low : low + chunk]
+            groups.add(values[part], starts[part], clients[part])
+    return groups.medians()
+
+
+def test_few_requests_stand_for_themselves_in_order_of_their_starts():
+    values = np.arange(1, 513)
+    medians, begins = grouped(values, chunk=7)
+    assert medians.tolist() == values.tolist()
+    assert begins.tolist() == list(range(512))
+
+
+def test_more_are_stood_for_by_medians_of_equal_groups():
+    values = np.random.default_rng(1).integers(1, 10**6, 1027)
+    medians, begins = grouped(values)
+    assert begins.tolist() == list(range(0, 1027, 3))
+    assert medians[:342].tolist() == np.median(values[:1026].reshape(342, 3), axis=1).tolist()
+    assert medians[342] == values[1026]
+
+
+def test_medians_of_very_many_are_close_and_know_their_places():
+    size = START_BINS * 2 + 5
+    levels = np.where(np.arange(size) < 30_000, 2e6, 1e6)
+    values = (levels * np.exp(np.random.default_rng(1).normal(0, 0.3, size))).astype(np.int64)
+    medians, begins = grouped(values, chunk=10_000)
+    assert medians.size == begins.size <= 512
+    sizes = np.diff([*begins, size])
+    assert sizes[:-1].max() - sizes[:-1].min() <= 10
+    exact = [np.median(values[low:high]) for low, high in pairwise([*begins, size])]
+    assert medians == pytest.approx(exact, rel=0.005)
+
+
+def test_equal_values_and_none_at_all():
+    medians, _ = grouped(np.full(START_BINS + 1, 5000))
+    assert medians == pytest.approx(5000)
+    medians, begins = grouped(np.zeros(0, np.int64))
+    assert (medians.size, begins.size) == (0, 0)

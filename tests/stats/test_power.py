@@ -1,11 +1,24 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t
+from scipy.stats import nct, t, ttest_ind, ttest_rel
 
-from benchctl.stats.power import forks_needed, mde, mde_paired, two_sided_power
+from benchctl.stats.power import (
+    forks_for_width,
+    forks_needed,
+    interval_half_width,
+    mde,
+    mde_paired,
+)
+
+
+def power(ncp: float, df: int) -> float:
+    """Chance that a two-sided t-test at 5 % rejects, by the noncentral t distribution."""
+    critical = t.isf(0.025, df)
+    return float(nct.sf(critical, df, ncp) + nct.sf(critical, df, -ncp))
 
 
 @pytest.mark.parametrize(
@@ -22,16 +35,12 @@ def test_two_percent_forks_see_what_the_planning_table_says():
 
 def test_power_at_the_detectable_effect_is_the_wanted_one():
     ncp = mde(7, 4, 3.0, power=0.9) / (3.0 * math.sqrt(1 / 7 + 1 / 4))
-    assert two_sided_power(ncp, 9) == pytest.approx(0.9)
-
-
-def test_without_an_effect_power_is_the_level():
-    assert two_sided_power(0.0, 8) == pytest.approx(0.05)
+    assert power(ncp, 9) == pytest.approx(0.9)
 
 
 def test_paired_effect_satisfies_its_own_power():
     ncp = mde_paired(6, 0.5) / (0.5 / math.sqrt(6))
-    assert two_sided_power(ncp, 5) == pytest.approx(0.8)
+    assert power(ncp, 5) == pytest.approx(0.8)
     assert mde_paired(1, 0.5) == math.inf
 
 
@@ -65,3 +74,28 @@ def test_forks_needed_is_the_least_number_that_suffices(effect: float, sd: float
 @given(st.integers(2, 30), st.floats(0.01, 10))
 def test_detectable_effect_lies_above_the_critical_value(forks: int, sd: float):
     assert mde(forks, forks, sd) > float(t.isf(0.025, 2 * forks - 2)) * sd * math.sqrt(2 / forks)
+
+
+def test_interval_widths_are_those_of_the_t_tests():
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(size=(2, 12))
+    other = other / other.std(ddof=1) * one.std(ddof=1)
+    found = ttest_ind(one, other).confidence_interval(0.95)
+    assert interval_half_width(12, one.std(ddof=1)) == pytest.approx((found.high - found.low) / 2)
+    pairs = ttest_rel(one, other).confidence_interval(0.95)
+    sd = (one - other).std(ddof=1)
+    assert interval_half_width(12, sd, paired=True) == pytest.approx((pairs.high - pairs.low) / 2)
+
+
+@settings(deadline=None)
+@given(st.floats(0.02, 5), st.floats(0.05, 2), st.booleans())
+def test_forks_for_a_width_are_the_least_that_suffice(width: float, sd: float, paired: bool):  # noqa: FBT001 - hypothesis passes it by position
+    forks = forks_for_width(width, sd, paired=paired)
+    assert interval_half_width(forks, sd, paired=paired) <= width
+    assert forks == 3 or interval_half_width(forks - 1, sd, paired=paired) > width
+    assert forks_for_width(width, sd, paired=paired, least=8) == max(8, forks)
+
+
+def test_no_interval_has_no_width():
+    with pytest.raises(ValueError, match="positive"):
+        forks_for_width(0.0, 1.0)

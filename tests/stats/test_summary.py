@@ -210,3 +210,18 @@ def test_unknown_processing_and_first_byte_times_are_left_out(samples: Callable[
     found = summarised(samples([10] * 3, processing_ns=[12, 0, 12], first_byte_ns=0))
     assert found.processing_time.p50 == pytest.approx(12)
     assert found.first_byte is None
+
+
+def test_the_course_is_that_of_all_clients_in_the_order_of_starts(samples: Callable[..., Columns]):
+    slow, quick = samples([200] * 30, client=0), samples([100] * 90, client=1)
+    quick["start_ns"] += 6000
+    quick["end_ns"] += 6000
+    found = summarised(concatenate([quick, slow])).course
+    assert (found.kind, found.steady_from, found.of) == ("warm-up", 30, 120)
+    assert found.levels_ns == pytest.approx((200, 100))
+
+
+def test_under_twenty_samples_have_no_course(samples: Callable[..., Columns]):
+    assert summarised(samples([100] * 19)).course is None
+    assert summarised(samples([100] * 20)).course.kind == "flat"
+    assert summarised(samples([0] * 20)).course is None

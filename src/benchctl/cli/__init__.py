@@ -8,18 +8,56 @@ import click
 import benchctl
 from benchctl.cli.boundary import guarded
 
-# Commands are imported when they are asked for: the libraries behind a run take a second to load, and
-# `benchctl node status` needs none of them.
+# Commands are imported when they are asked for: the libraries behind a run take a second to load, and neither
+# `benchctl node status` nor `benchctl --help` needs them. So the help of all of them is here.
 _COMMANDS = {
-    "run": ("benchctl.cli.run", "run_command"),
-    "redline": ("benchctl.cli.redline", "redline_command"),
-    "compare": ("benchctl.cli.compare", "compare_command"),
-    "show": ("benchctl.cli.show", "show_command"),
-    "list": ("benchctl.cli.listing", "list_group"),
-    "corpus": ("benchctl.cli.corpus", "corpus_group"),
-    "track": ("benchctl.cli.track", "track_group"),
-    "node": ("benchctl.cli.node", "node_group"),
-    "calibrate": ("benchctl.cli.calibrate", "calibrate_command"),
+    "run": (
+        "benchctl.cli.run",
+        "run_command",
+        "Measure challenges on fresh nodes, and compare the variants.",
+    ),
+    "redline": (
+        "benchctl.cli.redline",
+        "redline_command",
+        "Find the highest rate at which an operation meets an objective.",
+    ),
+    "plan": (
+        "benchctl.cli.plan",
+        "plan_command",
+        "Say how many forks a difference takes, before any of them runs.",
+    ),
+    "compare": (
+        "benchctl.cli.compare",
+        "compare_command",
+        "Compare stored results, such as `es os`; with --gate for CI.",
+    ),
+    "report": (
+        "benchctl.cli.report",
+        "report_command",
+        "Write pages with the verdicts, all tables and plots of runs.",
+    ),
+    "show": (
+        "benchctl.cli.show",
+        "show_command",
+        "Print a stored run again, with everything that belongs to it.",
+    ),
+    "list": ("benchctl.cli.listing", "list_group", "List runs, challenges, tracks, variants or operations."),
+    "import": (
+        "benchctl.cli.import_runs",
+        "import_command",
+        "Take results of Rally or OpenSearch Benchmark over as a run.",
+    ),
+    "sql": ("benchctl.cli.sql", "sql_command", "Answer a query over stored runs and all their samples."),
+    "export": ("benchctl.cli.export", "export_command", "Write runs as Parquet, for other tools."),
+    "schema": ("benchctl.cli.schema", "schema_command", "Print the JSON Schema of what benchctl writes."),
+    "corpus": ("benchctl.cli.corpus", "corpus_group", "Generate and list corpora."),
+    "track": ("benchctl.cli.track", "track_group", "Look at tracks: check them, and print their schedules."),
+    "node": ("benchctl.cli.node", "node_group", "Start, stop and look at single nodes, apart from any run."),
+    "calibrate": (
+        "benchctl.cli.calibrate",
+        "calibrate_command",
+        "Measure what benchctl's own driver costs on this machine.",
+    ),
 }
 
 
@@ -36,9 +74,15 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        module, attribute = _COMMANDS[cmd_name]
+        module, attribute, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without importing any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in _COMMANDS.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -47,7 +91,7 @@ def root() -> None:
     """Is Elasticsearch or OpenSearch faster at this, by how much, and how sure are we?
 
     Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failed, 2 usage,
-    130 interrupted.
+    3 and 4 regression and inconclusive (compare --gate), 130 interrupted.
     """
 
 

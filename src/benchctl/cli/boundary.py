@@ -8,7 +8,7 @@ from types import FrameType
 
 import click
 
-from benchctl.cli.streams import accept_all_characters
+from benchctl.cli.streams import accept_all_characters, complain
 from benchctl.errors import BenchctlError, ExitCode
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -31,10 +31,10 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     try:
         command.main(args=args, prog_name="benchctl", standalone_mode=False)
     except BenchctlError as err:
-        _complain(f"benchctl: {err}")
+        complain(f"benchctl: {err}")
         status = err.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _complain("benchctl: interrupted")
+        complain("benchctl: interrupted")
         status = ExitCode.INTERRUPTED
     except click.exceptions.Exit as err:
         return err.exit_code
@@ -50,7 +50,7 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
         if err.errno not in _FULL:
             raise
         what = err.filename or "the output"
-        _complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
+        complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
         status = ExitCode.FAILED
     return status
 
@@ -58,7 +58,3 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept."""
     raise KeyboardInterrupt
-
-
-def _complain(text: str) -> None:
-    click.echo(text, err=True)

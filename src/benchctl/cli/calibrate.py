@@ -4,17 +4,15 @@ import threading
 from typing import Literal
 
 import click
-import msgspec
 
-from benchctl.cli.watch import watching
-from benchctl.report.driver import calibration_lines
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.report.calibration import calibration_lines
+from benchctl.report.json_text import json_text
 from benchctl.run.calibrate import calibrate
-from benchctl.run.lock import host_lock
 
 
 @click.command("calibrate")
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 @click.option(
     "--format",
     "output_format",
@@ -29,12 +27,9 @@ def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, qui
     No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
     the same before a run and keeps it with the run.
     """
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         found = calibrate(observer, threading.Event())
     if output_format == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        click.echo(json_text(found), nl=False)
     else:
         click.echo("\n".join(calibration_lines(found)))

@@ -4,38 +4,106 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import format_option, open_store, runs_option
+from benchctl.cli.comparison import Measures, compared, require_pairs
+from benchctl.cli.options import PercentType, format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_comparison
-from benchctl.errors import UsageError
+from benchctl.cli.streams import complain
+from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.results.select import select_sides
+from benchctl.report.styles import Style
+from benchctl.results.archive import Archive
+from benchctl.results.selector import choose_sides
+from benchctl.stats.gate import GateResult, gate
 
-MIN_VARIANTS = 2
+_SHOWN = 3
+_EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
 @click.command("compare")
-@click.argument("variants", nargs=-1, required=True)
+@click.argument("sides", nargs=-1)
 @click.option("--challenge", help="Only runs of this challenge.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Only these runs; repeatable.")
+@click.option("--baseline", metavar="SIDE", help="What the others are compared with  [default: the first].")
+@click.option(
+    "--metric",
+    "metrics",
+    type=click.Choice(["throughput", "service_time", "latency"]),
+    multiple=True,
+    help="What to compare; repeatable  [default: all].",
+)
+@click.option(
+    "--quantile",
+    "quantiles",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    multiple=True,
+    help="Of service time and latency; repeatable  [default: 0.9].",
+)
+@click.option(
+    "--margin",
+    type=PercentType(),
+    help="Difference that does not matter  [default: 3% of throughput, 5% of times].",
+)
+@click.option("--paired", is_flag=True, help="Insist on pairs, which the run must have declared.")
+@click.option(
+    "--gate",
+    "gating",
+    is_flag=True,
+    help="Exit with 3 when anything is slower, 4 when that is open; p adjusted by Holm over everything.",
+)
 @click.option("--force", is_flag=True, help="Compare unlike results; the tables say how they differ.")
 @runs_option
+@style_option
 @format_option
 def compare_command(
-    variants: tuple[str, ...],
+    sides: tuple[str, ...],
     challenge: str | None,
     runs: tuple[str, ...],
+    baseline: str | None,
+    metrics: tuple[str, ...],
+    quantiles: tuple[float, ...],
+    margin: float | None,
     runs_folder: Path | None,
+    style: Style | None,
     output_format: Format,
     *,
+    paired: bool,
+    gating: bool,
     force: bool,
 ) -> None:
-    """Compare the newest comparable results of VARIANTS, such as `es os`; the first is the baseline."""
-    if len(variants) < MIN_VARIANTS:
-        raise UsageError("compare needs at least two variants", hint="for example: benchctl compare es os")
-    if len(set(variants)) < len(variants):
-        raise UsageError("a variant is named twice")
-    store = open_store(resolve_home(), runs_folder)
-    records = [store.find(run).load() for run in runs] if runs else [record for _, record in store.runs()]
-    selection = select_sides(records, variants, challenge=challenge, force=force)
-    print_comparison(selection, output_format)
+    """Compare the newest comparable results of SIDES, such as `es os`; the first is the baseline.
+
+    A side is a variant (es), a version (es@8.11.0), a run (RUN, or RUN:es where it has several variants) or a
+    tag (tag:NAME, tag:NAME:es). With two or more --run, one variant stands for its results in each of them.
+    """
+    archive = Archive(open_store(resolve_home(), runs_folder), runs)
+    selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
+    if paired:
+        require_pairs(selection)
+    if style == "luceneutil" and not metrics and selection.sides[0].run.plan.redline is None:
+        metrics = ("throughput",)
+    analysis = compared(
+        archive,
+        selection,
+        Measures(metrics, quantiles, margin),
+        method="holm" if gating else "benjamini-hochberg",
+    )
+    result = gate(analysis) if gating else None
+    if output_format == "html" and style is None:
+        # What draws pages takes a while to load, and no other format needs it.
+        from benchctl.cli.pages import comparison_page, whole_page  # noqa: PLC0415 - see above
+
+        click.echo(whole_page(comparison_page(archive, selection, analysis)), nl=False)
+    else:
+        print_comparison(selection, analysis, output_format, style=style, gate=result)
+    if result is not None:
+        _conclude(result)
+
+
+def _conclude(result: GateResult) -> None:
+    """The verdict in one line on standard error, and the exit code."""
+    shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
+    text = f"gate: {result.outcome}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
+    if result.outcome in _EXIT_CODES:
+        raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
+    complain(f"benchctl: {text}")

@@ -28,12 +28,10 @@ def conclude(folder: RunFolder, record: RunRecord, home: Home, output_format: "F
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
     print_run(folder, output_format, usual=home.runs)
-    plan = record.plan
     if record.missing():
-        total = plan.forks * len(plan.variants)
         name = reference(folder, home.runs)
         raise BenchctlError(
-            f"{len(record.missing())} of {total} forks failed; the tables show the rest",
+            f"{len(record.missing())} of {record.total} forks failed; the tables show the rest",
             hint=f"see the reasons with: benchctl show {name}; go on with: benchctl run --resume {name}",
             exit_code=ExitCode.FAILED,
         )

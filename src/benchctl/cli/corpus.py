@@ -4,11 +4,10 @@ import time
 
 import click
 
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DocumentsType
-from benchctl.cli.watch import watching
 from benchctl.corpus.files import list_corpora
 from benchctl.home import resolve_home
-from benchctl.run.lock import host_lock
 from benchctl.run.prepare import prepare_corpus
 
 
@@ -20,15 +19,11 @@ def corpus_group() -> None:
 @corpus_group.command("generate")
 @click.option("--docs", type=DocumentsType(), default="1m", show_default=True, help="How many documents.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
     """Generate a corpus that a later run with the same --docs uses."""
     home = resolve_home()
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         start = time.monotonic()
         corpus = prepare_corpus(home, docs, seed, observer)
         seconds = time.monotonic() - start

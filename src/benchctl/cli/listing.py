@@ -1,21 +1,17 @@
 """`benchctl list`: what there is."""
 
-import sys
 from pathlib import Path
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from benchctl.cli.options import open_store, runs_option
-from benchctl.cli.streams import is_terminal
+from benchctl.cli.streams import note
+from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.home import resolve_home
+from benchctl.report.listing import Listing
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
-
-_UNFOLDED = 10_000
 
 
 @click.group("list")
@@ -23,76 +19,64 @@ def list_group() -> None:
     """List runs, challenges, tracks, variants or operations."""
 
 
-def _print(table: Table) -> None:
-    # Lines of a file or a pipe are not folded: programs read them.
-    width = None if is_terminal(sys.stdout) else _UNFOLDED
-    Console(highlight=False, width=width).print(table)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
 @list_group.command("runs")
 @runs_option
-def runs_command(runs_folder: Path | None) -> None:
+@table_format_option
+def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     """Stored runs, oldest first."""
-    table = _table("run", "status", "variants", "documents", "forks")
-    for _, record in open_store(resolve_home(), runs_folder).runs():
-        plan = record.plan
-        total = plan.forks * len(plan.variants)
-        table.add_row(
+    rows = [
+        (
             record.id,
             record.status,
-            ", ".join(variant.name for variant in plan.variants),
-            f"{plan.corpus.documents:,}",
-            f"{total - len(record.missing())}/{total}",
+            [variant.name for variant in record.plan.variants],
+            record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
+            f"{record.total - len(record.missing())}/{record.total}",
+            record.tags,
         )
-    _print(table)
+        for _, record in open_store(resolve_home(), runs_folder).runs(note)
+    ]
+    columns = ("run", "status", "variants", "documents", "forks", "tags")
+    print_listing(Listing(columns, rows, frozenset({3}), grouped=True), output_format)
 
 
 @list_group.command("challenges")
-def challenges_command() -> None:
+@table_format_option
+def challenges_command(output_format: TableFormat) -> None:
     """Shipped challenges and their schedules."""
     track, _ = load_track("big5", {})
-    table = _table("challenge", "schedule")
+    rows = []
     for name in challenge_names():
         challenge, _ = load_challenge(str(find_challenge(name)), track, {})
-        table.add_row(name, ", ".join(f"{task.label} x{task.iterations or 1}" for task in challenge.schedule))
-    _print(table)
+        rows.append((name, [f"{task.label} x{task.iterations or 1}" for task in challenge.schedule]))
+    print_listing(Listing(("challenge", "schedule"), rows), output_format)
 
 
 @list_group.command("tracks")
-def tracks_command() -> None:
+@table_format_option
+def tracks_command(output_format: TableFormat) -> None:
     """Shipped tracks."""
-    table = _table("track", "index", "operations")
-    for name in track_names():
-        track, _ = load_track(name, {})
-        table.add_row(name, track.index_name, str(len(track.operations)))
-    _print(table)
+    tracks = [load_track(name, {})[0] for name in track_names()]
+    rows = [(track.name, track.index_name, len(track.operations)) for track in tracks]
+    print_listing(Listing(("track", "index", "operations"), rows, frozenset({2})), output_format)
 
 
 @list_group.command("operations")
 @click.option("--track", "track_name", default="big5", show_default=True, help="Whose operations.")
-def operations_command(track_name: str) -> None:
+@table_format_option
+def operations_command(track_name: str, output_format: TableFormat) -> None:
     """Operations of a track."""
     track, _ = load_track(track_name, {})
-    table = _table("operation", "type", "body")
+    rows = []
     for operation in track.operations.values():
         body = getattr(operation, "body", None)
-        keys = ", ".join(body) if isinstance(body, dict) else ""
-        table.add_row(operation.name, operation.type_name, keys)
-    _print(table)
+        rows.append((operation.name, operation.type_name, list(body) if isinstance(body, dict) else []))
+    print_listing(Listing(("operation", "type", "body"), rows), output_format)
 
 
 @list_group.command("variants")
-def variants_command() -> None:
+@table_format_option
+def variants_command(output_format: TableFormat) -> None:
     """Built-in variants; any other version is NAME@VERSION."""
-    table = _table("variant", "engine", "version")
-    for engine in BUILT_IN_VERSIONS:
-        spec = parse_variant(engine, distributions={}, jdks={})
-        table.add_row(spec.name, spec.engine, spec.version)
-    _print(table)
+    specs = [parse_variant(engine, distributions={}, jdks={}) for engine in BUILT_IN_VERSIONS]
+    rows = [(spec.name, spec.engine, spec.version) for spec in specs]
+    print_listing(Listing(("variant", "engine", "version"), rows), output_format)

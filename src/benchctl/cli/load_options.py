@@ -1,16 +1,12 @@
 """Options of `run` about how the load is made, as one value."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from benchctl.cli.options import grouped
 from benchctl.results.plan import ErrorPolicy, TransportName
-
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 AUTO = 0
 
@@ -44,25 +40,30 @@ class LoadOptions:
     workers: int
 
 
-def load_options(command: F) -> Callable[..., Any]:
-    """The options; the command gets them as one, `load_options`."""
-
-    @click.option(
-        "--on-error", type=click.Choice(["continue", "abort"]), default="continue", show_default=True,
+load_options = grouped(
+    "load_options",
+    LoadOptions,
+    click.option(
+        "--on-error",
+        type=click.Choice(["continue", "abort"]),
+        default="continue",
+        show_default=True,
         help="Whether a failed request is counted, or ends its fork.",
-    )  # fmt: skip
-    @click.option(
-        "--transport", type=click.Choice(["wire", "client"]), default="wire", show_default=True,
+    ),
+    click.option(
+        "--transport",
+        type=click.Choice(["wire", "client"]),
+        default="wire",
+        show_default=True,
         help="benchctl's own wire client, the same for both, or elasticsearch-py and opensearch-py, as "
         "applications use them.",
-    )  # fmt: skip
-    @click.option(
-        "--workers", type=WorkersType(), default="auto", show_default=True,
+    ),
+    click.option(
+        "--workers",
+        type=WorkersType(),
+        default="auto",
+        show_default=True,
         help="Processes that clients work in; auto is one, unless targets ask for more than one offers.",
-    )  # fmt: skip
-    @functools.wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-        own = {name: kwargs.pop(name) for name in LoadOptions.__dataclass_fields__}
-        return command(*args, load_options=LoadOptions(**own), **kwargs)
-
-    return collected
+    ),
+)
+"""The options; the command gets them as one, `load_options`."""

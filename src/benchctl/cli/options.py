@@ -1,5 +1,7 @@
 """Options that several commands share, and their types."""
 
+import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,10 +16,14 @@ from benchctl.results.store import RunStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMATS = ("text", "markdown", "csv", "json")
+FORMATS = ("text", "markdown", "csv", "json", "html")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
+_PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
+_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|m|h)", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 class DocumentsType(click.ParamType[int]):
@@ -50,11 +56,63 @@ class HeapType(click.ParamType[int]):
         return int(match["number"]) * (1024 if match["unit"] in "gG" else 1)
 
 
+class PercentType(click.ParamType[float]):
+    """A share such as `3%`, as a fraction."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        match = _PERCENT.fullmatch(value)
+        if match is None:
+            return self.fail(f"'{value}' is no percentage: write 3%", param, ctx)
+        return float(match["number"]) / 100
+
+
+class DurationType(click.ParamType[float]):
+    """A time such as `90s`, `30m` or `1.5h`, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(value)
+        if match is None:
+            return self.fail(f"'{value}' is no time: write 90s, 30m or 2h", param, ctx)
+        return float(match["number"]) * _SECONDS[match["unit"]]
+
+
+class TagType(click.ParamType[str]):
+    """A word to find runs by: letters, digits, dots, hyphens and underscores."""
+
+    name = "tag"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's type
+        """Check it."""
+        if _TAG.fullmatch(value) is None:
+            return self.fail(
+                f"'{value}' is no tag: up to 64 letters, digits, dots, hyphens and underscores", param, ctx
+            )
+        return str(value)
+
+
 def format_option(command: F) -> F:
     """`--format`."""
     return click.option(
         "--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True,
         help="How results are printed.",
+    )(command)  # fmt: skip
+
+
+def style_option(command: F) -> F:
+    """`--style`."""
+    return click.option(
+        "--style", type=click.Choice(["luceneutil", "blog"]), default=None,
+        help="Print tables as luceneutil does, or as the blog did, with what these leave out said below.",
     )(command)  # fmt: skip
 
 
@@ -64,6 +122,34 @@ def runs_option(command: F) -> F:
         "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
         help="Folder of the runs  [default: the one in benchctl's home].",
     )(command)  # fmt: skip
+
+
+def grouped(
+    name: str, group: type[Any], *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Several options that a command takes as one value.
+
+    Args:
+        name: of the command's parameter.
+        group: a dataclass whose fields are the options' names.
+        options: click's, in the order of the help.
+
+    Returns:
+        A decorator.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+            own = {field.name: kwargs.pop(field.name) for field in dataclasses.fields(group)}
+            return command(*args, **{name: group(**own)}, **kwargs)
+
+        decorated: Callable[..., Any] = collected
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
 def open_store(home: Home, folder: Path | None) -> RunStore:

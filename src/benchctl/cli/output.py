@@ -2,28 +2,42 @@
 
 import shutil
 import sys
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console
 
 from benchctl.cli.streams import is_terminal
-from benchctl.report.facts import fact_lines
+from benchctl.errors import UsageError
+from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
+from benchctl.report.numbers import counted
+from benchctl.report.styles import Style, render_styled
 from benchctl.report.tables import terminal_report
+from benchctl.report.visible import visible
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.results.select import Selection
+from benchctl.results.select import Selection, Side
 from benchctl.results.store import RunFolder, reference
-from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.gate import GateResult
+from benchctl.stats.metrics import THROUGHPUT
 
 FOR_READERS = frozenset({"text", "markdown"})
 WITHOUT_TERMINAL_WIDTH = 120
 
 
-def print_run(folder: RunFolder, output_format: Format, *, usual: Path, details: bool = False) -> None:
+def print_run(
+    folder: RunFolder,
+    output_format: Format,
+    *,
+    usual: Path,
+    details: bool = False,
+    style: Style | None = None,
+) -> None:
     """Print what a run found.
 
     Args:
@@ -31,46 +45,101 @@ def print_run(folder: RunFolder, output_format: Format, *, usual: Path, details:
         output_format: as `--format`.
         usual: where runs are looked for by default.
         details: host, engines, indices and times as well, for readers.
+        style: whose tables; None for our own.
     """
     record = folder.load()
-    if output_format in FOR_READERS and details:
-        click.echo("\n".join(fact_lines(record, width=_width())) + "\n")
-    _print(analyse_run(record), output_format, record.plan, details=details)
+    if output_format == "text" and details:
+        click.echo("\n".join(fact_lines(record, width=text_width())) + "\n")
+    elif output_format == "markdown" and details:
+        click.echo(fact_markdown(record) + "\n")
+    # Nobody can repeat what another tool measured by a command of ours.
+    plan = record.plan if record.imported is None else None
+    metrics = (THROUGHPUT,) if style == "luceneutil" and record.plan.redline is None else None
+    found = analyse_run(record, metrics=metrics)
+    if output_format == "html" and style is None:
+        # What draws pages takes a while to load, and no other format needs it.
+        from benchctl.cli.pages import run_page, whole_page  # noqa: PLC0415 - see above
+
+        click.echo(whole_page(run_page(folder, record, found, usual=usual)), nl=False)
+        return
+    _print(found, output_format, plan, [record], details=details, style=style)
     if output_format in FOR_READERS:
         click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
 
 
-def print_comparison(selection: Selection, output_format: Format) -> None:
-    """Print stored results side by side, and say where they come from."""
-    first = selection.sides[0].run
-    runs = tuple(dict.fromkeys(side.run.id for side in selection.sides))
-    analysis = analyse(
-        {side.label: side.forks for side in selection.sides},
-        first.plan,
-        runs=runs,
-        answers=first.answers if len(runs) == 1 else None,
-        calibration=first.calibration if len(runs) == 1 else None,
-    )
-    marks = tuple(
-        Caveat("unlike", f"unlike results, compared by force: {text}") for text in selection.differences
-    )
-    own = tuple(Caveat("run", text) for side in selection.sides for text in side.run.caveats)
-    caveats = tuple(dict.fromkeys((*marks, *own, *analysis.caveats)))
-    analysis = msgspec.structs.replace(analysis, caveats=caveats)
+def print_comparison(
+    selection: Selection,
+    analysis: Analysis,
+    output_format: Format,
+    *,
+    style: Style | None = None,
+    gate: GateResult | None = None,
+) -> None:
+    """Print stored results side by side, and say where they come from.
+
+    Args:
+        selection: what is compared.
+        analysis: of it.
+        output_format: as `--format`.
+        style: whose tables; None for our own.
+        gate: what a gate made of it; None where none was asked for.
+    """
+    records = [side.run for side in selection.sides]
+    runs = {record.id for record in records}
     if output_format in FOR_READERS:
         for side in selection.sides:
-            forks = f"{len(side.forks)} fork{'s' if len(side.forks) != 1 else ''}"
-            click.echo(f"{side.label}: {forks} of run {side.run.id} ({side.run.created})")
+            click.echo(visible(_origin(side)))
         click.echo()
-    _print(analysis, output_format, first.plan if len(runs) == 1 else None)
+    plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
+    _print(analysis, output_format, plan, records, style=style, gate=gate)
+    if gate is not None and output_format in FOR_READERS:
+        click.echo(f"\nGate: {gate.outcome}")
+        for reason in gate.reasons:
+            text = textwrap.fill(visible(reason), text_width(), initial_indent="  ", subsequent_indent="    ")
+            click.echo(text)
 
 
-def _print(analysis: Analysis, output_format: Format, plan: Plan | None, *, details: bool = False) -> None:
-    if output_format == "text" and is_terminal(sys.stdout):
-        Console(highlight=False).print(terminal_report(analysis, plan=plan, width=_width(), details=details))
+def _origin(side: Side) -> str:
+    forks = counted(len(side.forks), "fork")
+    what = forks if side.variant == side.label else f"{forks} of {side.variant}"
+    tags = f", tags {' '.join(side.run.tags)}" if side.run.tags else ""
+    return f"{side.label}: {what} of run {side.run.id} ({side.run.created}{tags})"
+
+
+def _print(
+    analysis: Analysis,
+    output_format: Format,
+    plan: Plan | None,
+    records: Sequence[RunRecord],
+    *,
+    details: bool = False,
+    style: Style | None = None,
+    gate: GateResult | None = None,
+) -> None:
+    if style is not None:
+        if output_format not in ("text", "markdown"):
+            raise UsageError(
+                f"--style is for readers: {output_format} has everything",
+                hint="use --format text or markdown",
+            )
+        click.echo(render_styled(analysis, style, output_format, width=text_width()), nl=False)
+    elif output_format == "text" and is_terminal(sys.stdout):
+        Console(highlight=False).print(
+            terminal_report(analysis, plan=plan, width=text_width(), details=details)
+        )
     else:
-        click.echo(render(analysis, output_format, plan=plan, width=_width(), details=details), nl=False)
+        written = render(
+            analysis,
+            output_format,
+            plan=plan,
+            records=records,
+            width=text_width(),
+            details=details,
+            gate=gate,
+        )
+        click.echo(written, nl=False)
 
 
-def _width() -> int:
+def text_width() -> int:
+    """Columns of the terminal, or of what stands in for one."""
     return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns

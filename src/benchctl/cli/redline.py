@@ -8,13 +8,12 @@ from typing import Any, Literal
 import click
 
 from benchctl.cli.conclude import conclude
-from benchctl.cli.options import format_option, open_store, runs_option
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.options import PercentType, format_option, open_store, runs_option
 from benchctl.cli.subjects import SubjectOptions, subject_options
-from benchctl.cli.watch import watching
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
-from benchctl.run.lock import host_lock
 from benchctl.run.orchestrate import Bench, start_run
 from benchctl.run.plan import PlanOptions
 from benchctl.run.redline_plan import plan_redline
@@ -22,7 +21,6 @@ from benchctl.run.redline_plan import plan_redline
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
 _OBJECTIVE = re.compile(r"(?P<name>p[0-9.]+)=(?P<number>[0-9]{1,15}(?:\.[0-9]+)?)(?P<unit>us|ms|s)", re.ASCII)
-_PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
 
 Objective = tuple[float, int]
 """(percentile, nanoseconds)."""
@@ -48,21 +46,6 @@ class ObjectiveType(click.ParamType[Objective]):
         if limit_ns < 1:
             return self.fail(f"'{value}': no answer takes no time", param, ctx)
         return _PERCENTILES[match["name"]], limit_ns
-
-
-class PercentType(click.ParamType[float]):
-    """A share such as `3%`, as a fraction."""
-
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's type
-        """Read it."""
-        if isinstance(value, float):
-            return value
-        match = _PERCENT.fullmatch(value)
-        if match is None:
-            return self.fail(f"'{value}' is no percentage: write 3%", param, ctx)
-        return float(match["number"]) / 100
 
 
 @click.command("redline")
@@ -118,8 +101,7 @@ class PercentType(click.ParamType[float]):
     show_default=True,
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 @runs_option
 @format_option
 def redline_command(
@@ -177,11 +159,10 @@ def redline_command(
         ingest_clients=subject_options.ingest_clients,
         paired=subject_options.paired,
         workers=workers,
+        index_builds=subject_options.index_builds,
+        pin=subject_options.pin_spec(workers),
     )
     plan, loaded = plan_redline(options, search)
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         folder, record = start_run(Bench(home, store, observer, threading.Event()), plan, loaded)
     conclude(folder, record, home, output_format)

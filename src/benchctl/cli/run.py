@@ -6,25 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.conclude import conclude
+from benchctl.cli.fork_options import ForkOptions, fork_options
 from benchctl.cli.load_options import AUTO, LoadOptions, load_options
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
+    TagType,
     format_option,
     open_store,
     runs_option,
 )
+from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
-from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.results.plan import RestartPolicy
 from benchctl.run.calibrate import calibrate
-from benchctl.run.lock import host_lock
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
 from benchctl.run.plan import PlanOptions, parse_params, plan_run, reload_track
@@ -38,40 +40,11 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
 
 
 @click.command("run")
-@click.option(
-    "--challenge",
-    "challenges",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="What to run; repeat it to run schedules in order on one fork.",
-)
+@schedule_options
 @subject_options
 @target_options
 @load_options
-@click.option(
-    "--forks", type=int, default=5, show_default=True, help="Passes of every variant on fresh nodes."
-)
-@click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
-)
-@click.option(
-    "--restart",
-    type=click.Choice(["challenge", "task", "never"]),
-    default="challenge",
-    show_default=True,
-    help="When a fresh node comes in between.",
-)
-@click.option(
-    "--warmup-challenge",
-    "warmups",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="Run unmeasured on every fresh node before the schedule.",
-)
+@fork_options
 @click.option(
     "--calibrate",
     "calibrating",
@@ -79,26 +52,36 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
     help="First measure what the driver itself costs on this machine, and keep that with the run.",
 )
 @trial_option
+@click.option(
+    "--tag",
+    "tags",
+    type=TagType(),
+    multiple=True,
+    help="A word to find the run by, with compare and list runs; repeatable.",
+)
+@click.option(
+    "--until-steady",
+    is_flag=True,
+    help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
+)
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@measuring_options
 @runs_option
 @format_option
 def run_command(
-    challenges: tuple[str, ...],
-    forks: int,
-    params: tuple[str, ...],
-    restart: RestartPolicy,
-    warmups: tuple[str, ...],
+    tags: tuple[str, ...],
     resume: str | None,
     runs_folder: Path | None,
     output_format: "Format",
     *,
+    schedule_options: ScheduleOptions,
     subject_options: SubjectOptions,
     target_options: TargetOptions,
     load_options: LoadOptions,
+    fork_options: ForkOptions,
     calibrating: bool,
     test_mode: bool,
+    until_steady: bool,
     wait: bool,
     quiet: bool,
 ) -> None:
@@ -107,27 +90,32 @@ def run_command(
     Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
     the corpus, one prepared index an engine.
     """
+    if test_mode and until_steady:
+        raise UsageError("--test-mode cuts what --until-steady lengthens", hint="leave one of them out")
     home = resolve_home()
     store = open_store(home, runs_folder)
     if resume is None:
         targets = resolve_targets(target_options, os.environ)
         options = PlanOptions(
             variants=(*subject_options.specs(() if targets else BUILT_IN), *targets),
-            challenges=challenges,
-            warmup_challenges=warmups,
-            restart=restart,
-            forks=forks,
+            challenges=schedule_options.challenges,
+            warmup_challenges=schedule_options.warmups,
+            restart=schedule_options.restart,
+            forks=fork_options.count,
             seed=subject_options.seed,
             heap_mb=subject_options.heap_mb,
             track=subject_options.track,
             corpus=subject_options.corpus,
             segments=subject_options.segments,
-            params=parse_params(params),
+            params=parse_params(schedule_options.params),
             ingest_clients=subject_options.ingest_clients,
             paired=subject_options.paired,
             on_error=load_options.on_error,
             transport=load_options.transport,
             workers=load_options.workers or 1,
+            stop=fork_options.stop,
+            index_builds=subject_options.index_builds,
+            pin=subject_options.pin_spec(load_options.workers or 1),
         )
         plan, loaded = plan_run(options)
         plan = as_trial(plan) if test_mode else plan
@@ -137,17 +125,22 @@ def run_command(
         folder = store.find(resume)
         plan = folder.load().plan
         loaded = reload_track(plan)
-    with (
-        watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
-    ):
+    with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
         if folder is None:
             choosing = load_options.workers == AUTO and needs_calibration(plan)
             calibration = calibrate(observer, bench.stop) if calibrating or choosing else None
             if choosing and calibration is not None:
                 plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
-            folder, record = start_run(bench, plan, loaded, calibration=calibration)
+                plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))
+            folder, record = start_run(
+                bench,
+                plan,
+                loaded,
+                calibration=calibration,
+                tags=tuple(dict.fromkeys(tags)),
+                until_steady=until_steady,
+            )
         else:
             record = resume_run(bench, folder, loaded)
     conclude(folder, record, home, output_format)

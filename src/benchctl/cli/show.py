@@ -4,18 +4,20 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import format_option, open_store, runs_option
+from benchctl.cli.options import format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_run
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
+from benchctl.report.styles import Style
 
 
 @click.command("show")
 @click.argument("run")
 @runs_option
+@style_option
 @format_option
-def show_command(run: str, runs_folder: Path | None, output_format: Format) -> None:
+def show_command(run: str, runs_folder: Path | None, style: Style | None, output_format: Format) -> None:
     """Print RUN again: an id, the beginning of one, a path, or `latest`."""
     home = resolve_home()
     store = open_store(home, runs_folder)
-    print_run(store.find(run), output_format, usual=home.runs, details=True)
+    print_run(store.find(run), output_format, usual=home.runs, details=True, style=style)

@@ -1,19 +1,15 @@
 """Options about what is measured, and on which index: variants, engines, corpus, order; as one value."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 import psutil
 
-from benchctl.cli.options import DocumentsType, HeapType
+from benchctl.cli.options import DocumentsType, HeapType, grouped
 from benchctl.cli.variants import resolve_variants
-from benchctl.results.plan import CorpusSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
+from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import default_heap_mb
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 BUILT_IN = ("es", "os")
 
@@ -33,6 +29,8 @@ class SubjectOptions:
         seed: of order and arrivals.
         corpus_seed: of the corpus.
         paired: blocks will be analysed as pairs.
+        index_builds: how often every prepared index is built.
+        pin: as written; None to leave CPUs to the kernel.
     """
 
     variants: tuple[str, ...]
@@ -46,6 +44,8 @@ class SubjectOptions:
     seed: int
     corpus_seed: int
     paired: bool
+    index_builds: int
+    pin: str | None
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
         """The variants, or these when none was named.
@@ -60,13 +60,29 @@ class SubjectOptions:
         """Heap of every node, MiB."""
         return self.heap or default_heap_mb(psutil.virtual_memory().total)
 
+    def pin_spec(self, workers: int) -> PinSpec | None:
+        """Which CPUs node and driver get here.
+
+        Args:
+            workers: processes that the driver's clients work in.
+
+        Raises:
+            UsageError: these CPUs cannot be had.
+        """
+        if self.pin is None:
+            return None
+        allowed = allowed_cpus()
+        return pin_of(self.pin, workers=workers, allowed=allowed, cores=cores_of(allowed))
+
     @property
     def corpus(self) -> CorpusSpec:
         """The corpus, not yet looked at."""
         return CorpusSpec(seed=self.corpus_seed, documents=self.docs, generator_version=0, digest="")
 
 
-_OPTIONS = (
+subject_options = grouped(
+    "subject_options",
+    SubjectOptions,
     click.option(
         "--variant",
         "variants",
@@ -115,19 +131,22 @@ _OPTIONS = (
         "--seed", type=int, default=1, show_default=True, help="Of the order in blocks, arrivals and values."
     ),
     click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus."),
+    click.option(
+        "--index-builds",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="K",
+        help="Build every prepared index so often; forks take the builds in turn, and their spread counts.",
+    ),
+    click.option(
+        "--pin",
+        is_flag=False,
+        flag_value=AUTO,
+        default=None,
+        metavar="[node=CPUS,driver=CPUS]",
+        help="Give nodes and benchctl CPUs of their own; chosen when none are named.",
+    ),
     click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),
 )
-
-
-def subject_options(command: F) -> Callable[..., Any]:
-    """The options; the command gets them as one, `subject_options`."""
-
-    @functools.wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-        own = {name: kwargs.pop(name) for name in SubjectOptions.__dataclass_fields__}
-        return command(*args, subject_options=SubjectOptions(**own), **kwargs)
-
-    decorated: Callable[..., Any] = collected
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+"""The options; the command gets them as one, `subject_options`."""

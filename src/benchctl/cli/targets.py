@@ -1,23 +1,20 @@
 """Running clusters from the command line: `--target NAME=URL` and what other options say about it."""
 
-import functools
 import shlex
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.options import grouped
 from benchctl.cli.secrets import read_auth
 from benchctl.endpoint import Endpoint, read_hosts, variable
 from benchctl.engine.target import Address, identify
 from benchctl.engine.variant import canonical_engine, check_name
 from benchctl.errors import UsageError
 from benchctl.results.plan import TargetSpec, VariantSpec
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -32,45 +29,53 @@ class TargetOptions:
     fill: bool = False
 
 
-def target_options(command: F) -> Callable[..., Any]:
-    """The options about targets; the command gets them as one, `target_options`."""
-
-    @click.option(
+target_options = grouped(
+    "target_options",
+    TargetOptions,
+    click.option(
         "--target",
         "targets",
         multiple=True,
         metavar="NAME=URL[,URL...]",
         help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, or in "
         "_API_KEY or _BEARER.",
-    )
-    @click.option(
-        "--target-auth", "auth_files", multiple=True, metavar="NAME=FILE",
+    ),
+    click.option(
+        "--target-auth",
+        "auth_files",
+        multiple=True,
+        metavar="NAME=FILE",
         help="YAML of user and password, api-key, or bearer, that only you can read.",
-    )  # fmt: skip
-    @click.option(
-        "--target-ca", "authorities", multiple=True, metavar="NAME=PATH",
+    ),
+    click.option(
+        "--target-ca",
+        "authorities",
+        multiple=True,
+        metavar="NAME=PATH",
         help="Certificates to trust, PEM  [default: the system's].",
-    )  # fmt: skip
-    @click.option(
-        "--insecure", "insecure", multiple=True, metavar="NAME",
+    ),
+    click.option(
+        "--insecure",
+        "insecure",
+        multiple=True,
+        metavar="NAME",
         help="Do not check the target's certificate; send it credentials without TLS.",
-    )  # fmt: skip
-    @click.option(
-        "--restart-command", "restart_commands", multiple=True, metavar="NAME=COMMAND",
+    ),
+    click.option(
+        "--restart-command",
+        "restart_commands",
+        multiple=True,
+        metavar="NAME=COMMAND",
         help="Restarts the target where a node would be booted; run without a shell.",
-    )  # fmt: skip
-    @click.option(
+    ),
+    click.option(
         "--fill-target",
         "fill",
         is_flag=True,
         help="Create and fill the track's index where a target has none.",
-    )
-    @functools.wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
-        own = {name: kwargs.pop(name) for name in TargetOptions.__dataclass_fields__}
-        return command(*args, target_options=TargetOptions(**own), **kwargs)
-
-    return collected
+    ),
+)
+"""The options about targets; the command gets them as one, `target_options`."""
 
 
 def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:

@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from benchctl.cli.streams import is_terminal
+from benchctl.report.numbers import duration
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.run.observer import Observer, SilentObserver
@@ -36,18 +37,6 @@ def watching(*, quiet: bool) -> Iterator[Observer]:
             yield RichObserver(progress)
     else:
         yield PlainObserver()
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: `48 s`, `3 min 20 s`, `1 h 05 min`."""
-    whole = round(seconds)
-    if whole < 60:  # noqa: PLR2004 - a minute
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:  # noqa: PLR2004 - an hour
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
 
 
 def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:

@@ -58,7 +58,7 @@ def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
     Raises:
         BenchctlError: the node failed in another way than by not knowing the operation, or what it asks.
     """
-    index = operation.index or index_name
+    index = operation.target or index_name
     if isinstance(operation, MultiSearch):
         return _together(
             [_search(client, operation, search.index or index, search.body) for search in operation.searches]

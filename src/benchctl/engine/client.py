@@ -44,6 +44,19 @@ class IndexStats:
 
 
 @dataclass(frozen=True)
+class MergeStats:
+    """What a node merges.
+
+    Attributes:
+        current: merges that run now.
+        total_ms: spent in merges since the node started.
+    """
+
+    current: int
+    total_ms: int
+
+
+@dataclass(frozen=True)
 class CollectorStats:
     """What one garbage collector did since the node started."""
 
@@ -203,6 +216,11 @@ class SearchClient:
         """Query phases the node ran since it started: one for every search and shard."""
         return int(self._local("/_nodes/_local/stats/indices/search")["indices"]["search"]["query_total"])
 
+    def merges(self, timeout_s: float = REQUEST_TIMEOUT_S) -> MergeStats:
+        """Merges on the node."""
+        found = self._local("/_nodes/_local/stats/indices/merge", timeout_s)["indices"]["merges"]
+        return MergeStats(found["current"], found["total_time_in_millis"])
+
     def garbage_collection(self) -> dict[str, CollectorStats]:
         """Collections since the node started, by collector, such as `young` and `old`."""
         collectors = self._local("/_nodes/_local/stats/jvm")["jvm"]["gc"]["collectors"]
@@ -211,8 +229,8 @@ class SearchClient:
             for name, found in collectors.items()
         }
 
-    def _local(self, path: str) -> dict[str, Any]:
-        node: dict[str, Any] = next(iter(self.request("GET", path)["nodes"].values()))
+    def _local(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, Any]:
+        node: dict[str, Any] = next(iter(self.request("GET", path, timeout_s=timeout_s)["nodes"].values()))
         return node
 
 

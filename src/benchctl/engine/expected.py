@@ -66,7 +66,7 @@ def _question(operation: Operation) -> "_Question":
         raise UnknownError
     body = first_page(operation)
     # Another index holds other documents.
-    if operation.index is not None or not operation.request_params.keys() <= _PARAMS:
+    if operation.target is not None or not operation.request_params.keys() <= _PARAMS:
         raise UnknownError
     if not body.keys() <= _BODY_KEYS:
         raise UnknownError

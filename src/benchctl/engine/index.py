@@ -29,6 +29,7 @@ REFRESH_INTERVAL = "index.refresh_interval"
 
 # Measured on the big5 corpus: about 125 bytes a document at rest; a force-merge needs the index twice more.
 BYTES_PER_DOCUMENT = 400
+BYTES_PER_DOCUMENT_AT_REST = 150
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,28 @@ Sender = Callable[[str], Sent]
 
 @dataclass(frozen=True)
 class IndexKey:
-    """What makes two prepared indices interchangeable."""
+    """What makes two prepared indices interchangeable.
+
+    Attributes:
+        installation: the engine that builds it.
+        corpus: the documents.
+        track: index body and name.
+        segments: of the force-merged index.
+        clients: concurrent senders that fill it.
+        build: which of several builds of the same, from 0; they differ by chance alone.
+    """
 
     installation: Installation
     corpus: CorpusSpec
     track: Track
     segments: int
     clients: int
+    build: int = 0
 
     @property
     def digest(self) -> str:
         """SHA-256 over everything that decides the index's content."""
-        parts = (
+        parts: tuple[object, ...] = (
             INDEX_FORMAT,
             self.installation.engine,
             self.installation.version,
@@ -74,13 +85,17 @@ class IndexKey:
             self.segments,
             self.clients,
         )
+        # The first is called as if it were the only one: it is shared with runs that want one.
+        if self.build:
+            parts = (*parts, self.build)
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
     @property
     def folder_name(self) -> str:
         """Readable, and unique by the digest."""
         engine = f"{self.installation.engine}-{self.installation.version}"
-        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}"
+        number = f"-build-{self.build}" if self.build else ""
+        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}"
 
 
 @dataclass(frozen=True)
@@ -120,19 +135,30 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
 
 
 @contextmanager
-def building(home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int]) -> Iterator[Path]:
+def building(
+    home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int], more: int = 0
+) -> Iterator[Path]:
     """A scratch folder to build in; gone afterwards unless it was kept with `keep`.
+
+    Args:
+        home: where.
+        key: of the index.
+        free_bytes: tells what is free in a folder.
+        more: builds of the same kind that are to follow, for which there must be space, too: found out now,
+            not after some of them.
 
     Raises:
         BenchctlError: the disk is too small.
     """
-    needed = key.corpus.documents * BYTES_PER_DOCUMENT
+    needed = key.corpus.documents * (BYTES_PER_DOCUMENT + more * BYTES_PER_DOCUMENT_AT_REST)
     free = free_bytes(home.scratch)
     if free < needed:
+        what = "an index" if more == 0 else f"{more + 1} builds of an index"
         raise BenchctlError(
-            f"preparing an index of {key.corpus.documents:,} documents needs about {needed / 1e9:.1f} GB in "
+            f"preparing {what} of {key.corpus.documents:,} documents needs about {needed / 1e9:.1f} GB in "
             f"{home.root}, {free / 1e9:.1f} GB are free",
-            hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs",
+            hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs"
+            + (" or --index-builds" if more else ""),
         )
     root = home.scratch / f"index-{key.folder_name}-{os.getpid()}"
     try:
@@ -158,7 +184,8 @@ def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
     name = key.track.index_name
     body = key.track.index_body
     quiet = {**body.settings, REFRESH_INTERVAL: "-1"}
-    client.create_index(name, {"settings": quiet, "mappings": body.mappings})
+    aliases = {"aliases": body.aliases} if body.aliases else {}
+    client.create_index(name, {"settings": quiet, "mappings": body.mappings, **aliases})
     sent = send(name)
     refresh_s = _timed(lambda: client.refresh(name))
     merge_s = _timed(lambda: client.force_merge(name, key.segments))

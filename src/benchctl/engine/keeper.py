@@ -60,6 +60,9 @@ def _become_node(spec: dict[str, Any], keeper_pid: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(_open_log(spec["stdout"]), 1)
     os.dup2(_open_log(spec["stderr"]), 2)
+    if spec["cpus"] is not None:
+        # Before the program runs: a JVM sizes its pools by the CPUs that it finds when it starts.
+        os.sched_setaffinity(0, spec["cpus"])
     if spec["uid"] is not None:
         os.setgroups([])
         os.setgid(spec["gid"])

@@ -15,7 +15,7 @@ from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
 from benchctl.engine.install import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
@@ -45,6 +45,7 @@ class Node:
         client: for everything that is not measured.
         http_port: where it listens, on loopback.
         pid: of the server JVM.
+        started_ns: when the server JVM was started, on the monotonic clock.
         start_s: seconds from starting the process to ready.
         command: the server JVM's real command line.
         version: as the node says.
@@ -61,6 +62,7 @@ class Node:
         self.client = client
         self.http_port = http_port
         self.pid = self._server.pid
+        self.started_ns = started_ns(self.pid)
         self.start_s = start_s
         self.command = tuple(self._server.cmdline())
         self.version = info.version
@@ -185,7 +187,7 @@ class _Launch:
 
 
 @contextmanager
-def boot(
+def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keyword
     installation: Installation,
     jdk: Jdk,
     *,
@@ -197,6 +199,7 @@ def boot(
     settings: Mapping[str, Any] | None = None,
     timeout_s: float = START_TIMEOUT_S,
     expect_index: str | None = None,
+    cpus: tuple[int, ...] | None = None,
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -211,6 +214,7 @@ def boot(
         settings: node settings over benchctl's own.
         timeout_s: how long it may take to get ready.
         expect_index: an index whose primary shards must be started before it counts as ready.
+        cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -225,7 +229,7 @@ def boot(
         hand_over(root, owner)
     started = time.monotonic()
     with NodeProcess(
-        _command(folders, installation, jdk, owner), server=_MAIN_CLASSES[installation.engine]
+        _command(folders, installation, jdk, owner, cpus), server=_MAIN_CLASSES[installation.engine]
     ) as process:
         launch = _Launch(installation, folders, process, started, timeout_s)
         port = launch.wait_port()
@@ -235,7 +239,13 @@ def boot(
             yield Node(launch, client=client, http_port=port, info=info, start_s=start_s)
 
 
-def _command(folders: BootFolders, installation: Installation, jdk: Jdk, owner: Owner | None) -> Command:
+def _command(
+    folders: BootFolders,
+    installation: Installation,
+    jdk: Jdk,
+    owner: Owner | None,
+    cpus: tuple[int, ...] | None,
+) -> Command:
     return Command(
         argv=(str(installation.root.absolute() / "bin" / installation.engine),),
         env=environment(folders, installation, jdk),
@@ -243,6 +253,7 @@ def _command(folders: BootFolders, installation: Installation, jdk: Jdk, owner: 
         stdout=folders.stdout,
         stderr=folders.stderr,
         owner=owner,
+        cpus=cpus,
     )
 
 

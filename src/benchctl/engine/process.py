@@ -38,6 +38,7 @@ class Command:
         stdout: file that standard output is appended to.
         stderr: file that standard error is appended to.
         owner: whom to run as; None means the current user.
+        cpus: the CPUs that it and whatever it starts run on; None for those that benchctl may use.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +47,7 @@ class Command:
     stdout: Path
     stderr: Path
     owner: Owner | None = None
+    cpus: tuple[int, ...] | None = None
 
 
 def describe_exit(status: int) -> str:
@@ -187,6 +189,7 @@ class NodeProcess:
             "stderr": str(command.stderr),
             "uid": None if command.owner is None else command.owner.uid,
             "gid": None if command.owner is None else command.owner.gid,
+            "cpus": command.cpus,
             "parent": os.getpid(),
             "grace_s": self._grace_s,
         }
@@ -294,6 +297,21 @@ def last_lines(log: Path, lines: int) -> list[str]:
     except FileNotFoundError:
         return []
     return list(deque(text.splitlines(), maxlen=lines))
+
+
+def started_ns(pid: int) -> int:
+    """When a process started, on the monotonic clock; the kernel keeps it in steps of about 10 ms.
+
+    Raises:
+        OSError: it is gone.
+    """
+    # Behind the name of the program, which may hold anything.
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    )
+    since_boot_ns = int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    # The monotonic clock leaves out the time that the host was suspended.
+    return since_boot_ns - (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns())
 
 
 def _family(pid: int) -> list[psutil.Process]:

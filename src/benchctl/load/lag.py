@@ -72,9 +72,7 @@ class LagMeter:
             columns: each of shape (n,); the rows of a client in the order of its requests.
         """
         # The single requests of a longer operation are the operation's own business.
-        whole = columns["part"] == 0
-        if not whole.all():
-            columns = select(columns, whole)
+        columns = select(columns, columns["part"] == 0)
         numbers = columns["client"]
         borders = np.flatnonzero(np.diff(numbers)) + 1
         for first, last in zip([0, *borders], [*borders, numbers.size], strict=True):

@@ -1,5 +1,8 @@
 """The tables below the results: what could be seen, and on request all times and the driver's figures."""
 
+from benchctl.report.adjusted import adjusted_grids
+from benchctl.report.builds import builds_grid
+from benchctl.report.costs import costs_grid
 from benchctl.report.driver import driver_grid
 from benchctl.report.layout import Grid, precision_grid
 from benchctl.report.order import order_grids
@@ -16,5 +19,6 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
     """
     grids = [*order_grids(analysis), precision_grid(analysis)]
     if details:
+        grids += [*adjusted_grids(analysis), builds_grid(analysis), costs_grid(analysis)]
         grids += [times_grid(analysis), driver_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -7,11 +7,15 @@ from typing import Any
 
 import msgspec
 
+from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
-from benchctl.report.driver import calibration_lines
-from benchctl.report.numbers import figure, mebibytes
+from benchctl.report.foreign import imported_lines
+from benchctl.report.markdown import escaped
+from benchctl.report.numbers import counted, figure, mebibytes
+from benchctl.report.visible import visible
 from benchctl.results.checks import stray_boots
-from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, RunRecord
+from benchctl.results.cpus import cpu_list
+from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, Pilot, RunRecord
 from benchctl.results.plan import RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
@@ -27,6 +31,9 @@ class FactSection(msgspec.Struct, frozen=True):
 
 def fact_sections(record: RunRecord) -> list[FactSection]:
     """All facts of a run; sections without lines are left out."""
+    if record.imported is not None:
+        run = FactSection("Run", tuple(imported_lines(record, record.imported)))
+        return [run, FactSection("Engines", tuple(_engine_lines(record)))]
     sections = [
         FactSection("Run", tuple(_run_lines(record))),
         FactSection("Host", tuple(_host_lines(record.environment))),
@@ -47,8 +54,22 @@ def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
     for section in fact_sections(record):
         lines.append(section.heading)
         for line in section.lines:
-            lines += _wrapped(f"  {line}", width)
+            lines += _wrapped(f"  {visible(line)}", width)
     return lines
+
+
+def fact_markdown(record: RunRecord) -> str:
+    """The same as Markdown: a heading a section, and a list below it."""
+    return "\n\n".join(
+        "\n".join([f"### {section.heading}", "", *(_item(line) for line in section.lines)])
+        for section in fact_sections(record)
+    )
+
+
+def _item(line: str) -> str:
+    """An indented line belongs to the one before it."""
+    indent = "  " if line.startswith(" ") else ""
+    return f"{indent}- {escaped(line)}"
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
@@ -60,13 +81,13 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     )
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def _run_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.id}, {record.created}, {record.status}"
+    if record.tags:
+        yield f"tags: {' '.join(record.tags)}"
+    if record.stopped:
+        yield record.stopped
     names = ", ".join(one.name for one in plan.schedules)
     if plan.redline is None:
         yield f"challenges: {names}; fresh node: {_restart(plan.restart)}"
@@ -75,12 +96,23 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
-    forks = _counted(plan.forks, "fork")
+    forks = counted(record.blocks, "fork")
     yield f"{forks} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
+    if record.pilot is not None:
+        yield _pilot_line(record.pilot)
+    if plan.pin is not None:
+        yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
     yield (
         f"corpus: {plan.corpus.documents:,} documents, seed {plan.corpus.seed}, "
         f"generator {plan.corpus.generator_version}, digest {plan.corpus.digest[:12]}"
     )
+
+
+def _pilot_line(pilot: Pilot) -> str:
+    """What `--until-steady` found."""
+    chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
+    text = f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}"
+    return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
 
 
 def _redline_lines(search: RedlineSpec) -> Iterator[str]:
@@ -88,7 +120,7 @@ def _redline_lines(search: RedlineSpec) -> Iterator[str]:
     yield f"red-line of {search.operation} on a fresh node a fork: {objective_text(search)}{bound}"
     yield (
         f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
-        f"{search.schedule} arrivals, {_counted(search.clients, 'client')}, rates "
+        f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates "
         f"{100 * search.tolerance:g} % apart"
     )
 
@@ -174,9 +206,9 @@ def _geometry(facts: IndexFacts) -> str:
     segments, size = len(facts.segments), mebibytes(facts.store_bytes)
     compound = sum(segment.compound for segment in facts.segments)
     if compound and compound == segments:
-        return f"{_counted(segments, 'compound segment')}, {size}"
+        return f"{counted(segments, 'compound segment')}, {size}"
     some = f" ({compound:,} compound)" if compound else ""
-    return f"{_counted(segments, 'segment')}{some}, {size}"
+    return f"{counted(segments, 'segment')}{some}, {size}"
 
 
 def _assignments(settings: dict[str, Any]) -> list[str]:
@@ -184,10 +216,16 @@ def _assignments(settings: dict[str, Any]) -> list[str]:
 
 
 def _index_lines(record: RunRecord) -> Iterator[str]:
-    for name, facts in record.indices.items():
+    named = [
+        (name if len(builds) == 1 else f"{name}, build {number} of {len(builds)}", facts)
+        for name, first in record.indices.items()
+        for builds in (record.builds.get(name, (first,)),)
+        for number, facts in enumerate(builds, 1)
+    ]
+    for name, facts in named:
         yield (
             f"{name}: {facts.documents:,} documents, {mebibytes(facts.store_bytes)}, "
-            f"{_counted(len(facts.segments), 'segment')} ({_segments(facts)})"
+            f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
             f"{', from the cache' if facts.cached else ''}"
         )
         yield from (f"  {line}" for line in _ingest_lines(facts))
@@ -208,7 +246,7 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         yield (
             f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
-            f"with {_counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
+            f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
         )
     if ingest.engine_indexing_s > 0:
         yield (
@@ -230,7 +268,8 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
     if not check.operations:
         yield "none compared: the requests of these operations differ from one to the next, or search nothing"
     elif not check.findings:
-        yield f"alike on all {len(check.operations)} operations"
+        where = f", asked of the first of {record.plan.index_builds} index builds" if record.builds else ""
+        yield f"alike on all {len(check.operations)} operations{where}"
     for finding in check.findings:
         if finding.kind == "unsupported":
             yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"

@@ -2,22 +2,29 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import Literal, get_args
-
-import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
-from benchctl.report.layout import Grid, result_grids
+from benchctl.report.document import document
+from benchctl.report.json_text import json_text
+from benchctl.report.layout import result_grids
+from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import collect_notes
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.tables import WIDE, legend, render_text
+from benchctl.report.visible import visible
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
+from benchctl.stats.gate import GateResult
 
-Format = Literal["text", "markdown", "csv", "json"]
+Format = Literal["text", "markdown", "csv", "json", "html"]
+"""All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""
+_WRITTEN_HERE = get_args(Format)[:-1]
 
 # Of a row, of a comparison, and of both sides: the columns of the CSV form.
 _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric", "unit", "higher_is_better")
@@ -32,8 +39,10 @@ def render(
     output_format: Format = "text",
     *,
     plan: Plan | None = None,
+    records: Sequence[RunRecord] = (),
     width: int = WIDE,
     details: bool = False,
+    gate: GateResult | None = None,
 ) -> str:
     """Write an analysis.
 
@@ -42,8 +51,10 @@ def render(
         output_format: text and Markdown are for readers, CSV (one line a task, metric and contender) and JSON
             (everything) for programs, in full precision.
         plan: what was run; without it no command is proposed to readers.
+        records: the runs that its forks come from; JSON says where and on what these were measured.
         width: columns, for text.
         details: with every kind of time, and what the driver itself did, for readers; JSON always holds it.
+        gate: what a gate made of it, for JSON; None where none was asked for.
 
     Raises:
         UsageError: there is no such format.
@@ -56,48 +67,29 @@ def render(
         case "csv":
             return _csv(analysis)
         case "json":
-            return msgspec.json.format(msgspec.json.encode(analysis), indent=1).decode() + "\n"
+            return json_text(document(analysis, records, gate))
         case _:
-            raise UsageError(
-                f"no output format '{output_format}'", hint=f"one of {', '.join(get_args(Format))}"
-            )
+            raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(_WRITTEN_HERE)}")
 
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
-    parts = [_markdown_grid(grid) for grid in result_grids(analysis, notes)]
-    parts.append(" ".join(legend(analysis)))
-    listed = [f"{number}. {_escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
-    parts.append("\n".join(listed))
-    parts.append("\n".join(f"- {_escaped(doubt.text)}" for doubt in notes.general))
-    parts += [_markdown_grid(grid) for grid in further_grids(analysis, details=details)]
+    parts = [grid_table(grid) for grid in result_grids(analysis, notes)]
+    parts.append(escaped(" ".join(legend(analysis))))
+    parts += note_lists(notes)
+    parts += [grid_table(grid) for grid in further_grids(analysis, details=details)]
     if analysis.redline is not None:
-        parts += [_markdown_grid(grid) for grid in curve_grids(analysis.redline)]
+        parts += [grid_table(grid) for grid in curve_grids(analysis.redline)]
         plot = curve_plot(analysis.redline, WIDE)
         parts.append("\n".join(["```text", *plot, "```"]) if plot else "")
-    parts.append("\n".join(f"- {_planning_item(line)}" for line in planning_lines(analysis, plan)))
+    parts.append("\n".join(f"- {planning_item(line)}" for line in planning_lines(analysis, plan)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown_grid(grid: Grid) -> str:
-    rules = ["---" if place in grid.words else "---:" for place in range(len(grid.headers))]
-    rows = [grid.headers, rules, *grid.lines]
-    lines = [
-        "| " + " | ".join(cell if row is rules else _escaped(cell) for cell in row) + " |" for row in rows
-    ]
-    return "\n".join([f"### {_escaped(grid.title)}", "", *lines])
-
-
-def _planning_item(line: str) -> str:
-    words, colon, rest = line.partition(": ")
-    return f"{words}{colon}`{rest}`" if rest.startswith("benchctl ") else _escaped(line)
-
-
-def _escaped(text: str) -> str:
-    """Names with underscores and reasons with pipes or angle brackets stay what they are."""
-    for special in ("\\", "|", "_", "*", "<", "`"):
-        text = text.replace(special, f"\\{special}")
-    return " ".join(text.split())
+def planning_item(line: str) -> str:
+    """A planning line in Markdown: a sentence, or a command in code style."""
+    words, command = split_command(line)
+    return f"{words}: `{visible(command)}`" if command else escaped(line)
 
 
 def _csv(analysis: Analysis) -> str:
@@ -107,17 +99,42 @@ def _csv(analysis: Analysis) -> str:
     for row in analysis.rows:
         figures = {one.variant: one for one in row.figures}
         for comparison in row.comparisons:
-            writer.writerow(_csv_line(row, comparison, figures))
+            writer.writerow(_csv_line(row, _compared(comparison), *_sides(comparison, figures)))
+        if not row.comparisons:
+            writer.writerow(_csv_line(row, _alone(row.figures[0]), row.figures[0], None))
     return stream.getvalue()
 
 
-def _csv_line(row: Row, comparison: Comparison, figures: dict[str, Figures]) -> list[object]:
-    """Full precision; an empty field where there is no value; lists separated by spaces."""
-    sides = [figures[comparison.baseline], figures[comparison.contender]]
+def _sides(comparison: Comparison, figures: dict[str, Figures]) -> tuple[Figures, Figures]:
+    return figures[comparison.baseline], figures[comparison.contender]
+
+
+def _compared(comparison: Comparison) -> dict[str, object]:
+    return {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}
+
+
+def _alone(figures: Figures) -> dict[str, object]:
+    """Of the columns of a comparison, those that one variant fills."""
+    return {
+        "baseline": figures.variant,
+        "n_baseline": sum(value is not None for value in figures.values),
+        "baseline_value": figures.value,
+        "cv_baseline_percent": figures.cv_percent,
+    }
+
+
+def _csv_line(
+    row: Row, comparison: dict[str, object], baseline: Figures, contender: Figures | None
+) -> list[object]:
+    """Full precision; an empty field where there is no value; lists separated by spaces, holes as nan."""
     return [
         *(getattr(row, name) for name in _ROW_COLUMNS),
-        *(getattr(comparison, name) for name in _COMPARISON_COLUMNS),
-        *(" ".join("" if value is None else repr(value) for value in side.values) for side in sides),
-        *(" ".join(side.load) for side in sides),
+        *(comparison.get(name) for name in _COMPARISON_COLUMNS),
+        *(_values(side) if side else None for side in (baseline, contender)),
+        *(" ".join(side.load) if side else None for side in (baseline, contender)),
         " ".join(dict.fromkeys(doubt.code for doubt in row.caveats)),
     ]
+
+
+def _values(side: Figures) -> str:
+    return " ".join("nan" if value is None else repr(value) for value in side.values)

@@ -8,7 +8,8 @@ from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.compare import Comparison
-from benchctl.stats.metrics import ALL_METRICS, Metric
+from benchctl.stats.cost import VerdictCost
+from benchctl.stats.metrics import Metric, metric_of
 
 _TWO = 2
 
@@ -28,13 +29,25 @@ class Grid(msgspec.Struct, frozen=True):
     lines: tuple[tuple[str, ...], ...]
     words: frozenset[int]
 
+    def without(self, header: str) -> "Grid":
+        """The table without one of its columns."""
+        drop = self.headers.index(header)
+        lines = tuple(line[:drop] + line[drop + 1 :] for line in self.lines)
+        words = frozenset(place - (place > drop) for place in self.words if place != drop)
+        return Grid(self.title, self.headers[:drop] + self.headers[drop + 1 :], lines, words)
+
+    def without_empty(self, header: str) -> "Grid":
+        """The table without that column if nothing stands in it."""
+        place = self.headers.index(header)
+        return self if any(line[place] for line in self.lines) else self.without(header)
+
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
     """One grid a challenge and metric, in the order of the challenges."""
     return [
         _result_grid(analysis, section, metric, rows, notes)
         for section in analysis.sections
-        for metric in ALL_METRICS
+        for metric in map(metric_of, dict.fromkeys(row.metric for row in analysis.rows))
         for rows in _by_unit([row for row in analysis.rows if _belongs(row, section, metric)])
     ]
 
@@ -63,11 +76,29 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
 
 
-def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
+def task_name(row: Row | DriverRow | TimeRow | VerdictCost, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
     return f"{analysis.sections[row.schedule].challenge}: {row.label}"
+
+
+def section_title(section: Section) -> str:
+    """A challenge, with what its node had run before: `range-only after warmup`."""
+    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
+    return f"{section.challenge}{before}"
+
+
+def better(metric: Metric | Row) -> str:
+    """`higher is better`, or `lower is better`."""
+    return f"{'higher' if metric.higher_is_better else 'lower'} is better"
+
+
+def verdict_word(comparison: Comparison, who: str = "") -> str:
+    """The verdict; `different` says in which direction: `different (faster)`, or `different (os faster)`."""
+    if comparison.verdict == "different":
+        return f"different ({who}{comparison.direction})"
+    return comparison.verdict
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
@@ -85,9 +116,7 @@ def _belongs(row: Row, section: Section, metric: Metric) -> bool:
 def _result_grid(
     analysis: Analysis, section: Section, metric: Metric, rows: Sequence[Row], notes: Notes
 ) -> Grid:
-    better = "higher" if metric.higher_is_better else "lower"
-    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
-    title = f"{section.challenge}{before}: {metric.title}, {rows[0].unit} ({better} is better)"
+    title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
     variants = analysis.variants
     if len(variants) == 1:
         headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
@@ -115,7 +144,7 @@ def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
         row.label,
         *(_value(figures) for figures in row.figures),
         *_tested(comparison),
-        _verdict(comparison, row.figures),
+        _verdict(comparison, row.figures, row),
         notes.numbers(row),
     )
 
@@ -126,7 +155,7 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
     first = ", ".join(("baseline", *baseline.load))
     yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
-        verdict = _verdict(comparison, (baseline, figures))
+        verdict = _verdict(comparison, (baseline, figures), row, named=False)
         yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
@@ -144,20 +173,21 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
     )
 
 
-def _verdict(comparison: Comparison, sides: Sequence[Figures]) -> str:
-    """`faster` and `slower` name who is; `different` says in which direction.
+def _verdict(comparison: Comparison, sides: Sequence[Figures], row: Row, *, named: bool = True) -> str:
+    """`faster` and `slower` name who is, unless the line does; `different` says in which direction.
 
     A side that had not settled was measured while it warmed up, and one whose load was not what it should be
-    was measured under another, which no verdict can hide.
+    was measured under another, which no verdict can hide. Nor can it hide that requests failed.
     """
-    text: str = comparison.verdict
+    who = f"{comparison.contender} " if named else ""
+    text = verdict_word(comparison, who)
     if comparison.verdict in ("faster", "slower"):
-        text = f"{comparison.contender} {comparison.verdict}"
-    elif comparison.verdict == "different":
-        text = f"different ({comparison.contender} {comparison.direction})"
+        text = f"{who}{text}"
     loads = dict.fromkeys(state for side in sides for state in side.load)
     if loads:
         text = ", ".join(loads if comparison.verdict == "n/a" else (text, *loads))
+    if any(doubt.code == "failures" for doubt in row.caveats):
+        text = f"{text}, requests failed"
     return f"{text}, not steady" if any(side.steady.state == "not steady" for side in sides) else text
 
 
@@ -174,14 +204,9 @@ def _short(p: float | None) -> str:
 
 def metric_title(row: Row) -> str:
     """What tables call the metric of a row."""
-    return next(metric.title for metric in ALL_METRICS if metric.key == row.metric)
+    return metric_of(row.metric).title
 
 
 def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
     """Two variants need no column that says which."""
-    if len(analysis.variants) > _TWO:
-        return grid
-    drop = grid.headers.index("Variant")
-    lines = tuple(line[:drop] + line[drop + 1 :] for line in grid.lines)
-    headers = grid.headers[:drop] + grid.headers[drop + 1 :]
-    return Grid(grid.title, headers, lines, frozenset({0, 1}))
+    return grid if len(analysis.variants) > _TWO else grid.without("Variant")

@@ -25,14 +25,14 @@ def figure(value: float | None) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def signed_percent(value: float | None) -> str:
+def signed_percent(value: float | None, decimals: int = 1) -> str:
     """One decimal and always a sign, none beyond 1,000: `+80.0`, `-44.1`; a rounded zero is `0.0`."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     if abs(value) >= _HUGE_PERCENT:
         return f"{value:+,.0f}"
-    text = f"{value:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text
+    text = f"{value:+.{decimals}f}"
+    return text[1:] if float(text) == 0 else text
 
 
 def percent(value: float | None) -> str:
@@ -56,6 +56,11 @@ def p_value(p: float | None) -> str:
     return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
+def counted(count: int, word: str) -> str:
+    """`1 fork`, `1,200 forks`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
 def documents(count: int) -> str:
     """As the command line takes it: `4m`, `300k`, `12345`."""
     for size, unit in ((1_000_000, "m"), (1_000, "k")):
@@ -68,3 +73,15 @@ def mebibytes(size_bytes: float) -> str:
     """A size in MiB or GiB."""
     size = size_bytes / 2**20
     return f"{size / _MIB_IN_GIB:,.1f} GiB" if size >= _MIB_IN_GIB else f"{size:,.1f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: `48 s`, `3 min 20 s`, `1 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 - a minute
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"

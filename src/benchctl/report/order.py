@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid
+from benchctl.report.layout import Grid, verdict_word
 from benchctl.report.numbers import figure, interval, p_value, signed_percent
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.order import OrderEffect, describe_before
@@ -46,8 +46,5 @@ def _grid(effects: Sequence[OrderEffect]) -> Grid:
 
 
 def _verdict(effect: OrderEffect) -> str:
-    comparison = effect.comparison
-    text: str = comparison.verdict
-    if comparison.verdict == "different":
-        text = f"different ({comparison.direction})"
+    text = verdict_word(effect.comparison)
     return f"{text}, not as often asked" if effect.unequal_requests else text

@@ -1,18 +1,18 @@
-"""What to run to see more: scale, detectable differences, and the command line."""
+"""What to run to see more: scale, detectable differences, and a command."""
 
 import math
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
-from benchctl.report.numbers import documents, percent
-from benchctl.results.plan import Plan, RedlineSpec, VariantSpec
+from benchctl.report.command_line import command
+from benchctl.report.numbers import percent
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
+from benchctl.stats.cost import fork_sd
 from benchctl.stats.power import forks_needed, mde, mde_paired
 
-_NS_PER_MS = 1e6
 _DEFAULT_FORKS = 5
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
@@ -20,8 +20,6 @@ _LEAST_ITERATIONS = 100
 _ITERATION_GROWTH = 3
 _DOCUMENT_GROWTH = 4
 _MOST_DOCUMENTS = 4_000_000
-_SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os"}
-_ORDINARY_VARIANTS = ("es", "os")
 
 
 def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
@@ -37,8 +35,9 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
     if plan is not None:
+        # With the rule that ended this run, the next one would end as early.
         proposal = command(
-            plan,
+            msgspec.structs.replace(plan, stop=None),
             forks=forks,
             corpus_documents=_proposed_documents(analysis),
             iterations=_proposed_iterations(analysis, plan),
@@ -47,111 +46,16 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
     return lines
 
 
+def split_command(line: str) -> tuple[str, str]:
+    """What a planning line says, and the command line at its end; that is empty when it has none."""
+    words, _, rest = line.partition(": ")
+    return (words, rest) if rest.startswith("benchctl ") else (line, "")
+
+
 def proposed_forks(analysis: Analysis) -> int:
     """The default when there were fewer, else twice as many."""
     fewest = min(analysis.forks.values(), default=0)
     return _DEFAULT_FORKS if fewest < _DEFAULT_FORKS else _GROWTH * fewest
-
-
-def command(plan: Plan, *, forks: int, corpus_documents: int, iterations: int | None) -> str:
-    """The command line that repeats a plan with other sizes.
-
-    Args:
-        plan: what to repeat.
-        forks: passes of every variant.
-        corpus_documents: documents of the corpus.
-        iterations: measured requests of every task; None keeps them.
-    """
-    if plan.redline is not None:
-        words = ["benchctl", "redline", *_redline_words(plan.redline)]
-    else:
-        words = ["benchctl", "run"]
-        words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
-    words += _variant_words(plan.variants)
-    warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
-    words += _repeated("--warmup-challenge", warmups)
-    words += _setting_words(plan)
-    params = dict(plan.params)
-    if iterations is not None:
-        params["iterations"] = iterations
-    words += _repeated("--param", [f"{name}={_plain(value)}" for name, value in params.items()])
-    if _starts_nodes(plan):
-        words += ["--docs", documents(corpus_documents)]
-    return shlex.join([*words, "--forks", str(forks)])
-
-
-def _starts_nodes(plan: Plan) -> bool:
-    """Whether any variant is benchctl's own: clusters that run already have their memory and documents."""
-    return any(spec.target is None for spec in plan.variants)
-
-
-def _redline_words(search: RedlineSpec) -> list[str]:
-    """All of a search: what it found depends on each of these."""
-    words = ["--operation", search.operation]
-    words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
-    words += ["--clients", str(search.clients), "--schedule", search.schedule]
-    words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
-    words += ["--step-time", _exact(search.step_s), "--tolerance", f"{_exact(100 * search.tolerance)}%"]
-    return words if search.max_per_s is None else [*words, "--max-rate", _exact(search.max_per_s)]
-
-
-def _exact(value: float) -> str:
-    return f"{value:.12g}"
-
-
-def _setting_words(plan: Plan) -> list[str]:
-    """Options that are not what the command line would take by itself."""
-    options = (
-        ("--track", plan.track, "big5"),
-        ("--restart", plan.restart, "challenge"),
-        ("--segments", plan.segments, 1),
-        ("--ingest-clients", plan.ingest_clients, 2),
-        ("--corpus-seed", plan.corpus.seed, 1),
-        ("--transport", plan.transport, "wire"),
-        ("--workers", plan.workers, 1),
-        ("--on-error", plan.on_error, "continue"),
-    )
-    words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
-    if _starts_nodes(plan):
-        words += ["--heap", f"{plan.heap_mb}m"]
-    return [*words, "--paired"] if plan.paired else words
-
-
-def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
-    words = []
-    if tuple(spec.name for spec in variants) != _ORDINARY_VARIANTS:
-        words += _repeated("--variant", [_variant_text(spec) for spec in variants if spec.target is None])
-    for spec in variants:
-        words += _target_words(spec)
-    words += _repeated(
-        "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
-    )
-    return words + _repeated("--jdk", [f"{one.name}={one.jdk}" for one in variants if one.jdk])
-
-
-def _target_words(spec: VariantSpec) -> list[str]:
-    """What names a cluster that runs already; nothing for other variants."""
-    target = spec.target
-    if target is None:
-        return []
-    options = (
-        ("--target", ",".join(target.hosts)),
-        ("--target-ca", target.ca),
-        ("--target-auth", target.auth_file),
-        ("--restart-command", shlex.join(target.restart_command)),
-    )
-    words = [word for option, value in options if value for word in (option, f"{spec.name}={value}")]
-    return words if target.verify else [*words, "--insecure", spec.name]
-
-
-def _variant_text(spec: VariantSpec) -> str:
-    """As the command line takes it: a name that says all, or a label with what it stands for."""
-    base = f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
-    if spec.name in (_SHORT_NAMES[spec.engine], base) and not spec.jvm_flags and not spec.settings:
-        return spec.name
-    flags = [f"jvm:{flag}" for flag in spec.jvm_flags]
-    settings = [f"setting:{key}={_plain(value)}" for key, value in spec.settings.items()]
-    return f"{spec.name}={','.join([base, *flags, *settings])}"
 
 
 def _proposed_iterations(analysis: Analysis, plan: Plan) -> int | None:
@@ -192,25 +96,14 @@ def _noisiest(analysis: Analysis) -> Comparison | None:
 
 def _precision_text(noisiest: Comparison, forks: int) -> str:
     """From the noisiest row: what was visible, what more forks would show, and what a small effect takes."""
-    fewest = min(noisiest.n_baseline, noisiest.n_contender)
-    visible = math.log1p((noisiest.mde_percent or 0.0) / 100)
-    if noisiest.paired:
-        spread = visible / mde_paired(fewest, 1.0)
-        then = mde_paired(forks, spread)
-    else:
-        spread = visible / mde(noisiest.n_baseline, noisiest.n_contender, 1.0)
-        then = mde(forks, forks, spread)
+    fewest, unit = min(noisiest.replicates), "forks"
+    if noisiest.replicate == "build":
+        forks, unit = _GROWTH * fewest, "index builds"
+    spread = fork_sd(noisiest) or 0.0
+    then = mde_paired(forks, spread) if noisiest.paired else mde(forks, forks, spread)
     needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)
     return (
-        f"Precision of the noisiest row: {fewest} forks see differences from "
+        f"Precision of the noisiest row: {fewest} {unit} see differences from "
         f"{percent(noisiest.mde_percent)}, {forks} would see {percent(100 * math.expm1(then))}; "
-        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} forks a side (80 % power)"
+        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} {unit} a side (80 % power)"
     )
-
-
-def _repeated(option: str, values: Sequence[str]) -> list[str]:
-    return [word for value in values for word in (option, value)]
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -15,22 +15,25 @@ from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.layout import Grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.curve import RedlineCurves
 
 WIDE = 100
 _NAME_WIDTH = 20
+_VARIANT_WIDTH = 12
 _STATE_WIDTH = len("saturated,")
-_NAME_HEADERS = ("Operation", "Variant")
+_NAME_HEADERS = ("Operation", "Task", "Variant")
+_LUCENEUTIL_HEADER = "Pct diff (low - high)"
 _VERDICT_STYLES = (
     ("equivalent", "green"),
     ("faster", "bold green"),
     ("slower", "bold red"),
     ("different", "yellow"),
 )
-_JOINT = re.compile(r"(?<=[-_.@])")
+_JOINT = re.compile(r"(?<=[-_.@:])(?=\S)")
 
 
 def render_text(
@@ -44,9 +47,32 @@ def render_text(
         width: columns; tables are built for 80 and more.
         details: with every kind of time, and what the driver itself did.
     """
+    return _plain(terminal_report(analysis, plan=plan, width=width, details=details), width)
+
+
+def render_page(
+    grids: Iterable[Grid], sentences: Iterable[str], width: int = WIDE, *, notes: Notes | None = None
+) -> str:
+    """Tables of something else than an analysis, with sentences below them, as plain text.
+
+    Args:
+        grids: the tables.
+        sentences: one paragraph each; a command behind a colon gets lines of its own.
+        width: columns.
+        notes: below the sentences, numbered as in the tables.
+    """
+    parts: list[RenderableType] = []
+    for grid in grids:
+        parts += [_paragraph(grid.title, width, style="bold"), _table(grid, width), Text()]
+    parts += [_planning_paragraph(line, width) for line in sentences]
+    if notes is not None:
+        parts += _note_paragraphs(notes, width)
+    return _plain(Group(*parts), width)
+
+
+def _plain(report: RenderableType, width: int) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
-    report = terminal_report(analysis, plan=plan, width=width, details=details)
     console.print(report, markup=False, highlight=False)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip().splitlines())
 
@@ -83,12 +109,21 @@ def legend(analysis: Analysis) -> list[str]:
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
     lines = [f"Values: geometric means over forks ({counts})."]
     if len(analysis.variants) > 1:
-        test = "paired t over blocks" if analysis.paired else "Welch's t over forks"
+        by_build = any(one.replicate == "build" for row in analysis.rows for one in row.comparisons)
+        units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
+        test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(
             f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
-            "are unadjusted, p is adjusted over all tasks of its metric (Benjamini-Hochberg)."
+            f"are unadjusted, p is adjusted {adjustment(analysis)}."
         )
     return lines
+
+
+def adjustment(analysis: Analysis) -> str:
+    """Over what p-values are adjusted, and how."""
+    if analysis.method == "holm":
+        return "over all tasks and metrics (Holm)"
+    return "over all tasks of its metric (Benjamini-Hochberg)"
 
 
 def break_name(name: str, width: int) -> str:
@@ -110,7 +145,7 @@ def _table(grid: Grid, width: int) -> Table:
     )
     for place, header in enumerate(grid.headers):
         table.add_column(
-            header if " " in header else break_name(header, _NAME_WIDTH),
+            visible(header if " " in header else break_name(header, _NAME_WIDTH)),
             justify="left" if place in grid.words else "right",
             no_wrap=header in _NAME_HEADERS,
             overflow="fold",
@@ -122,10 +157,13 @@ def _table(grid: Grid, width: int) -> Table:
 
 
 def _cell(text: str, header: str, *, narrow: bool) -> Text:
+    text = visible(text)
     if header in _NAME_HEADERS and narrow:
-        return Text(break_name(text, _NAME_WIDTH))
+        return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
     if header == "Load" and narrow:
         return Text(break_name(text, _STATE_WIDTH))
+    if header == _LUCENEUTIL_HEADER and narrow:
+        return Text(text.replace(" (", "\n("))
     if header == "95 % interval" and narrow:
         return Text(text.replace(" to ", " to\n"))
     if header == "Verdict":
@@ -144,7 +182,7 @@ def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
         yield from (Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width))
     plot = curve_plot(curves, width)
     if plot:
-        yield from (Text(), Text("\n".join(plot), no_wrap=True))
+        yield from (Text(), Text(visible("\n".join(plot)), no_wrap=True))
 
 
 def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
@@ -155,9 +193,9 @@ def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
 
 
 def _planning_paragraph(line: str, width: int) -> Text:
-    words, colon, rest = line.partition(": ")
-    if rest.startswith("benchctl "):
-        return Text("\n".join([words + colon.rstrip(), *_continued(shlex.split(rest), width)]))
+    words, command = split_command(line)
+    if command:
+        return Text(visible("\n".join([f"{words}:", *_continued(shlex.split(command), width)])))
     return _paragraph(line, width)
 
 
@@ -175,7 +213,7 @@ def _continued(words: list[str], width: int) -> list[str]:
 
 def _paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
     wrapped = textwrap.fill(
-        text,
+        visible(text),
         width,
         initial_indent=lead,
         subsequent_indent=" " * len(lead),

@@ -20,6 +20,10 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linear_p90: float
     linear_p99: float
 
+    def at(self, probability: float) -> float | None:
+        """One of the three by Harrell and Davis, in nanoseconds; None for any other probability."""
+        return {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}.get(probability)
+
 
 class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The segments that the service times of one fork's task fall into, in the order of the requests.
@@ -86,6 +90,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         warmup_samples: unmeasured operations, successful or not.
         cancelled: operations that the driver itself ended, measured or not; in no other count.
         failures: measured operations that failed, by outcome name.
+        failed_share: of the requests, failed and in the figures all the same, 0 to 1: other tools mix them.
         retries: measured requests that were sent again because the node had rejected them.
         failure_reasons: the first few distinct reasons, in the words of the engine or the client.
         throughput_per_s: units completed in the measured window over its seconds; None without samples.
@@ -148,6 +153,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     redline_text: str = ""
     driver: DriverFigures | None = None
     course: Course | None = None
+    failed_share: float = 0.0
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -324,10 +324,20 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         found = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
         return tuple(sorted(found, key=lambda fork: fork.block))
 
+    @property
+    def blocks(self) -> int:
+        """Forks of every variant that belong to it: those planned, or those begun once it stopped."""
+        if not self.stopped:
+            return self.plan.forks
+        return 1 + max((fork.block for fork in self.forks), default=-1)
+
+    @property
+    def total(self) -> int:
+        """Forks of all variants that belong to it."""
+        return self.blocks * len(self.plan.variants)
+
     def missing(self) -> tuple[tuple[int, str], ...]:
-        """(block, variant) of every planned fork that is not done, in block order; none once it stopped."""
-        if self.stopped:
-            return ()
+        """(block, variant) of every fork that belongs to it and is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
-        wanted = [(block, v.name) for block in range(self.plan.forks) for v in self.plan.variants]
+        wanted = [(block, v.name) for block in range(self.blocks) for v in self.plan.variants]
         return tuple(pair for pair in wanted if pair not in have)

@@ -3,19 +3,23 @@
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 
 from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database, quoted
 from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, SCHEMA_VERSION, Columns, empty_columns
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {CHUNK_ROWS}"
 _METADATA = f"KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}}"
 _NAMES = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
 
 # What schema 1 could not have: operations of several requests, retries, and bodies of several units.
-_SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
+SINCE_SCHEMA_2 = {"part": 0, "attempt": 0, "weight": 1}
 
 
 def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
@@ -29,12 +33,10 @@ def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
         path: of the file; what is made beside it for a while has its name at the beginning.
 
     Raises:
-        duckdb.IOException: the disk is full or cannot be written.
+        DuckDiskError: the disk is full or cannot be written.
     """
     parts: list[Path] = []
-    with duckdb.connect(config={"threads": 1}) as connection, contextlib.ExitStack() as rubbish:
-        # Where Python looks interactive, DuckDB would draw its progress on the standard output.
-        connection.execute("SET enable_progress_bar = false")
+    with database(threads=1) as connection, contextlib.ExitStack() as rubbish:
         for number, chunk in enumerate(_at_least_one(chunks)):
             parts.append(path.with_name(f"{path.name}.{number}"))
             rubbish.callback(parts[-1].unlink, missing_ok=True)
@@ -44,7 +46,7 @@ def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
         if len(parts) == 1:
             parts[0].replace(path)
         else:
-            names = ", ".join(_quoted(part) for part in parts)
+            names = ", ".join(quoted(part) for part in parts)
             _copy(connection, f"read_parquet([{names}])", path)
 
 
@@ -55,14 +57,14 @@ def read_parquet(path: Path) -> Columns:
         BenchctlError: it is missing or no sample file of this benchctl.
     """
     try:
-        with duckdb.connect() as connection:
+        with database() as connection:
             found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
-    except duckdb.Error as err:
+    except DuckError as err:
         raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
     missing = SAMPLE_DTYPES.keys() - found.keys()
-    if missing == {*_SINCE_SCHEMA_2, "processing_ns"} and "end_ns" in found:
+    if missing == {*SINCE_SCHEMA_2, "processing_ns"} and "end_ns" in found:
         rows = found["end_ns"].size
-        found |= {name: np.full(rows, value) for name, value in _SINCE_SCHEMA_2.items()}
+        found |= {name: np.full(rows, value) for name, value in SINCE_SCHEMA_2.items()}
         found["processing_ns"] = found["end_ns"] - found["start_ns"]
     elif missing:
         raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
@@ -79,10 +81,6 @@ def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
         yield empty_columns(0)
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, source: str, path: Path) -> None:
+def _copy(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
     # Fixed column names and our own file names; a table function takes no parameters here.
-    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {_quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's

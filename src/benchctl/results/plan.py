@@ -11,6 +11,9 @@ RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
 
+Place = tuple[int, int]
+"""(schedule, task): a task's position in a fork."""
+
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A cluster that runs already, as the user named it; credentials are never kept.

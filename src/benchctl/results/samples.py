@@ -176,5 +176,5 @@ def _joined(pieces: list[Columns]) -> Columns:
 
 
 def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
-    """Keep the rows where the mask, shape (n,), is true."""
-    return {name: values[rows] for name, values in columns.items()}
+    """Keep the rows where the mask, shape (n,), is true; copies nothing where that is all of them."""
+    return columns if rows.all() else {name: values[rows] for name, values in columns.items()}

@@ -1,19 +1,12 @@
-"""Which stored results may stand side by side: the newest of each variant, and why others may not."""
+"""Which stored results stand side by side: the newest ones that are alike, or those that are named."""
 
-import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import msgspec
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.likeness import Variant, alike_variants, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
-
-# What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
-_ALIKE = (
-    "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb", "transport", "redline",
-)  # fmt: skip
+from benchctl.results.plan import EngineName, VariantSpec
 
 
 @dataclass(frozen=True)
@@ -21,14 +14,16 @@ class Side:
     """One variant's results.
 
     Attributes:
-        label: the column's name.
+        label: the column's name; no two sides of a selection have the same.
         run: the record they come from.
         forks: the finished forks.
+        variant: what the run calls it.
     """
 
     label: str
     run: RunRecord
     forks: tuple[ForkRecord, ...]
+    variant: str
 
 
 @dataclass(frozen=True)
@@ -38,128 +33,235 @@ class Selection:
     Attributes:
         sides: in table order; the first is the baseline.
         differences: why these are unlike; empty unless the user insisted.
+        remarks: what else the user should know about the choice.
     """
 
     sides: tuple[Side, ...]
     differences: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
-def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
-    """Why the results of two runs cannot be compared; empty when they can."""
-    reasons = []
-    if one.environment.fingerprint != other.environment.fingerprint:
-        reasons.append(f"the hosts differ ({one.environment.hostname}, {other.environment.hostname})")
-    for name in _ALIKE:
-        first, second = getattr(one.plan, name), getattr(other.plan, name)
-        if first != second:
-            reasons.append(f"{name.replace('_', ' ')} differs ({_difference(first, second)})")
-    if one.environment.benchctl != other.environment.benchctl:
-        reasons.append(
-            f"benchctl differs ({one.environment.benchctl}, {other.environment.benchctl})",
-        )
-    return tuple(reasons)
+@dataclass(frozen=True)
+class Wanted:
+    """One side as it is asked for.
+
+    Attributes:
+        text: in the user's words.
+        variant: its name in runs; empty for a version, and for the only variant of a run.
+        version: engine and version, whatever the variant is called; None for a name.
+        run: the only run that it may come from; None for the newest one that fits.
+        tag: the word by which that run was found; empty when by anything else.
+    """
+
+    text: str
+    variant: str = ""
+    version: tuple[EngineName, str] | None = None
+    run: RunRecord | None = None
+    tag: str = ""
+
+    def variant_in(self, record: RunRecord) -> str | None:
+        """What a run calls it, where it has results of it; None where it has none.
+
+        Raises:
+            UsageError: several variants of the run fit.
+        """
+        if self.run is not None and self.run.id != record.id:
+            return None
+        names = [name for name in self._names(record) if record.done(name)]
+        if len(names) > 1 and self.text not in names:
+            raise UsageError(
+                f"'{self.text}' fits several variants of run {record.id}: {', '.join(names)}",
+                hint=f"name one, such as {self.text if self.run else record.id}:{names[0]}",
+            )
+        return self.text if self.text in names else next(iter(names), None)
+
+    def _names(self, record: RunRecord) -> list[str]:
+        if self.variant:
+            return [self.variant]
+        specs = record.plan.variants
+        if self.version is None:
+            return [spec.name for spec in specs]
+        return [
+            spec.name
+            for spec in specs
+            if spec.name == self.text or (_is_plain(spec) and (spec.engine, spec.version) == self.version)
+        ]
 
 
-def _unlike_sides(one: tuple[str, RunRecord], other: tuple[str, RunRecord]) -> tuple[str, ...]:
-    """As `unlike`, and the Java runtimes: within a run they were chosen, across runs they happened."""
-    reasons = unlike(one[1], other[1])
-    runtimes = [
-        next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
-        for variant, record in (one, other)
-    ]
-    if one[1].id != other[1].id and runtimes[0] != runtimes[1]:
-        return (*reasons, f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})")
-    return reasons
-
-
-def _difference(first: object, second: object) -> str:
-    """Both values in brief; of challenges with the same names, the first task that is not the same."""
-    brief = (_brief(first), _brief(second))
-    if brief[0] == brief[1] and isinstance(first, tuple) and isinstance(second, tuple):
-        for one, other in zip(first, second, strict=True):
-            pairs = itertools.zip_longest(one.schedule, other.schedule)
-            unequal = next((pair for pair in pairs if pair[0] != pair[1]), None)
-            if unequal is not None:
-                tasks = [
-                    "nothing" if task is None else msgspec.json.encode(task).decode() for task in unequal
-                ]
-                return f"in {one.name}: {tasks[0]}, {tasks[1]}"
-    return ", ".join(brief)
-
-
-def _brief(value: object) -> str:
-    """Enough of a value to see the difference."""
-    if isinstance(value, tuple):
-        return "+".join(str(getattr(item, "name", item)) for item in value) or "none"
-    if isinstance(value, msgspec.Struct):
-        return " ".join(f"{key}={str(part)[:12]}" for key, part in msgspec.structs.asdict(value).items())
-    return str(value)[:16]
+def _is_plain(spec: VariantSpec) -> bool:
+    """A version as it was published: flags, settings or another build make it something else."""
+    return not (spec.jvm_flags or spec.settings or spec.distribution)
 
 
 def select_sides(
     records: Iterable[RunRecord],
-    variants: Sequence[str],
+    wanted: Sequence[Wanted],
     *,
     challenge: str | None = None,
     force: bool = False,
 ) -> Selection:
-    """Choose the newest results of each variant that may stand side by side.
+    """Choose the newest results of each side that may stand side by side.
 
-    A run that holds all variants comes first, because its forks were interleaved; else, from newest to
-    oldest, a run of the first variant with the newest comparable run of every other one.
+    A run that holds all sides comes first, because its forks were interleaved; else, from newest to oldest, a
+    run of the first side with the newest comparable run of every other one.
 
     Args:
-        records: candidate runs, oldest first.
-        variants: names as in the runs, the baseline first.
+        records: candidate runs, newest first; iterated several times, and no further than needed.
+        wanted: the sides, the baseline first.
         challenge: only runs of this challenge.
         force: take unlike runs when there are no others, and say how they differ.
 
     Raises:
-        UsageError: a variant has no results at all.
+        UsageError: a side has no results at all, fits several variants, or is the same as another.
         BenchctlError: there are only unlike results and `force` was not given.
     """
-    newest = [record for record in records if challenge is None or _ran(record, challenge)][::-1]
-    for variant in variants:
-        if not any(record.done(variant) for record in newest):
-            where = f" for challenge {challenge}" if challenge else ""
-            known = sorted({fork.variant for record in newest for fork in record.forks})
+    newest = _Candidates(records, challenge)
+    for side in wanted:
+        if next(newest.of(side), None) is None:
+            raise _missing(side, newest, challenge)
+    chosen = _within_one_run(newest, wanted)
+    differences: tuple[str, ...] = ()
+    if chosen is None:
+        chosen, differences = _across_runs(newest, wanted, force=force)
+    for place, (one, found) in enumerate(zip(wanted, chosen, strict=True)):
+        twins = [
+            other.text
+            for other, same in zip(wanted[:place], chosen, strict=False)
+            if (same[0], same[1].id) == (found[0], found[1].id)
+        ]
+        if twins:
             raise UsageError(
-                f"there are no results of variant '{variant}'{where}",
-                hint=f"stored variants: {', '.join(known) or 'none'}; see: benchctl list runs",
+                f"'{twins[0]}' and '{one.text}' are the same results: variant {found[0]} of run {found[1].id}"
             )
-    for record in newest:
-        if all(record.done(variant) for variant in variants):
-            return Selection(_sides([(variant, record) for variant in variants]), ())
-    return _across_runs(newest, variants, force=force)
+    sides = tuple(
+        Side(label, record, record.done(name), name)
+        for label, (name, record) in zip(_labels(wanted, chosen), chosen, strict=True)
+    )
+    return Selection(sides, differences)
 
 
-def _across_runs(newest: Sequence[RunRecord], variants: Sequence[str], *, force: bool) -> Selection:
-    reasons: tuple[str, ...] = ()
-    fallback: list[tuple[str, RunRecord]] = []
-    for first in (record for record in newest if record.done(variants[0])):
-        chosen = [(variants[0], first)]
-        for variant in variants[1:]:
-            candidates = [record for record in newest if record.done(variant)]
-            pairs = [(record, _unlike_sides(chosen[0], (variant, record))) for record in candidates]
-            alike = next((record for record, unequal in pairs if not unequal), None)
-            if alike is None and not fallback:
-                reasons = (*reasons, *(f"{variant}: {text}" for text in pairs[0][1]))
-            chosen.append((variant, alike or candidates[0]))
-        if not any(_unlike_sides(chosen[0], other) for other in chosen[1:]):
-            return Selection(_sides(chosen), ())
-        fallback = fallback or chosen
+def with_baseline(selection: Selection, name: str) -> Selection:
+    """The same sides, the one of that label first.
+
+    Raises:
+        UsageError: no side is called so.
+    """
+    ordered = sorted(selection.sides, key=lambda side: side.label != name)
+    if ordered[0].label != name:
+        labels = ", ".join(side.label for side in selection.sides)
+        raise UsageError(f"the baseline '{name}' is not among what is compared", hint=f"one of: {labels}")
+    return replace(selection, sides=tuple(ordered))
+
+
+class _Candidates:
+    """The runs that may be chosen, newest first."""
+
+    def __init__(self, records: Iterable[RunRecord], challenge: str | None) -> None:
+        self._records = records
+        self._challenge = challenge
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        return (record for record in self._records if self._ran(record))
+
+    def of(self, side: Wanted) -> Iterator[Variant]:
+        """Results of one side, newest first."""
+        records = self if side.run is None else [side.run] if self._ran(side.run) else []
+        found = ((side.variant_in(record), record) for record in records)
+        return ((name, record) for name, record in found if name is not None)
+
+    def _ran(self, record: RunRecord) -> bool:
+        names = [schedule.name for schedule in record.plan.schedules]
+        return self._challenge is None or self._challenge in names
+
+
+def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageError:
+    where = f" for challenge {challenge}" if challenge else ""
+    if side.run is not None:
+        held = ", ".join(_measured(side.run)) or "no finished fork"
+        return UsageError(f"run {side.run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
+    known = sorted({name for record in newest for name in _measured(record)})
+    hint = f"stored variants: {', '.join(known) or 'none'}; see: benchctl list runs"
+    if any(side.text in record.tags for record in newest):
+        hint = f"it is a tag: write tag:{side.text}"
+    return UsageError(f"there are no results of variant '{side.text}'{where}", hint=hint)
+
+
+def _measured(record: RunRecord) -> list[str]:
+    return list(dict.fromkeys(fork.variant for fork in record.forks if fork.status == "done"))
+
+
+def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
+    """The newest run that holds all sides."""
+    pinned = next((side for side in wanted if side.run is not None), None)
+    for _, record in newest.of(pinned or wanted[0]):
+        names = [side.variant_in(record) for side in wanted]
+        if all(name is not None for name in names):
+            return [(name, record) for name in names if name is not None]
+    return None
+
+
+def _across_runs(
+    newest: _Candidates, wanted: Sequence[Wanted], *, force: bool
+) -> tuple[list[Variant], tuple[str, ...]]:
+    """From newest to oldest, the first side's results with the newest ones that are like them."""
+    fallback: list[Variant] = []
+    for first in newest.of(wanted[0]):
+        like = [
+            next((found for found in newest.of(side) if alike_variants(first, found)), None)
+            for side in wanted[1:]
+        ]
+        fallback = fallback or [
+            first,
+            *(found or next(newest.of(side)) for found, side in zip(like, wanted[1:], strict=True)),
+        ]
+        if all(like):
+            return [first, *(found for found in like if found is not None)], ()
+    reasons = tuple(
+        f"{side.text}: {text}"
+        for side, found in zip(wanted[1:], fallback[1:], strict=True)
+        for text in unlike_variants(fallback[0], found)
+    )
     if not force:
+        texts = " and ".join(side.text for side in wanted)
         raise BenchctlError(
-            f"the newest results of {' and '.join(variants)} cannot be compared: {'; '.join(reasons)}",
+            f"the newest results of {texts} cannot be compared: {'; '.join(reasons)}",
             hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
             "--challenge or --run, or give --force to compare all the same",
         )
-    return Selection(_sides(fallback), reasons)
+    return fallback, reasons
 
 
-def _ran(record: RunRecord, challenge: str) -> bool:
-    return any(schedule.name == challenge for schedule in record.plan.schedules)
+def _labels(wanted: Sequence[Wanted], chosen: Sequence[Variant]) -> list[str]:
+    """Names of columns: the variant's, or a version as asked for; with the run where that is not enough."""
+    labels = [
+        side.text if side.version is not None else name
+        for side, (name, _) in zip(wanted, chosen, strict=True)
+    ]
+    for name_run in (_by_tag, _by_beginning):
+        labels = [
+            f"{name_run(side, record, chosen)}:{name}" if labels.count(label) > 1 else label
+            for side, label, (name, record) in zip(wanted, labels, chosen, strict=True)
+        ]
+    return labels
 
 
-def _sides(chosen: Iterable[tuple[str, RunRecord]]) -> tuple[Side, ...]:
-    return tuple(Side(variant, record, record.done(variant)) for variant, record in chosen)
+_RunNamer = Callable[[Wanted, RunRecord, Sequence[Variant]], str]
+
+
+def _by_tag(side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
+    """The tag that it was found by, else one that no other of the runs has, else the beginning of its id."""
+    if side.tag:
+        return side.tag
+    others = {tag for _, other in chosen if other.id != record.id for tag in other.tags}
+    own = [tag for tag in record.tags if tag not in others]
+    return own[0] if own else _by_beginning(side, record, chosen)
+
+
+def _by_beginning(_side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
+    """As many parts of its id, between hyphens, as no other run begins with."""
+    others = {other.id for _, other in chosen} - {record.id}
+    parts = record.id.split("-")
+    beginnings = ["-".join(parts[:count]) for count in range(2, len(parts))]
+    return next(
+        (text for text in beginnings if not any(other.startswith(text) for other in others)), record.id
+    )

@@ -5,17 +5,18 @@ import os
 import secrets
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.duck import DuckDiskError
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
+from benchctl.results.telemetry import write_telemetry
 
 RECORD_NAME = "run.json"
 
@@ -73,6 +74,19 @@ class RunFolder:
         except msgspec.DecodeError as err:
             raise BenchctlError(f"{self.record_path} is damaged: {err}") from err
 
+    def inside(self, relative: str) -> Path:
+        """A file that the record names.
+
+        Raises:
+            BenchctlError: it lies somewhere else: a record from elsewhere may name any file of this host.
+        """
+        path = self.path / relative
+        if Path(relative).is_absolute() or ".." in Path(relative).parts:
+            raise BenchctlError(
+                f"{self.record_path} names a file that is not in the run's folder: {relative}"
+            )
+        return path
+
     def sample_file(self, variant: str, block: int) -> Path:
         """Where the samples of one fork are."""
         return self.path / "forks" / f"{block:03d}-{variant}.parquet"
@@ -94,6 +108,20 @@ class RunFolder:
         target = self.sample_file(variant, block)
         with _writing(target) as partial:
             write_parquet(chunks, partial)
+        return str(target.relative_to(self.path))
+
+    def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
+        """Write what the nodes and the driver of one fork used; see `results.telemetry`.
+
+        Returns:
+            The file's path relative to the run.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
+        with _writing(target) as partial:
+            write_telemetry(series, pauses, partial)
         return str(target.relative_to(self.path))
 
     def read_samples(self, relative: str) -> Columns:
@@ -165,7 +193,7 @@ class RunStore:
         direct = Path(name).absolute()
         if name and _holds_record(direct):
             return RunFolder(direct)
-        folders = self._folders()
+        folders = self.folders()
         if name == "latest" and folders:
             return folders[-1]
         fitting = [folder for folder in folders if folder.path.name.startswith(name)]
@@ -179,13 +207,32 @@ class RunStore:
             )
         raise UsageError(f"there is no run '{name}' in {self.root}", hint="see: benchctl list runs")
 
-    def runs(self) -> Iterator[tuple[RunFolder, RunRecord]]:
-        """Every readable run, oldest first; folders without a readable record are passed over."""
-        for folder in self._folders():
-            with contextlib.suppress(BenchctlError):
-                yield folder, folder.load()
+    def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
+        """Every readable run, oldest first.
 
-    def _folders(self) -> list[RunFolder]:
+        Args:
+            unreadable: told why, of each that is passed over.
+        """
+        for folder in self.folders():
+            try:
+                record = folder.load()
+            except BenchctlError as err:
+                unreadable(err.message)
+            else:
+                yield folder, record
+
+    def newest(self) -> Iterator[RunRecord]:
+        """Every readable record, newest first, each read when it is asked for."""
+        for folder in reversed(self.folders()):
+            with contextlib.suppress(BenchctlError):
+                yield folder.load()
+
+    def folders(self) -> list[RunFolder]:
+        """The folders of all runs, oldest first; nothing is read of them.
+
+        Raises:
+            BenchctlError: the store cannot be looked into.
+        """
         if not self.root.is_dir():
             return []
         try:
@@ -208,7 +255,7 @@ def _writing(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         os.replace(partial, target)  # noqa: PTH105 - the name says that it is atomic
-    except (OSError, duckdb.IOException) as err:
+    except (OSError, DuckDiskError) as err:
         reason = err.strerror if isinstance(err, OSError) else str(err)
         raise BenchctlError(
             f"cannot write {target}: {reason}", hint="free some space or name another folder with --runs"

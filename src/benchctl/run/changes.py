@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchctl.results.cpus import cpu_list
 from benchctl.results.model import Environment, IndexFacts, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.session import AnySubject, TargetSubject
@@ -55,11 +56,24 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
                 subject.index_facts.segments,
             ):
                 changes.append(f"the index of {name} has changed")
-        elif not _same_build(index, subject.index_facts):
+        elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
             changes.append(f"the prepared index of {name} has changed or was built again")
     return changes
 
 
-def _same_build(one: IndexFacts, other: IndexFacts) -> bool:
+def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
+    """Whether CPUs that nodes and driver were pinned to cannot be had any more."""
+    wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
+    missing = set(wanted) - set(allowed)
+    if not missing:
+        return []
+    return [f"it was pinned to CPUs of which {cpu_list(missing)} cannot be had ({cpu_list(allowed)} can)"]
+
+
+def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> bool:
     """Equal keys say that the same was wanted; the times of the ingest tell one build from the next."""
-    return msgspec.structs.replace(one, cached=False) == msgspec.structs.replace(other, cached=False)
+    pairs = [
+        (msgspec.structs.replace(one, cached=False), msgspec.structs.replace(other, cached=False))
+        for one, other in zip(before, now, strict=False)
+    ]
+    return len(before) == len(now) and all(one == other for one, other in pairs)

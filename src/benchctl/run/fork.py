@@ -6,9 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchctl.engine.gauge import ProcessGauge
+from benchctl.engine.gc_log import LogClock, read_pauses
+from benchctl.engine.node import Node
+from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult
@@ -21,9 +26,11 @@ from benchctl.results.store import RunFolder
 from benchctl.run.host import probe_host
 from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
 from benchctl.run.observer import Observer
+from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots
 from benchctl.run.session import AnySubject, Serving, Start
 from benchctl.run.steps import Load, StepRunner
+from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
@@ -57,6 +64,8 @@ class _Progress:
     probe_s: float = 0.0
     facts: EngineFacts | None = None
     curve: tuple[CurvePoint, ...] = ()
+    samples: str | None = None
+    telemetry: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class _Place:
         block: which block.
         origin_ns: what its samples count from, on the monotonic clock.
         spool: takes its samples.
+        telemetry: takes what its nodes use.
     """
 
     subject: AnySubject
@@ -78,6 +88,7 @@ class _Place:
     block: int
     origin_ns: int
     spool: SampleSpool
+    telemetry: Telemetry
 
 
 class ForkRunner:
@@ -108,6 +119,8 @@ class ForkRunner:
         self._track = track
         self._folder = folder
         self._home = home
+        self._workers = workers
+        self._node_cpus = None if plan.pin is None else plan.pin.node
         self._steps = StepRunner(plan, track, home, observer, stop, workers)
 
     def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
@@ -125,9 +138,8 @@ class ForkRunner:
         clock = time.monotonic()
         progress = _Progress()
         reason = ""
-        samples = None
         try:
-            samples = self._pass(job, progress)
+            self._pass(job, progress)
         except BenchctlError as err:
             reason = str(err)
         except OSError as err:
@@ -151,29 +163,43 @@ class ForkRunner:
             boots=tuple(progress.boots),
             summaries=tuple(progress.summaries),
             probes=tuple(progress.probes),
-            samples=samples,
+            samples=progress.samples,
             curve=progress.curve,
+            index_build=self._build(job),
+            telemetry=progress.telemetry,
         )
         return record, progress.facts
 
-    def _pass(self, job: ForkJob, progress: _Progress) -> str:
-        """All node starts of the fork; returns where its samples are, relative to the run."""
+    def _pass(self, job: ForkJob, progress: _Progress) -> None:
+        """All node starts of the fork, and what came of them on disk."""
         self._probe(progress)
         clock = time.monotonic()
-        with job.subject.workspace(self._home, f"fork-{job.block:03d}") as root:
+        variant = job.subject.spec.name
+        with job.subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as root:
             progress.copy_s = time.monotonic() - clock
+            origin_ns = time.monotonic_ns()
+            pool = self._workers
+            telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
             with SampleSpool(root / "samples") as spool:
-                name = f"{job.block:03d}-{job.subject.spec.name}"
-                place = _Place(job.subject, name, root, job.block, time.monotonic_ns(), spool)
+                name = f"{job.block:03d}-{variant}"
+                place = _Place(job.subject, name, root, job.block, origin_ns, spool, telemetry)
                 for number, steps in enumerate(boots(self._plan)):
                     self._boot(place, number, steps, progress)
-                samples = self._folder.write_samples(spool.all_chunks(), job.subject.spec.name, job.block)
+                progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
+            progress.telemetry = self._folder.write_telemetry(
+                telemetry.series(), telemetry.pauses(), variant, job.block
+            )
         self._probe(progress)
-        return samples
+
+    def _build(self, job: ForkJob) -> int:
+        """Forks of a variant take its builds in turn."""
+        return job.block % len(job.subject.builds)
 
     def _probe(self, progress: _Progress) -> None:
+        """Where the node runs, if that is elsewhere: its CPUs are what the figures come from."""
         clock = time.monotonic()
-        progress.probes.append(probe_host())
+        with thread_on(self._node_cpus):
+            progress.probes.append(probe_host())
         progress.probe_s += time.monotonic() - clock
 
     def _boot(self, place: _Place, number: int, steps: Sequence[Step], progress: _Progress) -> None:
@@ -184,16 +210,24 @@ class ForkRunner:
         kept = self._folder.path / "boots" / name
         load = Load()
         with logs_kept_of_failure(folder, kept):
-            start = Start(place.root, folder, self._home, self._plan.heap_mb, self._track.index_name)
+            start = Start(
+                place.root, folder, self._home, self._plan.heap_mb, self._track.index_name, self._node_cpus
+            )
             with subject.start(start) as serving:
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
-                idle_s = serving.wait_idle()
-                stage = self._steps.stage(serving, subject.spec.engine, number, place.origin_ns, place.spool)
-                search = self._offer(serving, steps, stage, load, place.block)
+                log_clock = _log_clock(serving, place.origin_ns)
+                with place.telemetry.watching(number, _node_watch(serving, load)):
+                    idle_s = serving.wait_idle()
+                    stage = self._steps.stage(
+                        serving, subject.spec.engine, number, place.origin_ns, place.spool
+                    )
+                    search = self._offer(serving, steps, stage, load, place.block)
                 # Nodes count the shards that a search asks, and skip some: of several, nothing can be told.
                 counted = serving.searches_counted() if self._track.shards == 1 else None
                 stop_s = serving.stop()
             keep_logs(folder, kept)
+        if isinstance(serving, Node) and log_clock is not None:
+            place.telemetry.add_pauses(number, read_pauses(BootFolders(kept).logs, serving.pid, log_clock))
         progress.requests_s += load.requests_s
         if search is None:
             progress.summaries += load.summaries()
@@ -210,6 +244,7 @@ class ForkRunner:
                 searches_counted=counted,
                 command=tuple(serving.command),
                 logs=f"boots/{name}" if subject.spec.target is None else "",
+                origin_ns=None if log_clock is None else log_clock.started_ns,
             )
         )
 
@@ -232,3 +267,19 @@ class ForkRunner:
         found = search_redline(self._plan, self._track, block, measure)
         load.requests_s += time.monotonic() - clock
         return found
+
+
+def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:
+    """What of a node can be watched; nothing of a cluster, which may be anywhere."""
+    if not isinstance(serving, Node):
+        return None
+    merges = partial(serving.client.merges, MERGES_TIMEOUT_S)
+    return NodeWatch(ProcessGauge(serving.pid), merges, load.indexing.is_set)
+
+
+def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:
+    """Where a node's clocks stand on the fork's; None for a cluster."""
+    if not isinstance(serving, Node):
+        return None
+    epoch_ns = time.monotonic_ns() - time.time_ns() - origin_ns
+    return LogClock(epoch_ns, serving.started_ns - origin_ns)

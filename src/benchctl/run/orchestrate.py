@@ -23,13 +23,23 @@ from benchctl.results.model import RECORD_VERSION, EngineFacts, ForkRecord, RunR
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 from benchctl.run.caveats import host_caveats, load_caveats
-from benchctl.run.changes import corpus_changes, engine_changes, environment_changes, track_changes
+from benchctl.run.changes import (
+    corpus_changes,
+    engine_changes,
+    environment_changes,
+    pin_changes,
+    track_changes,
+)
+from benchctl.run.forecast import announce
 from benchctl.run.fork import ForkJob, ForkRunner
 from benchctl.run.host import describe_host, free_bytes
 from benchctl.run.observer import Observer
+from benchctl.run.pilot import PilotBench, check_lengthening, run_pilot
+from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats, pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers, check_memory, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.track.model import Track
 
@@ -59,7 +69,13 @@ class Bench:
 
 
 def start_run(
-    bench: Bench, plan: Plan, track: Track, *, calibration: Calibration | None = None
+    bench: Bench,
+    plan: Plan,
+    track: Track,
+    *,
+    calibration: Calibration | None = None,
+    tags: tuple[str, ...] = (),
+    until_steady: bool = False,
 ) -> tuple[RunFolder, RunRecord]:
     """Prepare and run a new plan; its corpus digest may still be empty.
 
@@ -68,13 +84,18 @@ def start_run(
         plan: what.
         track: of the plan.
         calibration: what the driver costs here, if that was measured: kept with the run.
+        tags: words to find it again by.
+        until_steady: let pilot forks choose for how long tasks warm up.
 
     Returns:
         The run's folder and its final record; forks that failed are in the record.
 
     Raises:
+        UsageError: pilot forks were asked for, and there is nothing that they could choose.
         BenchctlError: preparation failed, results cannot be written, or the run was interrupted.
     """
+    if until_steady:
+        check_lengthening(plan)
     environment = describe_host()
     clean_scratch(bench.home)
     if any(spec.target is None for spec in plan.variants):
@@ -82,6 +103,13 @@ def start_run(
     bench.store.open()
     clock = time.monotonic()
     plan, subjects = _prepare(bench, plan, track)
+    timings = {"prepare-s": time.monotonic() - clock}
+    pilot = None
+    if until_steady:
+        clock = time.monotonic()
+        plan, pilot = run_pilot(PilotBench(bench.home, bench.observer, bench.stop), plan, track, subjects)
+        timings["pilot-s"] = time.monotonic() - clock
+    announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(challenge.name for challenge in plan.schedules)
     folder = bench.store.create(new_run_id(label, now.strftime("%Y%m%d-%H%M%S")))
@@ -93,29 +121,36 @@ def start_run(
         plan=plan,
         environment=environment,
         indices={subject.spec.name: subject.index_facts for subject in subjects},
+        builds={subject.spec.name: subject.builds for subject in subjects if len(subject.builds) > 1},
         caveats=(
             *host_caveats(environment),
             *load_caveats(plan, calibration),
+            *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
             ),
         ),
         calibration=calibration,
+        tags=tags,
+        pilot=pilot,
     )
     folder.save(record)
-    timings = {"prepare-s": time.monotonic() - clock}
     return folder, _Run(bench, folder, record, track, subjects).execute(timings)
 
 
 def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
-    """Run the forks that a record is missing.
+    """Run the forks that a record is missing; none of a run that ended early by its own rule.
 
     Raises:
         BenchctlError: what is measured, or where, is not what it was.
     """
     record = folder.load()
+    if record.stopped and not record.missing():
+        bench.observer.note(f"run {record.id} is complete: it {record.stopped}; nothing is measured")
+        return record
     # First what costs nothing to find out: preparing may take long.
     changes = environment_changes(record.environment, describe_host())
+    changes += pin_changes(record.plan, allowed_cpus())
     _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
     clean_scratch(bench.home)
     plan, subjects = _prepare(bench, record.plan, track)
@@ -186,10 +221,12 @@ class _Run:
             self._answers(timings)
             clock = time.monotonic()
             with ExitStack() as stack:
+                stack.enter_context(pinned(self._record.plan.pin))
                 size = self._record.plan.workers
                 workers = stack.enter_context(WorkerPool(size)) if size > 1 else None
                 self._forks(workers)
             timings["forks-s"] = time.monotonic() - clock
+            self._say_shortfall()
             status = "failed" if self._record.missing() else "complete"
         except KeyboardInterrupt as err:
             status = "interrupted"
@@ -231,14 +268,19 @@ class _Run:
         )
         plan = self._record.plan
         missing = set(self._record.missing())
-        total = plan.forks * len(plan.variants)
+        total = self._record.total
         jobs = [
             ForkJob(self._subjects[spec.name], block, position)
-            for block in range(plan.forks)
+            for block in range(self._record.blocks)
             for position, spec in enumerate(block_order(plan, block))
             if (block, spec.name) in missing
         ]
         for number, job in enumerate(jobs, total - len(jobs) + 1):
+            reason = reason_to_stop(self._record, job.block)
+            if reason:
+                self._bench.observer.note(reason)
+                self._update(stopped=reason, caveats=(*self._record.caveats, reason))
+                return
             self._fork(runner, job, number, total)
 
     def _fork(self, runner: ForkRunner, job: ForkJob, number: int, total: int) -> None:
@@ -251,12 +293,20 @@ class _Run:
                 hint=f"free some space, then: {self._resume}",
             )
         expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
-        self._bench.observer.fork_started(name, number, total, expected)
+        self._bench.observer.fork_started(name, number, total, remaining_s(self._record, expected))
         fork, facts = runner.run(job)
         self._seconds.append(fork.wall_s)
         self._keep(fork, facts)
         self._bench.observer.fork_done(fork)
         self._give_up_when_hopeless(fork)
+
+    def _say_shortfall(self) -> None:
+        """That a run ended is not to be read as that it reached what it was asked for."""
+        if not self._record.missing():
+            lacking = shortfall(self._record)
+            if lacking:
+                self._bench.observer.note(lacking)
+                self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, lacking))))
 
     def _keep(self, fork: ForkRecord, facts: EngineFacts | None) -> None:
         others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
@@ -300,6 +350,5 @@ class _Run:
         return f"benchctl run --resume {reference(self._folder, self._bench.home.runs)}"
 
     def _summary(self) -> str:
-        plan = self._record.plan
-        total = plan.forks * len(plan.variants)
+        total = self._record.total
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"

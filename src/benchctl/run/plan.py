@@ -10,10 +10,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from benchctl.errors import UsageError
-from benchctl.results.plan import CorpusSpec, ErrorPolicy, Plan, RestartPolicy, TransportName, VariantSpec
+from benchctl.results.plan import (
+    CorpusSpec,
+    ErrorPolicy,
+    PinSpec,
+    Place,
+    Plan,
+    RestartPolicy,
+    StopSpec,
+    TransportName,
+    VariantSpec,
+)
+from benchctl.track.elsewhere import Elsewhere
 from benchctl.track.library import challenge_names, track_names
-from benchctl.track.load import load_challenge, load_track, reject_unused
+from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operation import Asking
 
@@ -21,9 +34,6 @@ MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
-
-Place = tuple[int, int]
-"""(schedule, task): a task's position in a fork."""
 
 Step = tuple[Place, ...]
 """Tasks that run at the same time: one, or those of a parallel element."""
@@ -49,6 +59,9 @@ class PlanOptions:
     on_error: ErrorPolicy = "continue"
     transport: TransportName = "wire"
     workers: int = 1
+    index_builds: int = 1
+    pin: PinSpec | None = None
+    stop: StopSpec | None = None
 
 
 def default_heap_mb(memory_bytes: int) -> int:
@@ -99,15 +112,28 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     common = _common(options.params)
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
-    schedules = _load(options.challenges, track, options.params, common, used, sources)
+    names = options.challenges or _default_challenge(track)
+    schedules = _load(names, track, options.params, common, used, sources)
     warmups = _load(options.warmup_challenges, track, options.params, {}, used, sources)
     if not schedules:
         raise UsageError(
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
+    for challenge in (*warmups, *schedules):
+        reject_lacking(track, challenge)
+    if len(track.indices) != 1:
+        raise UsageError(
+            f"track '{track.name}' has {len(track.indices)} indices: only tracks of one can be run yet",
+            hint="`benchctl track show` prints its schedules",
+        )
     plan = freeze(options, track, schedules, warmups, sources)
     return plan, track.with_challenges(*warmups, *schedules)
+
+
+def _default_challenge(track: Track) -> tuple[str, ...]:
+    """What is run when no challenge is named: a track's own default one."""
+    return () if track.default_challenge is None else (track.default_challenge.name,)
 
 
 def freeze(
@@ -137,6 +163,9 @@ def freeze(
         on_error=options.on_error,
         transport=options.transport,
         workers=options.workers,
+        index_builds=options.index_builds,
+        pin=options.pin,
+        stop=options.stop,
     )
 
 
@@ -148,6 +177,37 @@ def reload_track(plan: Plan) -> Track:
     """
     track, _ = load_track(plan.track, _common(plan.params))
     return track.with_challenges(*plan.warmup_challenges, *plan.schedules)
+
+
+def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
+    """A plan that was made before, with further parameters: its challenges are loaded anew.
+
+    Raises:
+        UsageError: a file is gone or broken, or a parameter does not fit.
+    """
+    changed = {**plan.params, **params}
+    common = _common(changed)
+    track, used = load_track(plan.track, common)
+    names, warmups = (
+        [plan.sources.get(challenge.name, challenge.name) for challenge in challenges]
+        for challenges in (plan.schedules, plan.warmup_challenges)
+    )
+    sources = dict(plan.sources)
+    return msgspec.structs.replace(
+        plan,
+        schedules=_load(names, track, changed, common, used, sources),
+        warmup_challenges=_load(warmups, track, changed, {}, used, sources),
+        params=changed,
+    )
+
+
+def param_prefix(name: str) -> str:
+    """What parameters of a single challenge begin with.
+
+    Args:
+        name: the challenge's, or the path of its file.
+    """
+    return f"{name if name in challenge_names() else Path(name).stem}."
 
 
 def _common(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,13 +226,13 @@ def _load(
     """Load challenges; notes the parameters that they used, and the paths of those given as files."""
     challenges = []
     for name in names:
-        prefix = f"{name if name in challenge_names() else Path(name).stem}."
+        prefix = param_prefix(name)
         own = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
         challenge, found = load_challenge(name, track, {**common, **own})
         used |= {key if key not in own else prefix + key for key in found}
         # A common parameter that a challenge overrides with its own is used all the same.
         used |= {key for key in found if key in own and key in common}
-        if name not in challenge_names():
+        if name not in challenge_names() and name not in track.challenges:
             _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)
     return tuple(challenges)
@@ -205,6 +265,7 @@ def check_options(options: PlanOptions) -> None:
                 f"variant '{name}' is named twice",
                 hint="give one of them a label, such as --variant es-again=es",
             )
+    on_target = any(variant.target is not None for variant in options.variants)
     rules = (
         (not names, "there is no variant to run", "give --variant"),
         (options.forks < 1, "--forks must be at least 1", ""),
@@ -212,11 +273,53 @@ def check_options(options: PlanOptions) -> None:
         (options.segments < 1, "--segments must be at least 1", ""),
         (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
         (options.ingest_clients < 1, "--ingest-clients must be at least 1", ""),
+        (options.index_builds < 1, "--index-builds must be at least 1", ""),
+        (
+            options.index_builds > max(options.forks, 1),
+            f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
+            "raise --forks: forks take the builds in turn",
+        ),
+        (
+            options.index_builds > 1 and on_target,
+            "--index-builds: a cluster that runs already has the one index that it has",
+            "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.pin is not None and on_target,
+            "--pin: benchctl has no say in the CPUs of a cluster that runs already",
+            "leave --pin out, or measure nodes that benchctl starts (--variant)",
+        ),
         (not 1 <= options.workers <= MOST_WORKERS, f"--workers must be from 1 to {MOST_WORKERS}", ""),
     )
     for broken, text, hint in rules:
         if broken:
             raise UsageError(text, hint=hint)
+    if options.stop is not None:
+        _check_stop(options, options.stop)
+
+
+def _check_stop(options: PlanOptions, stop: StopSpec) -> None:
+    """What can never be reached is not begun.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if stop.budget_s is not None and stop.budget_s <= 0:
+        raise UsageError("--budget must be more than no time")
+    if stop.precision is None:
+        return
+    if stop.precision <= 0:
+        raise UsageError("--precision must be more than 0 %", hint="an interval always has some width")
+    if len(options.variants) == 1:
+        raise UsageError(
+            "--precision is that of a difference, and there is only one variant",
+            hint="give another --variant",
+        )
+    if options.forks < stop.least_forks:
+        raise UsageError(
+            f"--precision needs at least {stop.least_forks} forks, not --forks {options.forks}",
+            hint="with fewer, an interval can be narrow by luck; leave out one of the two",
+        )
 
 
 def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
@@ -254,7 +357,7 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     return tuple(
         operation
         for operation in (operations[name] for name in names)
-        if isinstance(operation, Asking) and not operation.values
+        if isinstance(operation, Asking) and not isinstance(operation, Elsewhere) and not operation.values
     )
 
 

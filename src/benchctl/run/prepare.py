@@ -51,7 +51,7 @@ def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) ->
 def prepare_subject(
     spec: VariantSpec, plan: Plan, track: Track, corpus: Corpus, home: Home, observer: Observer
 ) -> Subject:
-    """Install a variant's engine and runtime, and build its index where that has not been done before.
+    """Install a variant's engine and runtime, and build its indices where that has not been done before.
 
     Raises:
         BenchctlError: a step failed; what was half done is gone.
@@ -59,17 +59,29 @@ def prepare_subject(
     observer.stage(f"{spec.name}: engine and Java runtime")
     installation = install(home, spec, observer.progress)
     jdk = provide_jdk(home, spec.jdk)
-    key = IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients)
-    index = find_prepared(home, key) or _build(plan, key, jdk, corpus, home, observer)
-    return Subject(spec, installation, jdk, index)
+    keys = [
+        IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients, build)
+        for build in range(plan.index_builds)
+    ]
+    found = [find_prepared(home, key) for key in keys]
+    missing = found.count(None)
+    builds = []
+    for key, index in zip(keys, found, strict=True):
+        missing -= index is None
+        builds.append(index or _build(plan, key, jdk, corpus, home, observer, more=missing))
+    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]))
 
 
 def _build(
-    plan: Plan, key: IndexKey, jdk: Jdk, corpus: Corpus, home: Home, observer: Observer
+    plan: Plan, key: IndexKey, jdk: Jdk, corpus: Corpus, home: Home, observer: Observer, *, more: int
 ) -> PreparedIndex:
-    engine = f"{key.installation.engine} {key.installation.version}"
+    number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
+    engine = f"{key.installation.engine} {key.installation.version}{number}"
     kept = home.logs / f"index-{key.folder_name}"
-    with building(home, key, free_bytes=free_bytes) as root, logs_kept_of_failure(root / "boot", kept):
+    with (
+        building(home, key, free_bytes=free_bytes, more=more) as root,
+        logs_kept_of_failure(root / "boot", kept),
+    ):
         observer.stage(f"{engine}: starting a node to build the index")
         with boot(
             key.installation,
@@ -119,8 +131,8 @@ def check_answers(
 ) -> AnswerCheck:
     """Ask every search once, on node starts that are never measured, and compare what the engines say.
 
-    A prepared index is frozen, so its answers are kept beside it and not asked again. A running cluster is
-    asked itself, every time.
+    A prepared index is frozen, so its answers are kept beside it and not asked again. All of its builds hold
+    the same documents: the first one answers for them. A running cluster is asked itself, every time.
     """
     operations = operations_used(plan, track)
     books = {}

@@ -125,6 +125,7 @@ class _NodeSearch:
             failure_reasons=tuple(dict.fromkeys(one for each in summaries for one in each.failure_reasons)),
             # Five seconds at the limit say nothing about settling or about groups of forks.
             drift=None,
+            course=None,
             sd_ns=None,
             redline_per_s=rate,
             redline_end=found.end,

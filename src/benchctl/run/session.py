@@ -32,6 +32,7 @@ class Start:
         home: whose user nodes run as.
         heap_mb: heap of a node, MiB.
         index_name: the index that must be ready.
+        cpus: that a node runs on; None for those that benchctl may use.
     """
 
     workspace: Path
@@ -39,27 +40,42 @@ class Start:
     home: Home
     heap_mb: int
     index_name: str
+    cpus: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant with everything that it needs to boot."""
+    """A variant with everything that it needs to boot.
+
+    Attributes:
+        spec: what was asked for.
+        installation: the engine.
+        jdk: its Java runtime.
+        index: the prepared index, or the first build of it.
+        more_builds: further builds of it, for which forks take turns.
+    """
 
     spec: VariantSpec
     installation: Installation
     jdk: Jdk
     index: PreparedIndex
+    more_builds: tuple[PreparedIndex, ...] = ()
 
     @property
     def index_facts(self) -> IndexFacts:
-        """What its index is."""
+        """What its index is, or the first build of it."""
         return self.index.facts
 
+    @property
+    def builds(self) -> tuple[IndexFacts, ...]:
+        """What all builds of its index are."""
+        return (self.index.facts, *(build.facts for build in self.more_builds))
+
     @contextmanager
-    def workspace(self, home: Home, purpose: str) -> Iterator[Path]:
-        """A scratch folder with a private copy of its index in `data`; gone afterwards."""
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
+        """A scratch folder with a private copy of a build of its index in `data`; gone afterwards."""
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
-            copy_index(self.index, root / "data", home.node_owner)
+            copy_index((self.index, *self.more_builds)[build], root / "data", home.node_owner)
             yield root
 
     @contextmanager
@@ -79,6 +95,7 @@ class Subject:
             jvm_flags=self.spec.jvm_flags,
             settings=self.spec.settings,
             expect_index=start.index_name,
+            cpus=start.cpus,
         ) as node:
             yield node
 
@@ -143,9 +160,15 @@ class TargetSubject:
     shards: int
     index_facts: IndexFacts
 
+    @property
+    def builds(self) -> tuple[IndexFacts, ...]:
+        """The one index that it has."""
+        return (self.index_facts,)
+
     @contextmanager
-    def workspace(self, home: Home, purpose: str) -> Iterator[Path]:
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
         """An empty scratch folder; gone afterwards."""
+        del build
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
             yield root
 

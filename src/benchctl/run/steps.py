@@ -25,6 +25,7 @@ from benchctl.run.plan import Step
 from benchctl.run.prepare import NODE_DEATH_S
 from benchctl.run.session import Serving
 from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operation import Bulk
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1
@@ -66,12 +67,14 @@ class Load:
         outcomes: of the measured tasks, in order.
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
+        indexing: set while a step that indexes is running, for whoever watches the node.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
     outcomes: list[Outcome] = field(default_factory=list)
     searches: int = 0
     requests_s: float = 0.0
+    indexing: threading.Event = field(default_factory=threading.Event)
 
     def summaries(self) -> tuple[TaskSummary, ...]:
         """The figures of the measured tasks; made when the node is gone, so that none costs it time."""
@@ -123,6 +126,9 @@ class StepRunner:
             context=WorkContext(
                 index_name=self._track.index_name,
                 index_body=msgspec.to_builtins(self._track.index_body),
+                indices={one.name: msgspec.to_builtins(one.body) for one in self._track.indices},
+                data_streams=self._track.data_streams,
+                templates=self._track.templates,
                 seed=self._plan.seed,
                 documents=CorpusReader(self._home, self._plan.corpus),
                 document_count=self._plan.corpus.documents,
@@ -167,6 +173,8 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
+        if any(isinstance(job.operation, Bulk) for job in jobs):
+            load.indexing.set()
         try:
             results = run_step(
                 jobs,
@@ -178,6 +186,8 @@ class StepRunner:
             # The process knows better than the connection why it is gone.
             serving.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
+        finally:
+            load.indexing.clear()
         for job, result in zip(jobs, results, strict=True):
             for failure in result.failures:
                 said = f": {failure.details[0]}" if failure.details else ""

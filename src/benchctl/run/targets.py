@@ -25,7 +25,19 @@ from benchctl.track.operation import Asking, Operation, RawRequest, Sleep
 
 DOCUMENTS_PER_BODY = 2000
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
-_READING_TYPES = frozenset({"cluster-health", "index-stats", "node-stats", "field-caps", "sql", "esql"})
+_READING_TYPES = frozenset(
+    {
+        "cluster-health",
+        "index-stats",
+        "node-stats",
+        "field-caps",
+        "sql",
+        "esql",
+        "esql-profile",
+        "transform-stats",
+        "vector-search",
+    }
+)
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Corpus]]

@@ -1,36 +1,55 @@
 """Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
 from benchctl.results.figures import Calibration
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
 from benchctl.stats.bounds import any_bound, redline_doubts
-from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison, adjust, compare
+from benchctl.stats.builds import several_builds
+from benchctl.stats.caveat import Caveat, separate_runs
+from benchctl.stats.compare import adjust
+from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.curve import redline_curves
 from benchctl.stats.doubts import WITHHOLDING, floor_doubts, general_doubts, row_doubts, unsupported_reason
-from benchctl.stats.metrics import LATENCY, METRICS, REDLINE, Metric, MetricKey
+from benchctl.stats.imported import with_imports
+from benchctl.stats.metrics import METRICS, REDLINE, Metric, MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
 from benchctl.stats.series import Series
+from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import steadiness
 from benchctl.stats.times import time_rows
-from benchctl.stats.values import ForkSummaries, Place, block_values, collect, fork_values, places, task_at
+from benchctl.stats.values import (
+    ForkSummaries,
+    collect,
+    fork_values,
+    open_loop,
+    places,
+    task_at,
+    unit_of,
+)
 
 
-def analyse_run(record: RunRecord, *, margins: Mapping[MetricKey, float] | None = None) -> Analysis:
+def analyse_run(
+    record: RunRecord,
+    *,
+    margins: Mapping[MetricKey, float] | None = None,
+    metrics: Sequence[Metric] | None = None,
+) -> Analysis:
     """Analyse one run as its plan declared it; the first variant is the baseline.
 
     Args:
         record: the run; unfinished ones are analysed as far as they got.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
+        metrics: what to compare by, in table order; None for what such a run usually is compared by.
     """
     forks = {
         spec.name: [fork for fork in record.forks if fork.variant == spec.name]
@@ -43,9 +62,11 @@ def analyse_run(record: RunRecord, *, margins: Mapping[MetricKey, float] | None 
         answers=record.answers,
         calibration=record.calibration,
         margins=margins,
+        metrics=metrics,
     )
     own = tuple(Caveat("run", text) for text in record.caveats)
-    return msgspec.structs.replace(found, caveats=(*own, *found.caveats))
+    found = msgspec.structs.replace(found, caveats=(*own, *found.caveats))
+    return with_imports(found, dict.fromkeys(forks, record.imported))
 
 
 def analyse(
@@ -58,11 +79,12 @@ def analyse(
     margins: Mapping[MetricKey, float] | None = None,
     unlike: Sequence[str] = (),
     method: Method = "benjamini-hochberg",
+    metrics: Sequence[Metric] | None = None,
 ) -> Analysis:
     """Compare variants, each against the first.
 
-    The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders. With
-    Holm's method, which is for a gate, those of all metrics are, because a gate is one decision.
+    The p-values of one metric are adjusted together: all tasks of all challenges, against all contenders.
+    With Holm's method, which is for a gate, those of all metrics are, because a gate is one decision.
 
     Args:
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
@@ -74,6 +96,7 @@ def analyse(
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
         unlike: how the runs differ, when the user insisted on comparing them all the same.
         method: how p-values are adjusted.
+        metrics: what to compare by, in table order; None for what such a run usually is compared by.
 
     Raises:
         BenchctlError: a fork's tasks are not those of the plan.
@@ -82,12 +105,13 @@ def analyse(
     paired = plan.paired and len(runs) <= 1
     rows: list[Row] = []
     orders: list[OrderEffect] = []
-    for default in METRICS if plan.redline is None else (REDLINE,):
+    for default in metrics or (METRICS if plan.redline is None else (REDLINE,)):
         metric = msgspec.structs.replace(default, margin=(margins or {}).get(default.key, default.margin))
         shown = [
             place
             for place in _reported(done, plan)
-            if metric.key != LATENCY.key or task_at(plan, place).rate_per_s is not None
+            if metric.kind != "latency"
+            or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
         ]
         rows += [_row(metric, done, plan, place, answers, calibration, paired=paired) for place in shown]
         orders += order_effects(metric, done, plan, shown)
@@ -102,13 +126,28 @@ def analyse(
         documents=plan.corpus.documents,
         sections=_sections(plan),
         rows=tuple(rows),
-        caveats=(*(Caveat("unlike", text) for text in unlike), *general_doubts(forks, done, rows)),
+        caveats=(
+            *(Caveat("unlike", text) for text in unlike),
+            *([separate_runs(len(runs))] if len(runs) > 1 else []),
+            *general_doubts(forks, done, rows),
+        ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
         order_effects=tuple(orders),
+        costs=verdict_costs(_compared(rows), done),
         method=method,
     )
+
+
+def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
+    """Every comparison with the spread that the host probe leaves of both sides."""
+    for row in rows:
+        adjusted = {figures.variant: figures.cv_adjusted_percent for figures in row.figures}
+        for one in row.comparisons:
+            yield Compared(
+                (row.schedule, row.task), row.label, one, (adjusted[one.baseline], adjusted[one.contender])
+            )
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
@@ -121,11 +160,6 @@ def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Plac
         if not summary.reported
     }
     return [place for place in places(plan) if place not in hidden]
-
-
-def _unit(found: Mapping[str, ForkSummaries]) -> str:
-    """What the throughput of a task counts."""
-    return next((summary.unit for forks in found.values() for _, summary in forks), "queries")
 
 
 def _finished(forks: Sequence[ForkRecord]) -> list[ForkRecord]:
@@ -164,14 +198,17 @@ def _row(
     """One task and metric, p-values not yet adjusted."""
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
-    metric = metric.counting(_unit(found))
+    metric = metric.counting(unit_of(found.values()))
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     caveats = (*row_doubts(metric, task, found, answers), *floor_doubts(found, calibration))
     if plan.redline is not None:
         caveats = (*redline_doubts(plan.redline, found), *caveats)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
-    judged &= not any(check.withholds(metric.key) for check in checks.values())
+    judged &= not any(check.withholds(metric.usual_key) for check in checks.values())
+    sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
+    by_build = several_builds(done)
+    spreads = forks_without_host(sides.values())
     return Row(
         schedule=place[0],
         challenge=challenge.name,
@@ -181,9 +218,18 @@ def _row(
         metric=metric.key,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
-        figures=tuple(_figures(metric, label, forks, checks[label]) for label, forks in found.items()),
+        figures=tuple(
+            msgspec.structs.replace(
+                _figures(metric, label, forks, checks[label]),
+                cv_adjusted_percent=spreads.get(label),
+                **(sides[label].build_figures() if by_build else {}),
+            )
+            for label, forks in found.items()
+        ),
         comparisons=tuple(
-            _compare(metric, found, baseline, contender, paired=paired, judged=judged)
+            compare_sides(
+                metric, sides[baseline], sides[contender], paired=paired, judged=judged, by_build=by_build
+            )
             for contender in contenders
         ),
         scale=_scale(task.operation, challenge.name, found, plan, answers),
@@ -200,42 +246,17 @@ def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck)
         value=alone.value,
         cv_percent=alone.cv_percent,
         samples=min((summary.samples for _, summary in forks), default=0),
-        steady=steadiness([summary.drift for _, summary in forks]),
+        steady=steadiness([summary for _, summary in forks]),
         unsupported=unsupported_reason(forks),
         at_least=metric.key == REDLINE.key and any_bound([summary for _, summary in forks]),
         load=() if metric.key == REDLINE.key else check.states,
     )
 
 
-def _compare(
-    metric: Metric,
-    found: Mapping[str, ForkSummaries],
-    baseline: str,
-    contender: str,
-    *,
-    paired: bool,
-    judged: bool,
-) -> Comparison:
-    if paired:
-        left, right = block_values(metric, found[baseline], found[contender])
-    else:
-        left, right = fork_values(metric, found[baseline]), fork_values(metric, found[contender])
-    return compare(
-        left,
-        right,
-        higher_is_better=metric.higher_is_better,
-        margin=metric.margin,
-        paired=paired,
-        judged=judged,
-        metric=metric.key,
-        baseline=baseline,
-        contender=contender,
-    )
-
-
 def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     """The rows, which come metric by metric, with their p-values adjusted."""
-    families = [list(rows)] if method == "holm" else [list(own) for _, own in groupby(rows, _metric)]
+    by_metric = [list(own) for _, own in groupby(rows, attrgetter("metric"))]
+    families = [rows] if method == "holm" else by_metric
     adjusted = iter(
         comparison
         for family in families
@@ -247,10 +268,6 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=(*row.caveats, *own)))
     return finished
-
-
-def _metric(row: Row) -> MetricKey:
-    return row.metric
 
 
 def _scale(

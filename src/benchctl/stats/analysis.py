@@ -7,6 +7,7 @@ import msgspec
 from benchctl.results.plan import RestartPolicy
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
+from benchctl.stats.cost import VerdictCost
 from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
@@ -14,7 +15,7 @@ from benchctl.stats.order import OrderEffect
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""
@@ -34,6 +35,11 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unsupported: the node's reason when it cannot do the operation.
         at_least: the value is a lower bound.
         load: what was wrong with the load; empty when nothing was.
+        cv_adjusted_percent: cv_percent of what the host probe leaves, with one slope for all variants of the
+            row; None when there is no adjusting. Never decides.
+        builds: the index build of every value; empty when there is one build.
+        between_builds_percent, within_builds_percent: standard deviation (of logarithms) of index builds, and
+            of the forks on one build, by the method of moments; None where that cannot be told.
     """
 
     variant: str
@@ -46,6 +52,10 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unsupported: str | None = None
     at_least: bool = False
     load: tuple[LoadState, ...] = ()
+    cv_adjusted_percent: float | None = None
+    builds: tuple[int, ...] = ()
+    between_builds_percent: float | None = None
+    within_builds_percent: float | None = None
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,6 +180,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         drivers: what the driver did, by challenge, task and variant; empty for a red-line search.
         times: every kind of time, by challenge, task, variant and kind.
         order_effects: operations that ran in several places of a fork, by metric and variant.
+        costs: minutes to a verdict, in the order of the rows.
         method: how p-values were adjusted: Benjamini-Hochberg within each metric, or Holm over all of them.
     """
 
@@ -187,4 +198,5 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drivers: tuple[DriverRow, ...] = ()
     times: tuple[TimeRow, ...] = ()
     order_effects: tuple[OrderEffect, ...] = ()
+    costs: tuple[VerdictCost, ...] = ()
     method: Method = "benjamini-hochberg"

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import theilslopes
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Integers
 
 _BATCHES = 10
 _LEAST_BATCHES = 3

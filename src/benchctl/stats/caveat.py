@@ -9,13 +9,17 @@ CaveatCode = Literal[
     "answers-differ",
     "answers-wrong",
     "bimodal",
+    "builds",
+    "course",
     "disturbed",
     "driver-floor",
     "driver-limited",
     "failed-forks",
     "failures",
+    "few-builds",
     "few-forks",
     "few-samples",
+    "imported",
     "lower-bound",
     "missing-values",
     "no-redline",
@@ -27,9 +31,12 @@ CaveatCode = Literal[
     "permutation-disagrees",
     "run",
     "saturated",
+    "separate-runs",
+    "single-build",
     "single-fork",
     "small-scale",
     "unlike",
+    "unpaired",
     "unsupported",
 ]
 
@@ -61,12 +68,25 @@ def few_forks(fewest: int, needed: int) -> Caveat:
     return Caveat("few-forks", f"{fewest} forks a side: a verdict needs {needed}")
 
 
-def few_samples(variants: Sequence[str], fewest: int) -> Caveat:
-    """A p90 that rests on few requests."""
+def single_build(sides: str) -> Caveat:
+    """A side rests on one index build, where the build is the unit."""
+    return Caveat(
+        "single-build",
+        f"1 index build a side ({sides}): build-to-build variance unobserved, no interval, no p",
+    )
+
+
+def few_builds(fewest: int, needed: int) -> Caveat:
+    """There is a spread of builds, but not enough of it for a verdict."""
+    return Caveat("few-builds", f"{fewest} index builds a side: a verdict needs {needed}")
+
+
+def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: int) -> Caveat:
+    """A percentile that rests on few requests."""
     return Caveat(
         "few-samples",
-        f"p90 of {' and '.join(variants)} rests on {fewest} requests a fork; "
-        f"it needs {SAMPLES_FOR_P90} to be precise",
+        f"{percentile} of {' and '.join(variants)} rests on {fewest} requests a fork; "
+        f"it needs {needed:,} to be precise",
     )
 
 
@@ -95,12 +115,27 @@ def no_spread() -> Caveat:
     return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
 
 
-def offered_rate(target_per_s: float) -> Caveat:
-    """The throughput of a throttled task is what was asked for."""
+def offered_rate(target_per_s: float | None) -> Caveat:
+    """The throughput of a throttled task is what was asked for, known or not."""
+    rate = "" if target_per_s is None else f" to {target_per_s:g} requests/s"
+    return Caveat("offered-rate", f"throttled{rate}: this is the offered rate, judge its latency instead")
+
+
+def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
+    """Figures of other tools, by their own definitions (tool -> variants that it measured)."""
+    who = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in tools.items())
     return Caveat(
-        "offered-rate",
-        f"throttled to {target_per_s:g} requests/s: this is the offered rate, judge its latency instead",
+        "imported",
+        f"measured by another tool, one race a fork, without samples: {who}. Throughput is the median of "
+        "running averages that carry the warm-up in, percentiles and service times are by the tool's own "
+        "definitions, numbers of requests are the least that its percentiles need; steady or not, driver, "
+        "node restarts and index builds are unknown",
     )
+
+
+def unknown_hosts() -> Caveat:
+    """Imported results of several races say nothing of where they were measured."""
+    return Caveat("imported", "nothing says that they were measured on the same host")
 
 
 def saturated(variant: str, achieved_per_s: float, target_per_s: float) -> Caveat:
@@ -130,9 +165,14 @@ def driver_floor(variant: str, service_ns: float, error_ns: float, factor: int) 
     )
 
 
-def not_steady(variant: str, text: str) -> Caveat:
-    """The figures still moved while they were measured."""
-    return Caveat("not-steady", f"not steady: {variant} was {text}")
+def not_steady(variant: str, text: str, advice: str = "") -> Caveat:
+    """The figures are not those of a settled engine (clause whose subject is the variant, and what to do)."""
+    return Caveat("not-steady", f"not steady: {variant} {text}{advice and f'; {advice}'}")
+
+
+def course(variant: str, text: str) -> Caveat:
+    """A course that is worth knowing although the figures stand (clause whose subject is the variant)."""
+    return Caveat("course", f"{variant} {text}")
 
 
 def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float) -> Caveat:
@@ -195,6 +235,23 @@ def one_index_build() -> Caveat:
     )
 
 
+def builds(forks: Mapping[str, Sequence[int]]) -> Caveat:
+    """The design of a run with several builds (variant -> forks on each of them)."""
+    counts = {count for numbers in forks.values() for count in numbers}
+    sizes = {len(numbers) for numbers in forks.values()}
+    unit = "the index build is the unit of intervals and p-values"
+    if len(counts) == 1 and len(sizes) == 1:
+        return Caveat("builds", f"{sizes.pop()} builds a side, {_forks(counts.pop())} each: {unit}")
+    listed = ", ".join(f"{name} {' '.join(map(str, numbers)) or 'none'}" for name, numbers in forks.items())
+    return Caveat(
+        "builds", f"{unit}; forks on each build: {listed}: uneven, and every build counts alike all the same"
+    )
+
+
+def _forks(count: int) -> str:
+    return "1 fork" if count == 1 else f"{count} forks"
+
+
 def not_restarted(variants: Sequence[str]) -> Caveat:
     """Forks that are passes over one running cluster."""
     whose = " and ".join(variants)
@@ -207,7 +264,33 @@ def not_restarted(variants: Sequence[str]) -> Caveat:
 
 def failed_forks(variant: str, failed: int) -> Caveat:
     """Forks that did not finish."""
-    return Caveat("failed-forks", f"{failed} forks of {variant} failed and are not in the figures")
+    what = "1 fork of {} failed and is" if failed == 1 else f"{failed} forks of {{}} failed and are"
+    return Caveat("failed-forks", f"{what.format(variant)} not in the figures")
+
+
+def separate_runs(runs: int) -> Caveat:
+    """Variants that were not measured in turns."""
+    return Caveat(
+        "separate-runs",
+        f"from {runs} runs, which did not take turns: whatever changed on the host between them is in the "
+        "differences, and in no interval",
+    )
+
+
+def unpaired(variant: str, forks: int) -> Caveat:
+    """Forks of pairs whose other half is missing."""
+    return Caveat(
+        "unpaired",
+        f"forks of {variant} without a partner in their block: {forks}; they are in its value, and not in "
+        "the differences",
+    )
+
+
+def failures_within(variant: str, most: float) -> Caveat:
+    """Requests that failed and are in the figures all the same (largest share of a fork, 0 to 1)."""
+    return Caveat(
+        "failures", f"failed requests of {variant} are in the figures: up to {100 * most:.3g} % of a fork's"
+    )
 
 
 def disturbed(forks: Mapping[str, Sequence[int]], total: int, tolerance_percent: float) -> Caveat:

@@ -7,15 +7,16 @@ from typing import Literal
 import msgspec
 
 from benchctl.stats import caveat
+from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.estimate import Values, spread
+from benchctl.stats.estimate import spread
 from benchctl.stats.multiplicity import Method, adjusted_p
 from benchctl.stats.permutation import permutation_p
+from benchctl.stats.power import FORKS_FOR_VERDICT
 from benchctl.stats.series import Series
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
 LEVEL = 0.05
-FORKS_FOR_VERDICT = 3
 _FORKS_FOR_CROSS_CHECK = 5
 
 # exp of more than this is no float; a ratio that large stands for "beyond all measure".
@@ -33,6 +34,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         judged: whether a verdict may be given at all.
         n_baseline, n_contender: forks with a value.
         baseline_value, contender_value: geometric means over forks, in the metric's unit; None without any.
+            With several index builds, over the geometric means of the builds.
         effect_percent: contender / baseline - 1.
         low_percent, high_percent: 95 % interval of the effect.
         low90_percent, high90_percent: 90 % interval, which decides on equivalence.
@@ -42,10 +44,17 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
         p_permutation_exact: every arrangement was looked at; else a seeded draw of 9,999.
         verdict: from the contender's side: `faster` means that the contender is faster.
-        mde_percent: the difference that this many forks with this spread find with 80 % power.
+        error: standard error of the effect, in natural logarithms; None without a test.
+        mde_percent: the difference that this test finds with 80 % power, before any adjustment of p.
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
         caveats: doubts about this comparison.
+        replicate: what intervals and p-values count: forks, or index builds where there are several.
+        builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
+        adjusted_percent, adjusted_low_percent, adjusted_high_percent: the effect with the host probe held
+            equal, and its 95 % interval. Never decides.
+        adjusted_for: the kernels of the host probe that it was adjusted for.
+        adjusted_reason: why there is no adjusted effect; empty when there is one.
     """
 
     metric: str
@@ -70,10 +79,26 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p_permutation_least: float | None = None
     p_permutation_exact: bool = True
     verdict: Verdict = "n/a"
+    error: float | None = None
     mde_percent: float | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()
+    replicate: Literal["fork", "build"] = "fork"
+    builds_baseline: int = 0
+    builds_contender: int = 0
+    adjusted_percent: float | None = None
+    adjusted_low_percent: float | None = None
+    adjusted_high_percent: float | None = None
+    adjusted_for: str = ""
+    adjusted_reason: str = ""
+
+    @property
+    def replicates(self) -> tuple[int, int]:
+        """How many values of each side the interval rests on: forks, or index builds."""
+        if self.replicate == "build":
+            return self.builds_baseline, self.builds_contender
+        return self.n_baseline, self.n_contender
 
     @property
     def direction(self) -> Literal["faster", "slower"] | None:
@@ -94,6 +119,7 @@ def compare(
     metric: str = "",
     baseline: str = "baseline",
     contender: str = "contender",
+    builds: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
@@ -110,6 +136,8 @@ def compare(
         metric: machine name.
         baseline: name of the first variant.
         contender: name of the second.
+        builds: the index build of each value, by side, where the build is the unit of replication: then means
+            over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
 
     Raises:
         ValueError: paired values of different number.
@@ -138,7 +166,18 @@ def compare(
             if side.missing and side.forks
         ),
     )
-    return judge(_tested(blank, left.logs, right.logs))
+    if builds is None:
+        return judge(_tested(blank, left.logs, right.logs))
+    nests = [side.nested(numbers) for side, numbers in zip((left, right), builds, strict=True)]
+    blank = msgspec.structs.replace(
+        blank,
+        replicate="build",
+        builds_baseline=len(nests[0].forks),
+        builds_contender=len(nests[1].forks),
+        baseline_value=nests[0].value,
+        contender_value=nests[1].value,
+    )
+    return judge(_tested(blank, nests[0].means, nests[1].means))
 
 
 def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hochberg") -> list[Comparison]:
@@ -180,7 +219,7 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
         return "insufficient"
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
-    below = _percent(-math.log1p(comparison.margin_percent / 100))
+    below = as_percent(-math.log1p(comparison.margin_percent / 100))
     if below < low and high < above:
         return "equivalent"
     if p > LEVEL:
@@ -190,35 +229,37 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     return "different"
 
 
-def _tested(blank: Comparison, baseline: Values, contender: Values) -> Comparison:
-    """Fill in the effect, and with two forks a side and more, everything that rests on their spread."""
+def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
+    """Fill in the effect, and with two replicates a side and more, everything that rests on their spread."""
     if baseline.size == 0 or contender.size == 0:
         return blank
     effect = float(contender.mean() - baseline.mean())
-    blank = msgspec.structs.replace(blank, effect_percent=_percent(effect))
+    blank = msgspec.structs.replace(blank, effect_percent=as_percent(effect))
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
-        return _doubting(
-            blank, caveat.single_fork(f"{blank.baseline} {baseline.size}, {blank.contender} {contender.size}")
-        )
+        sides = f"{blank.baseline} {baseline.size}, {blank.contender} {contender.size}"
+        alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
+        return _doubting(blank, alone(sides))
     found = spread(baseline, contender, paired=blank.paired)
     if found is None:
         return _doubting(blank, caveat.no_spread())
     cross = permutation_p(baseline, contender, paired=blank.paired)
     tested = msgspec.structs.replace(
         blank,
-        low_percent=_percent(found.interval95[0]),
-        high_percent=_percent(found.interval95[1]),
-        low90_percent=_percent(found.interval90[0]),
-        high90_percent=_percent(found.interval90[1]),
+        low_percent=as_percent(found.interval95[0]),
+        high_percent=as_percent(found.interval95[1]),
+        low90_percent=as_percent(found.interval90[0]),
+        high90_percent=as_percent(found.interval90[1]),
         p=found.p,
-        mde_percent=_percent(found.mde),
+        error=found.error,
+        mde_percent=as_percent(found.mde),
         p_permutation=cross.p,
         p_permutation_least=cross.least,
         p_permutation_exact=cross.exact,
     )
     if fewest < FORKS_FOR_VERDICT:
-        return _doubting(tested, caveat.few_forks(fewest, FORKS_FOR_VERDICT))
+        few = caveat.few_builds if blank.replicate == "build" else caveat.few_forks
+        return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
     if fewest >= _FORKS_FOR_CROSS_CHECK and (found.p <= LEVEL) != (cross.p <= LEVEL):
         return _doubting(tested, caveat.permutation_disagrees(found.p, cross.p))
     return tested
@@ -232,7 +273,7 @@ def _too_few(comparison: Comparison) -> bool:
     """Something was measured that deserves a verdict, but not well enough for one."""
     if not comparison.judged or comparison.effect_percent is None:
         return False
-    few = min(comparison.n_baseline, comparison.n_contender) < FORKS_FOR_VERDICT
+    few = min(comparison.replicates) < FORKS_FOR_VERDICT
     missing = any(doubt.code == "missing-values" for doubt in comparison.caveats)
     return few or missing or comparison.p is None
 
@@ -241,5 +282,6 @@ def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, doubt))
 
 
-def _percent(log_ratio: float) -> float:
+def as_percent(log_ratio: float) -> float:
+    """A difference of natural logarithms as a change in percent."""
     return 100 * math.expm1(min(log_ratio, _LARGEST_LOG))

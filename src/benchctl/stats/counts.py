@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchctl.stats.arrays import Integers
+
 _MOST_DISTINCT = 1 << 20
 _MOST_PENDING = 1 << 18
 _NS_PER_US = 1_000
-
-Integers = npt.NDArray[np.int64]
 
 
 class ValueCounts:

@@ -8,13 +8,14 @@ from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.bimodal import separate_groups, within_fork_error
-from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat
+from benchctl.stats.builds import forks_by_build, several_builds
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
-from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, percentile
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.selfcheck import FLOOR_FACTOR, check_load, near_floor
-from benchctl.stats.steady import steadiness
-from benchctl.stats.values import ForkSummaries
+from benchctl.stats.steady import advice, steadiness
+from benchctl.stats.values import ForkSummaries, open_loop
 from benchctl.track.model import Task
 
 _NOTABLE_SCALE = 10.0
@@ -37,7 +38,7 @@ def row_doubts(
     doubts = list(_load_doubts(metric, task, found))
     baseline = next(iter(found))
     for label, forks in found.items():
-        doubts += _variant_doubts(metric, label, forks)
+        doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
     return [*doubts, *_sample_doubts(metric, found)]
 
@@ -69,7 +70,14 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
-    return (*doubts, caveat.one_index_build())
+    return (*doubts, _builds(done))
+
+
+def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
+    """Whether builds of the index are in the intervals."""
+    if several_builds(done):
+        return caveat.builds({label: forks_by_build(group) for label, group in done.items()})
+    return caveat.one_index_build()
 
 
 def _ran_already(forks: Sequence[ForkRecord]) -> bool:
@@ -87,15 +95,15 @@ def _disturbed(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """One sentence for all variants whose forks have equally few requests."""
-    if metric.key in {THROUGHPUT.key, REDLINE.key}:
+    if metric.quantile is None:
         return
     few: dict[int, list[str]] = {}
     for label, forks in found.items():
         fewest = min((summary.samples for _, summary in forks if summary.samples > 0), default=None)
-        if fewest is not None and fewest < SAMPLES_FOR_P90:
+        if fewest is not None and fewest < metric.samples_needed:
             few.setdefault(fewest, []).append(label)
     for fewest, labels in few.items():
-        yield caveat.few_samples(labels, fewest)
+        yield caveat.few_samples(labels, fewest, percentile(metric.quantile), metric.samples_needed)
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -113,7 +121,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             yield caveat.driver_limited(
                 label, [limit.text for limit in check.limits], check.withheld, check.advice
             )
-    if target is not None and metric.key == THROUGHPUT.key and not overloaded:
+    if open_loop(task, found) and metric.key == THROUGHPUT.key and not overloaded:
         yield caveat.offered_rate(target)
 
 
@@ -130,7 +138,7 @@ def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | 
             yield caveat.driver_floor(label, typical_ns, calibration.error_p50_ns, FLOOR_FACTOR)
 
 
-def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
@@ -142,12 +150,17 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     if failed:
         reasons = [reason for summary in summaries for reason in summary.failure_reasons]
         yield caveat.failures(label, dict(failed), next(iter(reasons), ""))
+    mixed = max((summary.failed_share for summary in summaries), default=0.0)
+    if mixed > 0:
+        yield caveat.failures_within(label, mixed)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         return
-    settled = steadiness([summary.drift for summary in measured])
+    settled = steadiness(measured)
     if settled.state == "not steady":
-        yield caveat.not_steady(label, settled.text)
+        yield caveat.not_steady(label, settled.text, advice(measured, task))
+    elif settled.remark:
+        yield caveat.course(label, settled.remark)
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
     gap = separate_groups(values, metric.error_factor * within_fork_error(measured))
     if gap is not None:

@@ -4,12 +4,10 @@ import warnings
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.power import mde, mde_paired
-
-Values = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Floats
+from benchctl.stats.power import detectable
 
 _LEAST_FOR_SPREAD = 2
 
@@ -24,16 +22,19 @@ class Spread(msgspec.Struct, frozen=True):
         p: two-sided.
         interval95: low and high.
         interval90: low and high; inside the margin means equivalence at 5 % (two one-sided tests).
-        mde: the effect that this many forks with this spread find with 80 % power.
+        error: standard error of the effect.
+        mde: the effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer
+            than n + m - 2, the more so the more the sides differ in spread or number.
     """
 
     p: float
     interval95: tuple[float, float]
     interval90: tuple[float, float]
+    error: float
     mde: float
 
 
-def spread(baseline: Values, contender: Values, *, paired: bool) -> Spread | None:
+def spread(baseline: Floats, contender: Floats, *, paired: bool) -> Spread | None:
     """Test contender - baseline.
 
     Args:
@@ -58,19 +59,13 @@ def spread(baseline: Values, contender: Values, *, paired: bool) -> Spread | Non
         p=float(found.pvalue),
         interval95=(float(wide.low), float(wide.high)),
         interval90=(float(narrow.low), float(narrow.high)),
-        mde=_detectable(error, baseline.size, contender.size, paired=paired),
+        error=error,
+        mde=detectable(float(found.df)) * error,
     )
 
 
-def _standard_error(baseline: Values, contender: Values, *, paired: bool) -> float:
+def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
     if paired:
         return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
     squares = contender.var(ddof=1) / contender.size + baseline.var(ddof=1) / baseline.size
     return float(np.sqrt(squares))
-
-
-def _detectable(error: float, n: int, m: int, *, paired: bool) -> float:
-    """The SD that gives this standard error, put into the planning formula."""
-    if paired:
-        return mde_paired(n, error * np.sqrt(n))
-    return mde(n, m, error / np.sqrt(1 / n + 1 / m))

@@ -7,7 +7,8 @@ import msgspec
 from benchctl.results.figures import CurvePoint, StepVerdict
 from benchctl.results.plan import RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.backlog import Growth, Integers, growth, undelayed_latency
+from benchctl.stats.arrays import Integers
+from benchctl.stats.backlog import Growth, growth, undelayed_latency
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.quantiles import quantile
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.compare import Comparison, adjust, compare
 from benchctl.stats.metrics import Metric
-from benchctl.stats.values import Place, block_values, collect, task_at
+from benchctl.stats.values import block_values, collect, task_at, unit_of
 from benchctl.track.model import Task
 
 FRESH = "on a fresh node"
@@ -120,7 +120,6 @@ def _effect(
         collect({label: forks}, place, task)[label]
         for place, task in zip((baseline, contender), tasks, strict=True)
     ]
-    unit = next((summary.unit for side in sides for _, summary in side), "queries")
     afters = [ran_before(plan, place) for place in (baseline, contender)]
     left, right = block_values(metric, *sides)
     comparison = compare(
@@ -139,7 +138,7 @@ def _effect(
         variant=label,
         metric=metric.key,
         title=metric.title,
-        unit=metric.counting(unit).unit,
+        unit=metric.counting(unit_of(sides)).unit,
         baseline_place=baseline,
         contender_place=contender,
         baseline_after=afters[0],

@@ -4,10 +4,9 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import permutation_test
 
-Values = npt.NDArray[np.float64]
+from benchctl.stats.arrays import Floats
 
 # Up to 8 forks a side, or 14 pairs, every arrangement is looked at; above, this many drawn with a fixed seed.
 _MOST_ARRANGEMENTS = 20_000
@@ -29,7 +28,7 @@ class PermutationResult(msgspec.Struct, frozen=True):
     exact: bool
 
 
-def permutation_p(baseline: Values, contender: Values, *, paired: bool) -> PermutationResult:
+def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> PermutationResult:
     """Test the difference of means by rearranging forks.
 
     Args:
@@ -52,5 +51,5 @@ def permutation_p(baseline: Values, contender: Values, *, paired: bool) -> Permu
     return PermutationResult(float(found.pvalue), min(1.0, least), exact)
 
 
-def _difference_of_means(left: Values, right: Values, axis: int) -> Values:
+def _difference_of_means(left: Floats, right: Floats, axis: int) -> Floats:
     return np.asarray(np.mean(left, axis=axis) - np.mean(right, axis=axis))

@@ -1,27 +1,19 @@
 """What a number of forks can see: minimum detectable effects, and forks needed for an effect."""
 
 import math
+from collections.abc import Callable
 
-from scipy.optimize import brentq
-from scipy.stats import nct, t
+# Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
+# hundred times as long to compute.
+from scipy.special import nctdtrinc, stdtrit
 
 POWER = 0.8
 ALPHA = 0.05
-_MOST_FORKS = 100_000
+FORKS_FOR_VERDICT = 3
+"""Replicates a side, under which every verdict is `insufficient`."""
+MOST_FORKS = 100_000
 _LEAST_VALUES = 3  # of both sides together: fewer leave no degree of freedom
 _LEAST_PAIRS = 2
-
-
-def two_sided_power(ncp: float, df: float, alpha: float = ALPHA) -> float:
-    """Chance that a two-sided t-test rejects.
-
-    Args:
-        ncp: noncentrality, the true effect in standard errors; not negative.
-        df: degrees of freedom, above 0.
-        alpha: level of the test.
-    """
-    critical = float(t.isf(alpha / 2, df))
-    return float(nct.sf(critical, df, ncp)) + _lower_tail(critical, df, ncp)
 
 
 def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
@@ -39,14 +31,26 @@ def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POW
     """
     if min(n1, n2) < 1 or n1 + n2 < _LEAST_VALUES:
         return math.inf
-    return _detectable_ncp(n1 + n2 - 2, alpha, power) * sd * math.sqrt(1 / n1 + 1 / n2)
+    error = sd * math.sqrt(1 / n1 + 1 / n2)
+    return detectable(n1 + n2 - 2, alpha=alpha, power=power) * error
 
 
 def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
     """The least mean difference that a paired t-test finds; `sd` is that of the differences within pairs."""
     if pairs < _LEAST_PAIRS:
         return math.inf
-    return _detectable_ncp(pairs - 1, alpha, power) * sd / math.sqrt(pairs)
+    return detectable(pairs - 1, alpha=alpha, power=power) * sd / math.sqrt(pairs)
+
+
+def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The least effect, in standard errors, that a two-sided t-test finds in the right direction.
+
+    Args:
+        df: degrees of freedom, above 0.
+        alpha: level of the test.
+        power: wanted chance of finding it.
+    """
+    return float(nctdtrinc(df, 1 - power, _critical(df, alpha)))
 
 
 def forks_needed(
@@ -75,10 +79,48 @@ def forks_needed(
             return mde_paired(forks, sd, alpha=alpha, power=power) > effect
         return mde(forks, forks, sd, alpha=alpha, power=power) > effect
 
-    low, high = 2, 3
-    while high < _MOST_FORKS and too_few(high):
+    return _fewest(too_few, FORKS_FOR_VERDICT)
+
+
+def interval_half_width(forks: int, sd: float, *, paired: bool = False, alpha: float = ALPHA) -> float:
+    """Half of the interval of a difference of means, where both sides have as many forks.
+
+    Args:
+        forks: of a side, or pairs; at least 2.
+        sd: fork SD, any unit; that of the differences within pairs when paired.
+        paired: count pairs.
+        alpha: 1 - confidence.
+
+    Returns:
+        In the unit of `sd`.
+    """
+    if paired:
+        return _critical(forks - 1, alpha) * sd / math.sqrt(forks)
+    return _critical(2 * forks - 2, alpha) * sd * math.sqrt(2 / forks)
+
+
+def forks_for_width(
+    half_width: float, sd: float, *, paired: bool = False, least: int = FORKS_FOR_VERDICT
+) -> int:
+    """Forks a side until an interval is expected to be so narrow: half its width, in the unit of `sd`.
+
+    Returns:
+        At least `least`; at most 100,000.
+
+    Raises:
+        ValueError: the width is not positive.
+    """
+    if not half_width > 0:
+        raise ValueError(f"half width must be positive, not {half_width}")
+    return _fewest(lambda forks: interval_half_width(forks, sd, paired=paired) > half_width, least)
+
+
+def _fewest(too_few: Callable[[int], bool], least: int) -> int:
+    """The least number from `least` on that is not too few, up to 100,000."""
+    low, high = least - 1, least
+    while high < MOST_FORKS and too_few(high):
         low, high = high, high * 2
-    high = min(high, _MOST_FORKS)
+    high = min(high, MOST_FORKS)
     while high - low > 1:
         middle = (low + high) // 2
         if too_few(middle):
@@ -88,15 +130,5 @@ def forks_needed(
     return high
 
 
-def _detectable_ncp(df: float, alpha: float, power: float) -> float:
-    """The noncentrality at which the test reaches the power; solved, since it has no closed form."""
-    upper = 2.0
-    while two_sided_power(upper, df, alpha) < power:
-        upper *= 2
-    return float(brentq(lambda ncp: two_sided_power(ncp, df, alpha) - power, 0.0, upper, xtol=1e-9))
-
-
-def _lower_tail(critical: float, df: float, ncp: float) -> float:
-    """Rejections in the wrong direction; the far tail is reported as NaN by some scipy versions."""
-    value = float(nct.cdf(-critical, df, ncp))
-    return value if math.isfinite(value) else 0.0
+def _critical(df: float, alpha: float) -> float:
+    return float(stdtrit(df, 1 - alpha / 2))

@@ -1,10 +1,12 @@
 """Quantiles of one fork's samples: the Harrell-Davis estimator, and linear interpolation beside it."""
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from benchctl.results.figures import Quantiles
-from benchctl.stats.counts import Integers, ValueCounts
+from benchctl.stats.arrays import Floats, Integers
+from benchctl.stats.counts import ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
 
@@ -26,8 +28,7 @@ def quantiles(samples: ValueCounts) -> Quantiles | None:
     values, counts = samples.pairs()
     up_to = np.cumsum(counts)
     smooth = [_harrell_davis(values, up_to, probability) for probability in _PROBABILITIES]
-    linear = [_linear(values, up_to, probability) for probability in _PROBABILITIES]
-    return Quantiles(*smooth, *linear)
+    return Quantiles(*smooth, *linear_quantiles(values, counts, _PROBABILITIES).tolist())
 
 
 def quantile(samples: ValueCounts, probability: float) -> float | None:
@@ -49,8 +50,27 @@ def median(samples: ValueCounts) -> float:
     Args:
         samples: at least one.
     """
-    values, counts = samples.pairs()
-    return _linear(values, np.cumsum(counts), 0.5)
+    return float(linear_quantiles(*samples.pairs(), 0.5))
+
+
+def linear_quantiles(values: Integers, counts: Integers, probabilities: npt.ArrayLike) -> Floats:
+    """Quantiles by linear interpolation between order statistics, as `numpy.quantile` has them by default.
+
+    Args:
+        values: distinct values, ascending, shape (k,); at least one.
+        counts: how often each occurred, shape (k,).
+        probabilities: from 0 to 1, shape (m,).
+
+    Returns:
+        Shape (m,), in the unit of the values.
+    """
+    up_to = np.cumsum(counts)
+    last = int(up_to[-1]) - 1
+    ranks = np.asarray(probabilities, dtype=np.float64) * last
+    below = np.floor(ranks).astype(np.int64)
+    low = values[np.searchsorted(up_to, below, side="right")].astype(np.float64)
+    high = values[np.searchsorted(up_to, np.minimum(below + 1, last), side="right")]
+    return low + (ranks - below) * (high - low)
 
 
 def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> float:
@@ -76,11 +96,3 @@ def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> flo
     lower, upper = betainc(a, b, edges[:middle]), betaincc(a, b, edges[middle:])
     weights = np.concatenate([np.diff(lower), [1 - lower[-1] - upper[0]], -np.diff(upper)])
     return float(weights @ values[carrying])
-
-
-def _linear(values: Integers, up_to: Integers, probability: float) -> float:
-    """Linear interpolation between order statistics, as `numpy.quantile` does by default."""
-    place = probability * float(up_to[-1] - 1)
-    below = int(place)
-    low, high = values[np.searchsorted(up_to, [below, min(below + 1, int(up_to[-1]) - 1)], side="right")]
-    return float(low) + (place - below) * float(high - low)

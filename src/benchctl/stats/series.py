@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
+
+from benchctl.stats.arrays import Floats, Mask
+from benchctl.stats.builds import Nested, nested
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -13,17 +15,19 @@ class Series(msgspec.Struct, frozen=True):
     Attributes:
         logs: natural logarithms of the usable values, shape (n,).
         missing: values that are none: not positive or not finite.
+        kept: which of all values the logarithms are of, in the same order; shape (n + those left out,).
     """
 
-    logs: npt.NDArray[np.float64]
-    missing: int = 0
+    logs: Floats
+    missing: int
+    kept: Mask
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Series":
         """Keep what is positive and finite, count the rest."""
         raw = np.asarray(values, dtype=np.float64)
         usable = _usable(raw)
-        return cls(np.log(raw[usable]), int((~usable).sum()))
+        return cls(np.log(raw[usable]), int((~usable).sum()), usable)
 
     @classmethod
     def pairs(cls, left: Sequence[float], right: Sequence[float]) -> tuple["Series", "Series"]:
@@ -38,7 +42,7 @@ class Series(msgspec.Struct, frozen=True):
         usable = [_usable(raw) for raw in sides]
         both = usable[0] & usable[1]
         first, second = (
-            cls(np.log(raw[both]), int((~own).sum())) for raw, own in zip(sides, usable, strict=True)
+            cls(np.log(raw[both]), int((~own).sum()), both) for raw, own in zip(sides, usable, strict=True)
         )
         return first, second
 
@@ -60,6 +64,18 @@ class Series(msgspec.Struct, frozen=True):
         scaled = np.exp(self.logs - self.logs.max())  # relative to the largest, so that nothing overflows
         return float(100 * scaled.std(ddof=1) / scaled.mean())
 
+    def nested(self, builds: Sequence[int]) -> Nested:
+        """By index build.
 
-def _usable(raw: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        Args:
+            builds: of each value that the series was made of, those left out included.
+        """
+        return nested(self.logs, self.own(builds))
+
+    def own(self, builds: Sequence[int]) -> list[int]:
+        """The builds of the values that were kept."""
+        return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
+
+
+def _usable(raw: Floats) -> Mask:
     return np.isfinite(raw) & (raw > 0)

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
+from benchctl.stats.arrays import Mask
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.course import START_BINS, Neighbours, Thirds, effective_samples
+from benchctl.stats.course import START_BINS, Groups, Neighbours, Thirds, effective_samples
 from benchctl.stats.quantiles import quantiles
+from benchctl.stats.segments import find_course
 from benchctl.track.model import Task
 
 _NS_PER_S = 1_000_000_000
@@ -29,8 +30,6 @@ _FIGURES = (
     "weight",
     "processing_ns",
 )
-
-Mask = npt.NDArray[np.bool_]
 
 
 def summarise(
@@ -70,11 +69,13 @@ def summarise(
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     neighbours, thirds = Neighbours(tally.mean_ns or 0.0), Thirds(tally.starts)
+    groups = Groups(tally.starts, tally.least_ns or 0.0, tally.most_ns or 0.0)
     for chunk in chunks:
         ok = tally.succeeded(_of_task(chunk, schedule, task_index))
         service_ns = ok["end_ns"] - ok["start_ns"]
         neighbours.add(service_ns, ok["client"])
         thirds.add(service_ns, ok["start_ns"], ok["client"])
+        groups.add(service_ns, ok["start_ns"], ok["client"])
     samples, lag1 = tally.service.size, neighbours.lag1
     hits, hits_exact = tally.agreed_hits()
     return TaskSummary(
@@ -105,6 +106,7 @@ def summarise(
         hits=hits,
         hits_exact=hits_exact,
         unsupported=unsupported,
+        course=find_course(*groups.medians(), samples) if (tally.least_ns or 0.0) > 0 else None,
     )
 
 
@@ -157,7 +159,7 @@ class _Tally:
     def succeeded(mine: Columns) -> Columns:
         """The successful measured operations among the rows of a task; of their columns, the figures'."""
         ok = (mine["part"] == 0) & (mine["outcome"] == Outcome.OK) & ~mine["warmup"]
-        return _kept({name: mine[name] for name in _FIGURES}, ok)
+        return select({name: mine[name] for name in _FIGURES}, ok)
 
     @property
     def mean_ns(self) -> float | None:
@@ -208,7 +210,7 @@ class _Tally:
         self.took.add(took_ms[took_ms >= 0].astype(np.int64) * _NS_PER_MS)
         # No answer takes no time: 0 is what a recorder keeps when it does not know.
         for counts, name in ((self.processing, "processing_ns"), (self.first_byte, "first_byte_ns")):
-            counts.add(_kept({name: ok[name]}, ok[name] > 0)[name])
+            counts.add(select({name: ok[name]}, ok[name] > 0)[name])
         least_ns, most_ns = float(service_ns.min()), float(service_ns.max())
         self.least_ns = least_ns if self.least_ns is None else min(self.least_ns, least_ns)
         self.most_ns = most_ns if self.most_ns is None else max(self.most_ns, most_ns)
@@ -221,9 +223,4 @@ class _Tally:
 
 
 def _of_task(chunk: Columns, schedule: int, task_index: int) -> Columns:
-    return _kept(chunk, (chunk["schedule"] == schedule) & (chunk["task"] == task_index))
-
-
-def _kept(columns: Columns, rows: Mask) -> Columns:
-    """Keep the rows where the mask is true; copies nothing where that is all of them."""
-    return columns if rows.all() else select(columns, rows)
+    return select(chunk, (chunk["schedule"] == schedule) & (chunk["task"] == task_index))

@@ -1,17 +1,14 @@
 """Which number each fork contributes: summaries of one task by variant, and their values in one metric."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.metrics import Metric
 from benchctl.track.model import Task
-
-Place = tuple[int, int]
-"""(schedule, task): a task's position in a fork."""
 
 ForkSummaries = list[tuple[int, TaskSummary]]
 """(block, summary) of one task in every finished fork of a variant."""
@@ -46,6 +43,17 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
         label: [(fork.block, _summary(fork, label, place, task)) for fork in group]
         for label, group in done.items()
     }
+
+
+def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
+    """Whether requests had a due time; of imported results, only their latency tells."""
+    throttled = task.rate_per_s is not None
+    return throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
+
+
+def unit_of(found: Iterable[ForkSummaries]) -> str:
+    """What the throughput of a task counts, from the first fork of any side."""
+    return next((summary.unit for forks in found for _, summary in forks), "queries")
 
 
 def fork_values(metric: Metric, found: ForkSummaries) -> list[float]:

@@ -1,0 +1,211 @@
+"""From what a user wants compared to an analysis: sides found, metrics chosen, quantiles computed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.archive import Archive
+from benchctl.results.foreign.align import aligned
+from benchctl.results.model import AnswerCheck, ForkRecord
+from benchctl.results.plan import Plan
+from benchctl.results.reading import fork_sources
+from benchctl.results.select import Selection, Side
+from benchctl.stats.analyse import analyse
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.imported import with_imports
+from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeMetricKind, percentile, time_metric
+from benchctl.stats.multiplicity import Method
+from benchctl.stats.requantile import SUMMARISED, requantiled
+
+_DEFAULT_QUANTILE = 0.9
+# Beyond these it would take millions of requests a fork.
+_LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
+_TIMES: tuple[TimeMetricKind, ...] = ("service_time", "latency")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is compared, as the command line has it.
+
+    Attributes:
+        kinds: metrics in the order of the tables; empty for all that a run has.
+        quantiles: of times; empty for p90.
+        margin: relative difference that does not matter; None for each metric's own.
+    """
+
+    kinds: tuple[str, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    margin: float | None = None
+
+    @property
+    def beyond_summaries(self) -> tuple[float, ...]:
+        """Quantiles that only the samples of forks can tell."""
+        return tuple(one for one in self.quantiles if one not in SUMMARISED)
+
+    def metrics(self, *, redline: bool) -> tuple[Metric, ...]:
+        """The metrics themselves, in the order of the tables.
+
+        Args:
+            redline: whether they are of red-line searches, which have a metric of their own.
+
+        Raises:
+            UsageError: red-line searches have none of those asked for, or there is no such quantile.
+        """
+        unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
+        if unknown:
+            raise UsageError(
+                f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
+                hint="0.5 is the median, 0.99 the 99th percentile",
+            )
+        if redline and (self.kinds or self.quantiles):
+            raise UsageError(
+                "red-line searches are compared by the rates that they found",
+                hint="leave out --metric and --quantile",
+            )
+        chosen = [REDLINE] if redline else self._of_challenges()
+        if self.margin is None:
+            return tuple(chosen)
+        return tuple(msgspec.structs.replace(metric, margin=self.margin) for metric in chosen)
+
+    def _of_challenges(self) -> list[Metric]:
+        quantiles = sorted({*self.quantiles} or {_DEFAULT_QUANTILE})
+        chosen: list[Metric] = []
+        for kind in dict.fromkeys(self.kinds or (THROUGHPUT.kind, *_TIMES)):
+            times = [time for time in _TIMES if time == kind]
+            chosen += [time_metric(time, one) for time in times for one in quantiles] or [THROUGHPUT]
+        return chosen
+
+
+def compared(
+    archive: Archive, selection: Selection, measures: Measures, *, method: Method = "benjamini-hochberg"
+) -> Analysis:
+    """Analyse the sides of a selection.
+
+    Args:
+        archive: where they were found, which knows where their samples are.
+        selection: the sides.
+        measures: what to compare.
+        method: how p-values are adjusted.
+
+    Raises:
+        UsageError: there is nothing of what is to be compared.
+        BenchctlError: a quantile needs samples, and there are none.
+    """
+    metrics = measures.metrics(redline=selection.sides[0].run.plan.redline is not None)
+    if measures.beyond_summaries:
+        selection = replace(
+            selection,
+            sides=tuple(
+                _with_quantiles(archive, side, measures.beyond_summaries) for side in selection.sides
+            ),
+        )
+    if measures.margin is not None:
+        text = f"differences under {100 * measures.margin:g} % do not matter in these verdicts (--margin)"
+        selection = replace(selection, remarks=(*selection.remarks, text))
+    found = comparison_analysis(selection, metrics=metrics, method=method)
+    if not found.rows:
+        raise UsageError(
+            f"none of these tasks has a {' or '.join(metric.title for metric in metrics)}",
+            hint="only throttled tasks have a latency of their own; of others, compare service_time",
+        )
+    return found
+
+
+def comparison_analysis(
+    selection: Selection, *, metrics: Sequence[Metric] | None = None, method: Method = "benjamini-hochberg"
+) -> Analysis:
+    """Analyse the sides of a selection as they are.
+
+    Args:
+        selection: the sides.
+        metrics: what to compare by; None for what such runs usually are compared by.
+        method: how p-values are adjusted.
+    """
+    sides = selection.sides
+    # Places of tasks are those of a plan of ours where there is one: other tools' files know names only.
+    first = next((side.run for side in sides if side.run.imported is None), sides[0].run)
+    runs = tuple(dict.fromkeys(side.run.id for side in sides))
+    alone = len(runs) == 1
+    found = analyse(
+        {side.label: _all_forks(side, first.plan) for side in sides},
+        first.plan,
+        runs=runs,
+        answers=_relabelled(first.answers, sides) if alone else None,
+        calibration=first.calibration if alone else None,
+        metrics=metrics,
+        method=method,
+    )
+    marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
+    own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]
+    caveats = (
+        *(Caveat("unlike", text) for text in marks),
+        *(Caveat("run", text) for text in own),
+        *found.caveats,
+    )
+    found = msgspec.structs.replace(found, caveats=tuple(dict.fromkeys(caveats)))
+    return with_imports(found, {side.label: side.run.imported for side in sides})
+
+
+def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
+    """The finished forks under the places of a plan, and those that failed, so that somebody counts them."""
+    if side.run.imported is not None:
+        return aligned(side.forks, plan)
+    failed = (fork for fork in side.run.forks if (fork.variant, fork.status) == (side.variant, "failed"))
+    return (*side.forks, *failed)
+
+
+def require_pairs(selection: Selection) -> None:
+    """Make sure that blocks may be analysed as pairs, because that was declared before they were measured.
+
+    Raises:
+        UsageError: it was not.
+    """
+    runs = {side.run.id: side.run for side in selection.sides}
+    if len(runs) > 1:
+        raise UsageError(
+            f"--paired needs one run, and these are {len(runs)}: blocks of different runs are no pairs"
+        )
+    (run,) = runs.values()
+    if not run.plan.paired:
+        raise UsageError(
+            f"run {run.id} was not declared as paired, and what is a pair is decided before a run, never by "
+            "looking at what comes out",
+            hint="declare it the next time: benchctl run --paired",
+        )
+
+
+def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:
+    asked = " and ".join(percentile(one) for one in quantiles)
+    hint = "the summaries hold --quantile 0.5, 0.9 and 0.99; all others need the samples of every fork"
+    if side.run.imported is not None:
+        raise BenchctlError(f"{side.label} was imported without samples: there is no {asked}", hint=hint)
+    forks = []
+    by_block = {fork.block: fork for fork in side.forks}
+    for source in fork_sources(archive.folder_of(side.run), side.forks):
+        if source.samples is None:
+            raise BenchctlError(
+                f"there is no {asked} of {side.label}: of fork {source.block} in run {side.run.id}, "
+                f"{source.absent}",
+                hint=hint,
+            )
+        forks.append(requantiled(by_block[source.block], source.samples, quantiles))
+    return replace(side, forks=tuple(forks))
+
+
+def _relabelled(answers: AnswerCheck | None, sides: Sequence[Side]) -> AnswerCheck | None:
+    """What was found about variants, under the names that they have here."""
+    if answers is None:
+        return None
+    labels: Mapping[str, str] = {side.variant: side.label for side in sides}
+    findings = tuple(
+        msgspec.structs.replace(
+            one,
+            variant=labels.get(one.variant, one.variant),
+            baseline=labels.get(one.baseline, one.baseline),
+        )
+        for one in answers.findings
+    )
+    return msgspec.structs.replace(answers, findings=findings)

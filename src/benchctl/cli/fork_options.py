@@ -1,0 +1,72 @@
+"""Options of `run` about how many forks there are, and when fewer are enough; as one value."""
+
+from dataclasses import dataclass
+
+import click
+
+from benchctl.cli.options import DurationType, PercentType, grouped
+from benchctl.results.plan import StopSpec
+
+DEFAULT_FORKS = 5
+MOST_FORKS = 50
+"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+
+
+@dataclass(frozen=True)
+class ForkOptions:
+    """How many forks.
+
+    Attributes:
+        forks: as given; None when not.
+        precision: half width of intervals that is enough, as a ratio - 1; None not to end early.
+        budget_s: seconds for the forks; None for as long as they take.
+    """
+
+    forks: int | None
+    precision: float | None
+    budget_s: float | None
+
+    @property
+    def stop(self) -> StopSpec | None:
+        """The rule; None when all forks are run."""
+        if self.precision is None and self.budget_s is None:
+            return None
+        return StopSpec(precision=self.precision, budget_s=self.budget_s)
+
+    @property
+    def count(self) -> int:
+        """Forks of every variant; with a rule, the most of them."""
+        if self.forks is not None:
+            return self.forks
+        return DEFAULT_FORKS if self.stop is None else MOST_FORKS
+
+
+fork_options = grouped(
+    "fork_options",
+    ForkOptions,
+    click.option(
+        "--forks",
+        type=int,
+        default=None,
+        help="Passes of every variant on fresh nodes  "
+        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --precision or --budget]",
+    ),
+    click.option(
+        "--precision",
+        type=PercentType(),
+        default=None,
+        metavar="PERCENT",
+        help="End when the 95 % interval of every difference reaches no further than this either side, such "
+        "as 5%; looked at after every block from the 8th on, whatever p is.",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=DurationType(),
+        default=None,
+        metavar="TIME",
+        help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
+        "forks; the preparation is not counted.",
+    ),
+)
+"""The options; the command gets them as one, `fork_options`."""

@@ -1,0 +1,86 @@
+"""`benchctl import`: results of Rally and OpenSearch Benchmark as a run."""
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from benchctl.cli.options import TagType, open_store, runs_option
+from benchctl.cli.streams import note
+from benchctl.engine.variant import parse_variant
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.results.foreign.race import Race, Tool, read_races
+from benchctl.results.foreign.record import record_of
+from benchctl.results.plan import VariantSpec
+from benchctl.results.store import new_run_id, reference
+
+_TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--variant",
+    "variant_text",
+    required=True,
+    metavar="VARIANT",
+    help="What was measured: es, os, es@8.19.0 or LABEL=es.",
+)
+@click.option(
+    "--tool", type=click.Choice(list(_TOOLS)), default=None, help="What wrote the files  [default: they say]."
+)
+@click.option(
+    "--tag",
+    "tags",
+    type=TagType(),
+    multiple=True,
+    metavar="NAME",
+    help="A word to find the run by; repeatable.",
+)
+@runs_option
+def import_command(
+    files: tuple[Path, ...],
+    variant_text: str,
+    tool: str | None,
+    tags: tuple[str, ...],
+    runs_folder: Path | None,
+) -> None:
+    """Take results of Rally or OpenSearch Benchmark over as a run, for `compare` and `show`.
+
+    FILES are race.json (Rally), test_run.json or test_execution.json (OpenSearch Benchmark), all of one
+    variant: every file is a fork. No samples come with them, and no host, so that not all that benchctl says
+    of its own runs can be said of these; tables tell.
+    """
+    home = resolve_home()
+    races = read_races(files, None if tool is None else _TOOLS[tool])
+    spec = _variant(variant_text, races[0])
+    label = f"{races[0].tool}-{races[0].challenge or races[0].track or spec.name}"
+    store = open_store(home, runs_folder)
+    store.open()
+    # Sorted by when it was measured: an old race is not the newest result because it is imported today.
+    moment = datetime.fromisoformat(max(race.created for race in races))
+    folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
+    record = record_of(races, spec, folder.path.name, tags=tags)
+    folder.save(record)
+    click.echo(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
+    for remark in record.caveats:
+        note(remark)
+
+
+def _variant(text: str, race: Race) -> VariantSpec:
+    """What the user says that it is; the version that the file says stands, and must not contradict."""
+    spec = parse_variant(text, distributions={}, jdks={})
+    found = race.engine_version
+    if "@" not in text:
+        return spec if found else _of_unknown_version(spec)
+    if found and found != spec.version:
+        raise UsageError(
+            f"{race.path} measured version {found}, not {spec.version}",
+            hint=f"name another variant, such as {text.replace(spec.version, found)}",
+        )
+    return spec
+
+
+def _of_unknown_version(spec: VariantSpec) -> VariantSpec:
+    return VariantSpec(spec.name, spec.engine, "unknown", jvm_flags=spec.jvm_flags, settings=spec.settings)

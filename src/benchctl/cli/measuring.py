@@ -1,0 +1,38 @@
+"""Commands that have the host to themselves: their options, and the time for which they hold it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from benchctl.cli.watch import watching
+from benchctl.run.lock import host_lock
+from benchctl.run.observer import Observer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def measuring_options(command: F) -> F:
+    """`--wait` and `--quiet`."""
+    quiet = click.option("--quiet", is_flag=True, help="Print the result only.")
+    wait = click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
+    return wait(quiet(command))
+
+
+@contextmanager
+def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
+    """As `watching`, with the host held: nobody else measures meanwhile.
+
+    Args:
+        wait: wait for another benchctl to finish; False refuses at once.
+        quiet: say nothing but results.
+
+    Raises:
+        BenchctlError: another benchctl is measuring and we do not wait.
+    """
+    with (
+        watching(quiet=quiet) as observer,
+        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
+    ):
+        yield observer

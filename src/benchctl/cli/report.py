@@ -1,0 +1,102 @@
+"""`benchctl report`: pages of stored runs and comparisons that stand on their own, without network."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from benchctl.cli.comparison import Measures, compared
+from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.pages import comparison_page, run_page, write_pages
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.report.html.page import Entry, render_index, render_page
+from benchctl.report.html.parts import anchor
+from benchctl.report.html.subject import Command, Subject
+from benchctl.report.paragraph import verdict_paragraph
+from benchctl.results.archive import Archive
+from benchctl.results.selector import choose_sides
+from benchctl.results.store import RunStore
+from benchctl.stats.analyse import analyse_run
+
+INDEX = "index.html"
+
+
+@click.command("report")
+@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--html",
+    "target",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Folder for the pages; open index.html in it.",
+)
+@click.option("--compare", "comparing", is_flag=True, help="Read the arguments as sides of a comparison.")
+@click.option("--challenge", help="With --compare: only runs of this challenge.")
+@click.option("--baseline", metavar="SIDE", help="With --compare: what the others are compared with.")
+@click.option("--force", is_flag=True, help="With --compare: compare unlike results.")
+@runs_option
+def report_command(
+    names: tuple[str, ...],
+    target: Path,
+    challenge: str | None,
+    baseline: str | None,
+    runs_folder: Path | None,
+    *,
+    comparing: bool,
+    force: bool,
+) -> None:
+    """Write pages with the verdicts, all tables and plots of RUNs; they need no network.
+
+    A RUN is an id, the beginning of one, a path, or `latest`; several get a page each, and one that links
+    them. With --compare, the arguments are the sides of one comparison, as `benchctl compare` takes them.
+    """
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    if comparing:
+        subject = _compared(store, names, challenge=challenge, baseline=baseline, force=force)
+        pages = {INDEX: render_page(subject)}
+    elif challenge is not None or baseline is not None or force:
+        raise UsageError("--challenge, --baseline and --force are for comparisons", hint="add --compare")
+    else:
+        pages = _of_runs(store, names, home.runs)
+    click.echo(f"Report: {write_pages(target, pages)}")
+
+
+def _compared(
+    store: RunStore, names: Sequence[str], *, challenge: str | None, baseline: str | None, force: bool
+) -> Subject:
+    archive = Archive(store)
+    selection = choose_sides(archive, names, challenge=challenge, baseline=baseline, force=force)
+    words = [
+        *names,
+        *([] if challenge is None else ["--challenge", challenge]),
+        *([] if baseline is None else ["--baseline", baseline]),
+        *(["--force"] if force else []),
+    ]
+    again = (
+        Command("Print this comparison in a terminal", shlex.join(["benchctl", "compare", *words])),
+        Command(
+            "Make this page again", shlex.join(["benchctl", "report", "--compare", *words, "--html", "DIR"])
+        ),
+    )
+    return comparison_page(archive, selection, compared(archive, selection, Measures()), again)
+
+
+def _of_runs(store: RunStore, names: Sequence[str], usual: Path) -> dict[str, str]:
+    """One page for one run; an index and a page each for several."""
+    folders = {folder.path: folder for folder in map(store.find, names)}
+    pages: dict[str, str] = {}
+    entries = []
+    for number, folder in enumerate(folders.values(), 1):
+        record = folder.load()
+        subject = run_page(folder, record, analyse_run(record), usual=usual)
+        if len(folders) == 1:
+            return {INDEX: render_page(subject)}
+        # Runs of different stores may have the same id, and an id is no more than a name in a file.
+        name = f"{number}-{anchor(record.id)}.html"
+        pages[name] = render_page(subject)
+        entries.append(Entry(name, subject.title, subject.subtitle, verdict_paragraph(subject.analysis)))
+    return {**pages, INDEX: render_index(f"{len(entries)} runs", entries)}

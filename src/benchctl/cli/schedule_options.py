@@ -1,0 +1,60 @@
+"""Options about what every fork does: challenges, their parameters, and when a fresh node comes between."""
+
+from dataclasses import dataclass
+
+import click
+
+from benchctl.cli.options import grouped
+from benchctl.results.plan import RestartPolicy
+
+
+@dataclass(frozen=True)
+class ScheduleOptions:
+    """What every fork does.
+
+    Attributes:
+        challenges: names or files, in order.
+        params: as written.
+        restart: when a fresh node comes in between.
+        warmups: names or files of challenges that run unmeasured after every boot.
+    """
+
+    challenges: tuple[str, ...]
+    params: tuple[str, ...]
+    restart: RestartPolicy
+    warmups: tuple[str, ...]
+
+
+schedule_options = grouped(
+    "schedule_options",
+    ScheduleOptions,
+    click.option(
+        "--challenge",
+        "challenges",
+        multiple=True,
+        metavar="NAME|FILE",
+        help="What to run; repeat it to run schedules in order on one fork.",
+    ),
+    click.option(
+        "--param",
+        "params",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
+    ),
+    click.option(
+        "--restart",
+        type=click.Choice(["challenge", "task", "never"]),
+        default="challenge",
+        show_default=True,
+        help="When a fresh node comes in between.",
+    ),
+    click.option(
+        "--warmup-challenge",
+        "warmups",
+        multiple=True,
+        metavar="NAME|FILE",
+        help="Run unmeasured on every fresh node before the schedule.",
+    ),
+)
+"""The options; the command gets them as one, `schedule_options`."""

@@ -1,0 +1,63 @@
+"""`benchctl sql`: one query over runs and all their samples."""
+
+from pathlib import Path
+
+import click
+
+from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import note
+from benchctl.cli.tables import TableFormat, print_listing, table_format_option
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.report.listing import Listing
+from benchctl.results.query import asked
+from benchctl.results.store import RunStore
+from benchctl.results.views import ONE_ROW, VIEWS, StoredRun, view_columns
+
+
+@click.command("sql")
+@click.argument("query", required=False)
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only these runs; repeatable.")
+@click.option("--views", is_flag=True, help="Describe the tables and their columns instead.")
+@runs_option
+@table_format_option
+def sql_command(
+    query: str | None,
+    runs: tuple[str, ...],
+    runs_folder: Path | None,
+    output_format: TableFormat,
+    *,
+    views: bool,
+) -> None:
+    """Answer a QUERY of DuckDB's SQL over stored runs, such as "select * from tasks".
+
+    The tables are runs, forks, tasks and samples. Nothing else can be read, and nothing written.
+    """
+    if views:
+        _describe(output_format)
+        return
+    if not query:
+        raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
+    stored = stored_runs(open_store(resolve_home(), runs_folder), runs)
+    with asked(query, stored) as answer:
+        print_listing(Listing(answer.columns, answer.rows, answer.numeric), output_format)
+
+
+def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
+    """The named runs, or all there are."""
+    if names:
+        folders = [store.find(name) for name in dict.fromkeys(names)]
+        return [StoredRun(folder, folder.load()) for folder in folders]
+    return [StoredRun(folder, record) for folder, record in store.runs(note)]
+
+
+def _describe(output_format: TableFormat) -> None:
+    """The views from the same source that makes them."""
+    if output_format != "text":
+        rows = [(view, *column) for view in VIEWS for column in view_columns(view)]
+        print_listing(Listing(("view", "column", "type", "meaning"), rows), output_format)
+        return
+    for view in VIEWS:
+        click.echo(f"{view}: {ONE_ROW[view]}")
+        for name, sql_type, meaning in view_columns(view):
+            click.echo(f"  {name:<20} {sql_type:<10} {meaning}")

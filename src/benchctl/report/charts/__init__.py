@@ -1,0 +1,1 @@
+"""Charts: analyses and samples in, plotly figures out."""

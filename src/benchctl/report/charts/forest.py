@@ -1,0 +1,234 @@
+"""Forest plots: the effects of one metric with their intervals, on a ratio scale, in the tables' order."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from benchctl.report.chart import OVERVIEW, Chart
+from benchctl.report.charts.theme import BAND, GUIDE, base_layout, plain, variant_style
+from benchctl.report.layout import Grid, metric_title, task_name, verdict_word
+from benchctl.report.numbers import interval, p_value, signed_percent
+from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.compare import Comparison
+
+_LABEL_PX = 22
+_CONTENDER_PX = 22
+_GAP_PX = 10
+_DIRECTION_PX = 26
+_LEAST_REACH = math.log(1.05)
+_USUAL_REACH = math.log(5)
+# A value of 0 has no place on a scale of ratios.
+_NOTHING_PERCENT = -100.0
+# Percentages that may be marked on the axis; those that fit its range and leave room for their labels are.
+_TICKS = (
+    -99, -95, -90, -80, -65, -50, -40, -30, -20, -15, -10, -5, -3,
+    0, 3, 5, 10, 15, 25, 40, 65, 100, 200, 400, 900, 1900, 9900,
+)  # fmt: skip
+_LEAST_TICK_SHARE = 0.09
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    """One effect, and how far below the top it is drawn, pixels."""
+
+    row: Row
+    comparison: Comparison
+    y: int
+
+
+def forest_charts(analysis: Analysis) -> list[Chart]:
+    """One plot a metric that has effects; none for one variant."""
+    charts = []
+    for metric in dict.fromkeys(row.metric for row in analysis.rows):
+        rows = [row for row in analysis.rows if row.metric == metric and _drawable(row)]
+        if rows:
+            charts.append(_chart(analysis, rows))
+    return charts
+
+
+def _drawable(row: Row) -> bool:
+    return any(
+        one.effect_percent is not None and one.effect_percent > _NOTHING_PERCENT for one in row.comparisons
+    )
+
+
+def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
+    title = metric_title(rows[0])
+    marks, labels, height = _placed(analysis, rows)
+    margin = rows[0].comparisons[0].margin_percent
+    reach, beyond = _reach(marks, margin)
+    baseline = analysis.variants[0]
+    layout = base_layout(
+        f"{plain(title)} against {plain(baseline)}, %",
+        "",
+        height=height,
+        showlegend=len(rows[0].comparisons) > 1,
+        xaxis={"range": [-reach, reach], "tickmode": "array", **_ticks(reach)},
+        yaxis={"range": [height, 0], "visible": False},
+        shapes=[_band(margin), _no_difference()],
+        annotations=[*labels, *_directions(higher_is_better=rows[0].higher_is_better)],
+    )
+    return Chart(
+        key=f"effects-{rows[0].metric.replace('_', '-').replace('.', '-')}",
+        group=OVERVIEW,
+        title=f"Effects: {title}",
+        about=(
+            f"Each mark is how far a variant differs from {baseline} in {title}, with its 95 % interval; the "
+            f"scale is one of ratios. Beyond the grey band, {margin:g} % wide to each side, a difference "
+            "matters in practice; an interval that crosses the line in the middle leaves open who is faster."
+            f"{' Intervals that run off the plot are in the table.' if beyond else ''}"
+        ),
+        figure={"data": _traces(analysis, marks), "layout": layout},
+        table=_table(analysis, marks, title),
+    )
+
+
+def _placed(analysis: Analysis, rows: Sequence[Row]) -> tuple[list[_Mark], list[dict[str, Any]], int]:
+    """Marks from top to bottom, the labels above them, and the height of all, pixels."""
+    marks, labels, y = [], [], _DIRECTION_PX
+    for row in rows:
+        labels.append(_label(f"<b>{plain(task_name(row, analysis))}</b>", y))
+        y += _LABEL_PX
+        for comparison in row.comparisons:
+            if comparison.effect_percent is None or comparison.effect_percent <= _NOTHING_PERCENT:
+                continue
+            marks.append(_Mark(row, comparison, y + _CONTENDER_PX // 2))
+            y += _CONTENDER_PX
+        y += _GAP_PX
+    return marks, labels, y
+
+
+def _label(text: str, y: int) -> dict[str, Any]:
+    return {
+        "text": text, "xref": "paper", "x": 0, "xanchor": "left", "yref": "y", "y": y, "yanchor": "top",
+        "showarrow": False, "align": "left",
+    }  # fmt: skip
+
+
+def _directions(*, higher_is_better: bool) -> list[dict[str, Any]]:
+    """Which side of the middle is good news for a variant."""
+    left, right = ("slower", "faster") if higher_is_better else ("faster", "slower")
+    return [
+        _label(f"\u2190 {left}", 0),
+        _label(f"{right} \u2192", 0) | {"x": 1, "xanchor": "right"},
+    ]
+
+
+def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[dict[str, Any]]:
+    traces = []
+    for position, variant in enumerate(analysis.variants[1:], 1):
+        own = [mark for mark in marks if mark.comparison.contender == variant]
+        if not own:
+            continue
+        style = variant_style(position)
+        middles = [_log(mark.comparison.effect_percent) for mark in own]
+        traces.append(
+            {
+                "type": "scatter", "mode": "markers", "name": plain(variant),
+                "x": _rounded(middles), "y": [mark.y for mark in own],
+                "error_x": {
+                    "type": "data", "symmetric": False, "color": style.colour, "thickness": 2.5, "width": 5,
+                    "array": _rounded(
+                        _distance(mark.comparison.high_percent, middle)
+                        for mark, middle in zip(own, middles, strict=True)
+                    ),
+                    "arrayminus": _rounded(
+                        -_distance(mark.comparison.low_percent, middle)
+                        for mark, middle in zip(own, middles, strict=True)
+                    ),
+                },
+                "marker": {"color": style.colour, "symbol": style.symbol, "size": 11},
+                "text": [_hover(mark.comparison) for mark in own],
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        )  # fmt: skip
+    return traces
+
+
+def _hover(one: Comparison) -> str:
+    numbers = f"{signed_percent(one.effect_percent)} % ({interval(one.low_percent, one.high_percent)})"
+    return f"{plain(one.contender)}: {numbers}<br>p {p_value(one.p_adjusted)}, {verdict_word(one)}"
+
+
+def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
+    lines = tuple(
+        (
+            task_name(mark.row, analysis),
+            mark.comparison.contender,
+            signed_percent(mark.comparison.effect_percent),
+            interval(mark.comparison.low_percent, mark.comparison.high_percent),
+            p_value(mark.comparison.p_adjusted),
+            verdict_word(mark.comparison),
+        )
+        for mark in marks
+    )
+    headers = ("Operation", "Variant", "Diff %", "95 % interval", "p", "Verdict of the variant")
+    return Grid(f"Effects against {analysis.variants[0]}: {title}", headers, lines, frozenset({0, 1, 5}))
+
+
+def _log(effect_percent: float | None) -> float:
+    return math.log1p((effect_percent or 0.0) / 100)
+
+
+def _distance(bound_percent: float | None, middle: float) -> float:
+    """From an effect to the end of its interval; none where there is no interval."""
+    return 0.0 if bound_percent is None or bound_percent <= _NOTHING_PERCENT else _log(bound_percent) - middle
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(value, 5) for value in values]
+
+
+def _reach(marks: Sequence[_Mark], margin_percent: float) -> tuple[float, bool]:
+    """How far the axis goes to both sides, so that no effect looks larger than its opposite.
+
+    Two forks can have intervals of many powers of ten, beside which nothing else would be seen: these run off
+    the plot.
+
+    Returns:
+        The reach, and whether an interval goes beyond it.
+    """
+    effects = [abs(_log(mark.comparison.effect_percent)) for mark in marks]
+    ends = [
+        abs(_log(bound))
+        for mark in marks
+        for bound in (mark.comparison.low_percent, mark.comparison.high_percent)
+        if bound is not None and bound > _NOTHING_PERCENT
+    ]
+    widest = max(ends, default=0.0)
+    largest = max(*effects, _LEAST_REACH, 1.5 * _log(margin_percent))
+    most = max(_USUAL_REACH, 2 * largest)
+    return 1.06 * max(largest, min(widest, most)), widest > most
+
+
+def _ticks(reach: float) -> dict[str, Any]:
+    """Round percentages, from the middle outwards, wherever there is room for one."""
+    chosen: list[int] = []
+    for tick in sorted(_TICKS, key=lambda percent: abs(_log(percent))):
+        place = _log(tick)
+        if abs(place) <= reach and all(
+            abs(place - _log(other)) > 2 * reach * _LEAST_TICK_SHARE for other in chosen
+        ):
+            chosen.append(tick)
+    chosen.sort()
+    return {
+        "tickvals": _rounded(_log(tick) for tick in chosen),
+        "ticktext": [f"{tick:+d}" if tick else "0" for tick in chosen],
+    }
+
+
+def _band(margin_percent: float) -> dict[str, Any]:
+    edge = _log(margin_percent)
+    return {
+        "type": "rect", "layer": "below", "xref": "x", "yref": "paper",
+        "x0": round(-edge, 5), "x1": round(edge, 5), "y0": 0, "y1": 1,
+        "fillcolor": BAND, "line": {"width": 0},
+    }  # fmt: skip
+
+
+def _no_difference() -> dict[str, Any]:
+    return {
+        "type": "line", "layer": "below", "xref": "x", "yref": "paper",
+        "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": {"color": GUIDE, "width": 1.5},
+    }  # fmt: skip

@@ -1,0 +1,146 @@
+"""A plan as the command line that makes it again."""
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from benchctl.report.numbers import documents
+from benchctl.results.cpus import cpu_list
+from benchctl.results.plan import Plan, RedlineSpec, StopSpec, VariantSpec
+
+_NS_PER_MS = 1e6
+_S_PER_MINUTE = 60
+_SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os"}
+_ORDINARY_VARIANTS = ("es", "os")
+
+
+def command(
+    plan: Plan, *, forks: int, corpus_documents: int, iterations: int | None, tags: Sequence[str] = ()
+) -> str:
+    """The command line that repeats a plan with other sizes.
+
+    Args:
+        plan: what to repeat.
+        forks: passes of every variant.
+        corpus_documents: documents of the corpus.
+        iterations: measured requests of every task; None keeps them.
+        tags: of the run that it describes.
+    """
+    if plan.redline is not None:
+        words = ["benchctl", "redline", *_redline_words(plan.redline)]
+    else:
+        words = ["benchctl", "run"]
+        words += _repeated("--challenge", [plan.sources.get(one.name, one.name) for one in plan.schedules])
+    words += _variant_words(plan.variants)
+    warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
+    words += _repeated("--warmup-challenge", warmups)
+    words += _setting_words(plan)
+    params = dict(plan.params)
+    if iterations is not None:
+        params["iterations"] = iterations
+    words += _repeated("--param", [f"{name}={_plain(value)}" for name, value in params.items()])
+    if _starts_nodes(plan):
+        words += ["--docs", documents(corpus_documents)]
+    words += _repeated("--tag", tags)
+    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(max(forks, plan.index_builds))])
+
+
+def _stop_words(stop: StopSpec | None) -> list[str]:
+    """When it may end with fewer forks; the least number of them is no option."""
+    if stop is None:
+        return []
+    words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
+    if stop.budget_s is None:
+        return words
+    minutes = stop.budget_s / _S_PER_MINUTE
+    return [
+        *words,
+        "--budget",
+        f"{_exact(minutes)}m" if minutes.is_integer() else f"{_exact(stop.budget_s)}s",
+    ]
+
+
+def _starts_nodes(plan: Plan) -> bool:
+    """Whether any variant is benchctl's own: clusters that run already have their memory and documents."""
+    return any(spec.target is None for spec in plan.variants)
+
+
+def _redline_words(search: RedlineSpec) -> list[str]:
+    """All of a search: what it found depends on each of these."""
+    words = ["--operation", search.operation]
+    words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
+    words += ["--clients", str(search.clients), "--schedule", search.schedule]
+    words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
+    words += ["--step-time", _exact(search.step_s), "--tolerance", f"{_exact(100 * search.tolerance)}%"]
+    return words if search.max_per_s is None else [*words, "--max-rate", _exact(search.max_per_s)]
+
+
+def _exact(value: float) -> str:
+    return f"{value:.12g}"
+
+
+def _setting_words(plan: Plan) -> list[str]:
+    """Options that are not what the command line would take by itself."""
+    options = (
+        ("--track", plan.track, "big5"),
+        ("--restart", plan.restart, "challenge"),
+        ("--segments", plan.segments, 1),
+        ("--index-builds", plan.index_builds, 1),
+        ("--ingest-clients", plan.ingest_clients, 2),
+        ("--corpus-seed", plan.corpus.seed, 1),
+        ("--transport", plan.transport, "wire"),
+        ("--workers", plan.workers, 1),
+        ("--on-error", plan.on_error, "continue"),
+    )
+    words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
+    if _starts_nodes(plan):
+        words += ["--heap", f"{plan.heap_mb}m"]
+    if plan.pin is not None:
+        words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
+    return [*words, "--paired"] if plan.paired else words
+
+
+def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
+    words = []
+    if tuple(spec.name for spec in variants) != _ORDINARY_VARIANTS:
+        words += _repeated("--variant", [_variant_text(spec) for spec in variants if spec.target is None])
+    for spec in variants:
+        words += _target_words(spec)
+    words += _repeated(
+        "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
+    )
+    return words + _repeated("--jdk", [f"{one.name}={one.jdk}" for one in variants if one.jdk])
+
+
+def _target_words(spec: VariantSpec) -> list[str]:
+    """What names a cluster that runs already; nothing for other variants."""
+    target = spec.target
+    if target is None:
+        return []
+    options = (
+        ("--target", ",".join(target.hosts)),
+        ("--target-ca", target.ca),
+        ("--target-auth", target.auth_file),
+        ("--restart-command", shlex.join(target.restart_command)),
+    )
+    words = [word for option, value in options if value for word in (option, f"{spec.name}={value}")]
+    return words if target.verify else [*words, "--insecure", spec.name]
+
+
+def _variant_text(spec: VariantSpec) -> str:
+    """As the command line takes it: a name that says all, or a label with what it stands for."""
+    base = f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
+    if spec.name in (_SHORT_NAMES[spec.engine], base) and not spec.jvm_flags and not spec.settings:
+        return spec.name
+    flags = [f"jvm:{flag}" for flag in spec.jvm_flags]
+    settings = [f"setting:{key}={_plain(value)}" for key, value in spec.settings.items()]
+    return f"{spec.name}={','.join([base, *flags, *settings])}"
+
+
+def _repeated(option: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

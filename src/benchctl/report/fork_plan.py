@@ -1,0 +1,142 @@
+"""The table of `benchctl plan`: forks and time for a difference, task by task."""
+
+import csv
+import io
+
+from benchctl.report.formats import Format, planning_item
+from benchctl.report.json_text import json_text
+from benchctl.report.layout import Grid
+from benchctl.report.markdown import grid_table
+from benchctl.report.numbers import duration, percent
+from benchctl.report.tables import WIDE, render_page
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.outlook import ForkPlan, Need, Requirement
+from benchctl.stats.power import MOST_FORKS
+
+_CSV_COLUMNS = (
+    "schedule", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",
+    "cv_percent", "forks", "seconds", "cv_upper_percent", "forks_upper", "seconds_upper",
+)  # fmt: skip
+_OTHER = "*"
+
+
+def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
+    """Write what a difference takes.
+
+    Args:
+        found: forks and time.
+        output_format: text and Markdown for readers; CSV (one line a task and metric) and JSON (everything)
+            for programs.
+        width: columns, for text.
+    """
+    if output_format == "csv":
+        return plan_csv(found)
+    if output_format == "json":
+        return json_text(found)
+    if output_format == "markdown":
+        listed = "\n".join(f"- {planning_item(line)}" for line in plan_lines(found))
+        return "\n\n".join([*(grid_table(grid) for grid in plan_grids(found)), listed]) + "\n"
+    return render_page(plan_grids(found), plan_lines(found), width)
+
+
+def plan_grids(found: ForkPlan) -> list[Grid]:
+    """What every comparison takes, or what it would take at assumed CVs when nothing is known."""
+    unit = "Pairs" if found.paired else "Forks a side"
+    size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power)"
+    if not found.requirements:
+        title = f"{size} at CVs that are ASSUMED, not measured"
+        assumed = tuple((percent(one.cv_percent), *_need(one)) for one in found.assumed)
+        return [_without_unknown(Grid(title, ("Assumed CV", unit, "Time"), assumed, frozenset()))]
+    title = (
+        f"{size}, from {found.earlier_forks} earlier forks on this machine; cautious: with the largest CV "
+        "that these allow (80 % confidence)"
+    )
+    headers = ("Operation", "Metric", "Variant", "CV of forks", unit, "Time", "Cautious", "Cautious time")
+    lines = [_line(one) for one in found.requirements]
+    if len(lines) > 1:
+        most = [max(needs, key=lambda need: need.forks) for needs in _needs(found)]
+        lines.append(("all of them", "", "", "", *_need(most[0]), *_need(most[1])))
+    grid = _without_unknown(Grid(title, headers, tuple(lines), frozenset({0, 1, 2})))
+    contenders = {one.prospect.contender for one in found.requirements}
+    return [grid if len(contenders) > 1 else grid.without("Variant")]
+
+
+def plan_lines(found: ForkPlan) -> list[str]:
+    """Sentences for below the table."""
+    lines = []
+    if not found.requirements:
+        lines.append("No earlier run of this on this machine says how much its forks differ.")
+    if any(_other_sizes(one) for one in found.requirements):
+        lines.append(
+            f"{_OTHER} from runs of the same task with other sizes: with these, the CV may be another"
+        )
+    if found.unknown and found.requirements:
+        lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
+    if found.requirements and found.block_s is None:
+        lines.append("How long a fork takes is not known: no earlier run had these sizes.")
+    if found.requirements:
+        lines.append(
+            "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where "
+            "several rows adjust each other's p, and for a verdict of faster or slower: that wants the "
+            "difference to lie beyond the margin (3 % of throughput, 5 % of times)."
+        )
+    if found.index_builds > 1:
+        lines.append(
+            f"{found.index_builds} index builds are replicates of their own: where they differ, it takes "
+            "more of them, and no number of forks can make up for that."
+        )
+    if found.command:
+        words = "To measure it" if found.requirements else "First measure a few forks, then ask again"
+        lines.append(f"{words}: {found.command}")
+    return lines
+
+
+def plan_csv(found: ForkPlan) -> str:
+    """One line a comparison, in full precision; empty fields where nothing is known."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_CSV_COLUMNS)
+    for one in found.requirements:
+        who, needs = one.prospect, (one.likely, one.cautious)
+        writer.writerow(
+            [
+                *(getattr(who, name) for name in _CSV_COLUMNS[:9]),
+                *(value for need in needs for value in (need.cv_percent, need.forks, need.seconds)),
+            ]
+        )
+    for need in () if found.requirements else found.assumed:
+        empty = [""] * 6
+        writer.writerow([*empty, "assumed", "", "", need.cv_percent, need.forks, need.seconds, "", "", ""])
+    return stream.getvalue()
+
+
+def _line(one: Requirement) -> tuple[str, ...]:
+    who = one.prospect
+    mark = f"{_OTHER} " if _other_sizes(one) else ""
+    cv = f"{mark}{percent(one.likely.cv_percent)}"
+    words = (who.label, metric_of(who.metric).title, who.contender)
+    return (*words, cv, *_need(one.likely), *_need(one.cautious))
+
+
+def _other_sizes(one: Requirement) -> bool:
+    return one.prospect.match == "similar"
+
+
+def _needs(found: ForkPlan) -> tuple[list[Need], list[Need]]:
+    """The likely ones, and the cautious ones."""
+    return [one.likely for one in found.requirements], [one.cautious for one in found.requirements]
+
+
+def _need(need: Need) -> tuple[str, str]:
+    over = "over " if need.forks >= MOST_FORKS else ""
+    return f"{over}{need.forks:,}", "" if need.seconds is None else f"{over}{duration(need.seconds)}"
+
+
+def _without_unknown(grid: Grid) -> Grid:
+    """Without times where none is known."""
+    timed = [header for header in grid.headers if "ime" in header]
+    if any(line[grid.headers.index(header)] for header in timed for line in grid.lines):
+        return grid
+    for header in timed:
+        grid = grid.without(header)
+    return grid

@@ -1,0 +1,180 @@
+"""A run or a comparison as one page: what it holds and in which order; templates only write it down."""
+
+from collections.abc import Iterable, Sequence
+
+import jinja2
+import msgspec
+
+import benchctl
+from benchctl.report.chart import OVERVIEW, not_drawn
+from benchctl.report.charts.dots import fork_charts
+from benchctl.report.charts.forest import forest_charts
+from benchctl.report.charts.redline import redline_charts
+from benchctl.report.charts.theme import dark_palette
+from benchctl.report.command_line import command
+from benchctl.report.curve import curve_grids
+from benchctl.report.details import further_grids
+from benchctl.report.facts import fact_sections
+from benchctl.report.html.assets import (
+    FOLDER,
+    PLOTLY,
+    SCRIPT,
+    content_policy,
+    inline_script,
+    inline_style,
+)
+from benchctl.report.html.parts import breakable, embedded, figure, flagged, groups, table
+from benchctl.report.html.subject import Command, Subject
+from benchctl.report.layout import Grid, result_grids, task_name
+from benchctl.report.notes import collect_notes
+from benchctl.report.order import order_grids
+from benchctl.report.paragraph import verdict_paragraph
+from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.tables import legend
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.order import describe_before, ran_before
+
+# What a reader wants to see of a run at once; everything else is folded away.
+_OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between variants"})
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of an index of pages.
+
+    Attributes:
+        file: the page, relative to the index.
+        title, subtitle: of the page.
+        verdict: in one paragraph.
+    """
+
+    file: str
+    title: str
+    subtitle: tuple[str, ...]
+    verdict: str
+
+
+class _Section(msgspec.Struct, frozen=True):
+    heading: str
+    lines: tuple[str, ...]
+    open: bool
+
+
+class _Part(msgspec.Struct, frozen=True):
+    title: str
+    sections: tuple[_Section, ...]
+
+
+def render_page(subject: Subject, *, inline: bool = False) -> str:
+    """Write a page.
+
+    Args:
+        subject: what it is about.
+        inline: with style and scripts inside, as one file; else they are beside it, in `assets.FOLDER`.
+    """
+    analysis = subject.analysis
+    notes = collect_notes(analysis)
+    charts = [
+        *forest_charts(analysis),
+        *redline_charts(analysis.redline),
+        *fork_charts(analysis),
+        *subject.charts,
+    ]
+    curves = [] if analysis.redline is None else curve_grids(analysis.redline)
+    orders = order_grids(analysis)
+    details = [grid for grid in further_grids(analysis, details=True) if grid not in orders]
+    sentences, proposals = _plans(analysis, subject.plan)
+    return _rendered(
+        "report.html.jinja",
+        inline=inline,
+        title=subject.title,
+        subtitle=subject.subtitle,
+        verdict=_unbroken(verdict_paragraph(analysis)),
+        results=[table(grid) for grid in (*result_grids(analysis, notes), *orders)],
+        curves=[table(grid) for grid in curves],
+        legend=legend(analysis),
+        notes=[doubt.text for doubt in notes.numbered],
+        general=[doubt.text for doubt in notes.general],
+        effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
+        groups=groups([chart for chart in charts if chart.group != OVERVIEW], _tasks(analysis)),
+        without_samples=not_drawn(subject.without_samples),
+        origins=subject.origins,
+        setting=[table(grid) for grid in _setting_grids(analysis, subject.plan)],
+        parts=[_part(record) for record in subject.records],
+        details=[table(grid) for grid in details],
+        planning=sentences,
+        commands=[*subject.commands, *proposals],
+    )
+
+
+def render_index(title: str, entries: Sequence[Entry]) -> str:
+    """Write the page that links to several others."""
+    return _rendered("index.html.jinja", inline=False, title=title, subtitle=(), entries=entries)
+
+
+def _rendered(template: str, *, inline: bool, **context: object) -> str:
+    if inline:
+        context |= {"style": inline_style(), "script": inline_script(SCRIPT), "plotly": inline_script(PLOTLY)}
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("benchctl.report.html", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"breakable": breakable, "flagged": flagged}
+    return environment.get_template(template).render(
+        context,
+        inline=inline,
+        version=benchctl.__version__,
+        policy=content_policy(inline=inline),
+        folder=FOLDER,
+        palette=embedded(dark_palette()),
+    )
+
+
+def _unbroken(text: str) -> str:
+    """A number stays on the line of its percent sign, and a p on that of its number."""
+    return text.replace(" %", "\u00a0%").replace(", p ", ", p\u00a0")
+
+
+def _tasks(analysis: Analysis) -> list[str]:
+    return list(dict.fromkeys(task_name(row, analysis) for row in analysis.rows))
+
+
+def _part(record: RunRecord) -> _Part:
+    sections = tuple(
+        _Section(section.heading, section.lines, section.heading in _OPEN_SECTIONS)
+        for section in fact_sections(record)
+    )
+    return _Part(record.id, sections)
+
+
+def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
+    """What every task's node had run before it: part of what was measured."""
+    if plan is None or plan.redline is not None:
+        return
+    places = dict.fromkeys((row.schedule, row.task) for row in analysis.rows)
+    rows = {(row.schedule, row.task): row for row in analysis.rows}
+    lines = tuple(
+        (task_name(rows[place], analysis), describe_before(ran_before(plan, place)))
+        for place in sorted(places)
+    )
+    yield Grid(
+        "What the same node had run before each operation", ("Operation", "Ran"), lines, frozenset({0, 1})
+    )
+
+
+def _plans(analysis: Analysis, plan: Plan | None) -> tuple[list[str], list[Command]]:
+    """The planning lines of the text report: sentences, and command lines."""
+    sentences, commands = [], []
+    if plan is not None:
+        again = command(plan, forks=plan.forks, corpus_documents=plan.corpus.documents, iterations=None)
+        commands.append(Command("Measure the same again", again))
+    for text in planning_lines(analysis, plan):
+        purpose, line = split_command(text)
+        if line:
+            commands.append(Command(purpose, line))
+        else:
+            sentences.append(text)
+    return sentences, commands

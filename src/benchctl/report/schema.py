@@ -1,0 +1,78 @@
+"""The JSON Schemas of what benchctl writes, from the types that it is written from.
+
+They are published in `schemas/` beside this file. After a change of the types, write them again:
+
+    benchctl schema analysis > src/benchctl/report/schemas/analysis-2.json
+    benchctl schema run > src/benchctl/report/schemas/run-1.json
+
+A change that a reader of the older form could stumble over takes a new version number, and a new file.
+"""
+
+import inspect
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from benchctl.report.document import Document
+from benchctl.report.json_text import json_text
+from benchctl.results.model import RECORD_VERSION, RunRecord
+from benchctl.stats.analysis import SCHEMA_VERSION
+
+SchemaName = Literal["analysis", "run"]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES: dict[SchemaName, tuple[type[msgspec.Struct], str, int]] = {
+    "analysis": (Document, "schema_version", SCHEMA_VERSION),
+    "run": (RunRecord, "record-version", RECORD_VERSION),
+}
+_SECTION = re.compile(r"\n\s*Attributes:\n")
+_FIELDS = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
+
+Schema = dict[str, Any]
+
+
+def schema_file(name: SchemaName) -> str:
+    """Name of the published file of the current version."""
+    return f"{name}-{_TYPES[name][2]}.json"
+
+
+def schema_text(name: SchemaName) -> str:
+    """The schema as JSON.
+
+    Args:
+        name: `analysis` for what `--format json` prints, `run` for run.json.
+    """
+    return json_text(schema(name))
+
+
+def schema(name: SchemaName) -> Schema:
+    """The schema, with descriptions of types and fields from their docstrings."""
+    written, version_key, version = _TYPES[name]
+    found = msgspec.json.schema(written)
+    definitions = {key: _described(value) for key, value in sorted(found["$defs"].items())}
+    whole = definitions[written.__name__]
+    for base in written.__mro__[1:]:
+        whole = _described(whole, base.__doc__ or "")
+    whole["properties"][version_key] |= {"const": version}
+    definitions[written.__name__] = whole
+    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **found, "$defs": definitions}
+
+
+def _described(definition: Schema, inherited: str | None = None) -> Schema:
+    """Move what a docstring says of attributes to the properties of these names.
+
+    Args:
+        definition: of one type.
+        inherited: the docstring of one that it extends; None for its own, which is in the definition.
+    """
+    docstring = inspect.cleandoc(definition.get("description", "") if inherited is None else inherited)
+    summary, *attributes = _SECTION.split(docstring, maxsplit=1)
+    properties = {key: dict(value) for key, value in definition.get("properties", {}).items()}
+    for match in _FIELDS.finditer(attributes[0] if attributes else ""):
+        for name in match["names"].split(", "):
+            for key in {name, name.replace("_", "-")} & properties.keys():
+                properties[key].setdefault("description", " ".join(match["text"].split()))
+    described = {**definition, "properties": properties} if properties else dict(definition)
+    own = inherited is None and docstring
+    return {**described, "description": " ".join(summary.split())} if own else described

@@ -1,0 +1,1 @@
+"""Results that other tools measured, as runs without samples."""

@@ -1,0 +1,159 @@
+"""Whether results of two runs may stand side by side, and if not, in what they differ."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from benchctl.results.foreign.alike import imported_reasons
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.track.model import Challenge
+
+# What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
+_ALIKE = (
+    "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
+    "restart", "heap_mb", "transport", "redline", "pin", "index_builds",
+)  # fmt: skip
+
+# Words for listings, which decide nothing.
+_WORDS: Final[dict[str, Any]] = {"default": False, "description": "", "user_info": "", "meta": {}}
+
+_EXCERPT = 40
+_LEAD = 12
+_ABSENT = object()
+
+Variant = tuple[str, RunRecord]
+"""(name, record): one variant's results in one run."""
+
+
+def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
+    """Why the results of two runs cannot be compared; empty when they can."""
+    return tuple(_reasons(one, other))
+
+
+def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
+    """As `unlike`, and the Java runtimes: within a run they were chosen, across runs they happened."""
+    return tuple(_variant_reasons(one, other))
+
+
+def alike_variants(one: Variant, other: Variant) -> bool:
+    """Whether `unlike_variants` finds nothing; stops at the first difference."""
+    return next(_variant_reasons(one, other), None) is None
+
+
+def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
+    if one[1].id == other[1].id:
+        return
+    runtimes = [_runtime(variant, record) for variant, record in (one, other)]
+    yield from _reasons(one[1], other[1])
+    if runtimes[0] != runtimes[1]:
+        yield f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})"
+
+
+def _runtime(variant: str, record: RunRecord) -> str:
+    return next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
+
+
+def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
+    if one.imported or other.imported:
+        yield from imported_reasons(one, other)
+        return
+    here, there = one.environment, other.environment
+    if here.fingerprint != there.fingerprint:
+        yield f"the hosts differ ({here.hostname}, {there.hostname})"
+    for name in _ALIKE:
+        first, second = _deciding(one.plan, name), _deciding(other.plan, name)
+        # Challenges are the same object or equal in nearly all cases; only others are looked at twice.
+        if first != second and (first := _bare(first)) != (second := _bare(second)):
+            yield f"{name.replace('_', ' ')} differs ({_difference(first, second)})"
+    if here.benchctl != there.benchctl:
+        yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
+
+
+def _deciding(plan: Plan, name: str) -> object:
+    value: object = getattr(plan, name)
+    return value
+
+
+def _bare(value: object) -> object:
+    """Challenges without the words that describe them."""
+    if not isinstance(value, tuple):
+        return value
+    return tuple(
+        msgspec.structs.replace(
+            one,
+            schedule=tuple(msgspec.structs.replace(task, tags=(), meta={}) for task in one.schedule),
+            **_WORDS,
+        )
+        if isinstance(one, Challenge)
+        else one
+        for one in value
+    )
+
+
+def _difference(first: object, second: object) -> str:
+    """The first thing that is not the same in both, with the way to it: `documents: 1, 2`."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        names = ["+".join(one.name for one in challenges) or "none" for challenges in (first, second)]
+        if names[0] != names[1]:
+            return f"{names[0]}, {names[1]}"
+        one, other = next(pair for pair in zip(first, second, strict=True) if pair[0] != pair[1])
+        return f"in {one.name}, {_found(_of_challenge(one), _of_challenge(other))}"
+    return _found(msgspec.to_builtins(first), msgspec.to_builtins(second))
+
+
+def _of_challenge(challenge: Challenge) -> dict[str, Any]:
+    """With its tasks by number and name: `task 2 (range)` says more than `schedule.1`."""
+    whole: dict[str, Any] = msgspec.to_builtins(challenge)
+    tasks = whole.pop("schedule")
+    labelled = {
+        f"task {place} ({task.label})": fields
+        for place, (task, fields) in enumerate(zip(challenge.schedule, tasks, strict=True), 1)
+    }
+    return {**labelled, **whole}
+
+
+def _found(first: object, second: object) -> str:
+    way, one, other = _first_difference(first, second)
+    shown = ", ".join(_excerpts(_text(one), _text(other)))
+    return f"{'.'.join(way)}: {shown}" if way else shown
+
+
+def _first_difference(
+    first: object, second: object, way: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], object, object]:
+    """The deepest place of the first difference between two structures, and what is there."""
+    pairs: Iterator[tuple[str, object, object]] = iter(())
+    if isinstance(first, dict) and isinstance(second, dict):
+        keys = dict.fromkeys((*first, *second))
+        pairs = ((str(key), first.get(key, _ABSENT), second.get(key, _ABSENT)) for key in keys)
+    elif isinstance(first, list) and isinstance(second, list):
+        lined = enumerate(itertools.zip_longest(first, second, fillvalue=_ABSENT))
+        pairs = ((str(place), one, other) for place, (one, other) in lined)
+    for name, one, other in pairs:
+        if one != other:
+            return _first_difference(one, other, (*way, name))
+    return way, first, second
+
+
+def _text(value: object) -> str:
+    if value is _ABSENT or value is None:
+        return "none"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _excerpts(one: str, other: str) -> tuple[str, str]:
+    """Both in brief, from shortly before they begin to differ."""
+    same = next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    start = max(0, same - _LEAD) if same >= _EXCERPT - _LEAD else 0
+    return _cut(one, start), _cut(other, start)
+
+
+def _cut(text: str, start: int) -> str:
+    before, after = "..." if start else "", "..." if len(text) > start + _EXCERPT else ""
+    return f"{before}{text[start : start + _EXCERPT]}{after}"

@@ -1,0 +1,93 @@
+"""One SQL query over stored runs, in a database that can read their samples and touch nothing else."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+
+from benchctl.errors import UsageError
+from benchctl.results.duck import connect, quoted
+from benchctl.results.views import StoredRun, create_samples, create_tables
+
+_BATCH = 10_000
+_NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
+_SAMPLES = re.compile(r"\bsamples\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gave.
+
+    Attributes:
+        columns: their names.
+        numeric: which of them hold numbers.
+        rows: values in the order of the columns; can be read once, while the query is open.
+    """
+
+    columns: tuple[str, ...]
+    numeric: frozenset[int]
+    rows: Iterator[tuple[object, ...]]
+
+
+@contextmanager
+def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
+    """Answer a query on the views of `benchctl.results.views`.
+
+    Args:
+        query: one SELECT statement of DuckDB; also FROM, WITH, DESCRIBE and SUMMARIZE.
+        runs: what it may see.
+
+    Raises:
+        UsageError: it is something else, or DuckDB cannot do it.
+    """
+    with connect() as connection:
+        try:
+            _check(connection, query)
+            create_tables(connection, runs)
+            # Opening thousands of files takes time: only for who asks for them.
+            create = create_samples if _SAMPLES.search(query) else _nothing
+            paths = create(connection, runs)
+            _lock(connection, paths)
+            result = connection.execute(query)
+            described = result.description or []
+            numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
+            yield Answer(tuple(column[0] for column in described), frozenset(numbers), _batches(result))
+        except duckdb.Error as err:
+            raise UsageError(
+                f"DuckDB: {_one_line(err)}", hint="tables and columns are listed by: benchctl sql --views"
+            ) from err
+
+
+def _nothing(_connection: duckdb.DuckDBPyConnection, _runs: Sequence[StoredRun]) -> tuple[str, ...]:
+    return ()
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """Only what reads: DuckDB's own lock would still let a query write over the files that it may read."""
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise UsageError(
+            "one query is wanted, and nothing that writes: SELECT, FROM, WITH, DESCRIBE or SUMMARIZE",
+            hint='for example: benchctl sql "select variant, avg(p90_ms) from tasks group by all"',
+        )
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
+    """From here on, no other file can be read, nothing be loaded, and nothing of this be undone."""
+    listed = ", ".join(quoted(path) for path in paths)
+    connection.execute(f"SET allowed_paths = [{listed}]")
+    connection.execute("SET temp_directory = ''")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[object, ...]]:
+    while rows := result.fetchmany(_BATCH):
+        yield from rows
+
+
+def _one_line(err: duckdb.Error) -> str:
+    """Without the excerpt of the query and the arrow below it."""
+    return " ".join(str(err).split("\n\n", 1)[0].split())

@@ -1,0 +1,158 @@
+"""A run's samples as charts and further quantiles need them: fork after fork, a row group at a time."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord
+from benchctl.results.parquet import SINCE_SCHEMA_2
+from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns
+from benchctl.results.store import RunFolder
+from benchctl.results.telemetry import gc_events, read_telemetry
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+CHART_COLUMNS = (
+    "schedule",
+    "task",
+    "warmup",
+    "intended_ns",
+    "start_ns",
+    "end_ns",
+    "outcome",
+    "hits",
+    "hits_exact",
+    "part",
+    "weight",
+)
+"""What charts are made of, and quantiles that no summary holds."""
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """The samples of one fork on disk; every iteration reads them anew, so that it can be looked at twice."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Columns]:
+        """Yield CHART_COLUMNS of one row group after the other, in order; what schema 1 lacked is filled in.
+
+        Raises:
+            BenchctlError: it is missing or no sample file of this benchctl.
+        """
+        try:
+            # Row groups are waited for one by one.
+            with database(threads=1) as connection:
+                yield from self._row_groups(connection)
+        except DuckError as err:
+            raise BenchctlError(f"cannot read the samples in {self.path}: {err}") from err
+
+    def _row_groups(self, connection: "DuckDBPyConnection") -> Iterator[Columns]:
+        name = str(self.path)
+        found = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
+        present = {column for (column,) in found}
+        stored = [column for column in CHART_COLUMNS if column in present]
+        missing = [column for column in CHART_COLUMNS if column not in present | SINCE_SCHEMA_2.keys()]
+        if missing:
+            raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
+        # DuckDB passes over the row groups that cannot hold such row numbers. The names are CHART_COLUMNS.
+        query = (
+            f"SELECT {', '.join(stored)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
+            "WHERE file_row_number >= ? AND file_row_number < ?"
+        )
+        first = 0
+        for rows in _group_sizes(connection, name):
+            chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
+            first += rows
+            yield {column: _column(chunk, column, rows) for column in CHART_COLUMNS}
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What a fork's nodes and the driver used.
+
+    Attributes:
+        series: readings, with the columns of `telemetry.SERIES_DTYPES`.
+        pauses: garbage collections, with those of `telemetry.GC_DTYPES`.
+    """
+
+    series: Columns
+    pauses: Columns
+
+
+@dataclass(frozen=True)
+class ForkSource:
+    """One finished fork, with what was kept of it.
+
+    Attributes:
+        label: what tables call its variant.
+        block: which block.
+        samples: chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
+        absent: why there are none; empty otherwise.
+        summaries: of its tasks.
+        telemetry: of its nodes; None when none was kept.
+    """
+
+    label: str
+    block: int
+    samples: Iterable[Columns] | None
+    absent: str
+    summaries: tuple[TaskSummary, ...]
+    telemetry: Telemetry | None
+
+
+def fork_sources(
+    folder: RunFolder, forks: Iterable[ForkRecord], *, label: str | None = None
+) -> Iterator[ForkSource]:
+    """The finished forks of a run, each with a way to its samples; nothing is read but telemetry.
+
+    Args:
+        folder: of the run.
+        forks: those that are wanted, in any order; failed ones are passed over.
+        label: what tables call them; None for the names of their variants.
+
+    Raises:
+        BenchctlError: telemetry cannot be read.
+    """
+    for fork in sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block):
+        samples, absent = _samples(folder, fork)
+        telemetry = _telemetry(folder, fork)
+        yield ForkSource(label or fork.variant, fork.block, samples, absent, fork.summaries, telemetry)
+
+
+def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, str]:
+    if fork.samples is None:
+        return None, "no samples were kept"
+    path = folder.inside(fork.samples)
+    # Old samples may be deleted to make room: the summaries in the record are for ever.
+    return (SampleFile(path), "") if path.is_file() else (None, f"{fork.samples} is gone")
+
+
+def _telemetry(folder: RunFolder, fork: ForkRecord) -> Telemetry | None:
+    if fork.telemetry is None or not (path := folder.inside(fork.telemetry)).is_file():
+        return None
+    return Telemetry(read_telemetry(path), gc_events(path))
+
+
+def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
+    """Rows of every row group, in order; groups of foreign files may be larger than a chunk and are cut."""
+    query = (
+        "SELECT any_value(row_group_num_rows) FROM parquet_metadata(?) "
+        "GROUP BY row_group_id ORDER BY row_group_id"
+    )
+    groups = [rows for (rows,) in connection.execute(query, [name]).fetchall()]
+    return [min(CHUNK_ROWS, rows - start) for rows in groups for start in range(0, rows, CHUNK_ROWS)]
+
+
+def _column(chunk: Columns, name: str, rows: int) -> npt.NDArray[Any]:
+    if name in chunk:
+        return chunk[name].astype(SAMPLE_DTYPES[name], copy=False)
+    return np.full(rows, SINCE_SCHEMA_2[name], SAMPLE_DTYPES[name])

@@ -1,0 +1,109 @@
+"""What a fork's nodes and the driver used, once a second, and the nodes' garbage collections, as Parquet.
+
+It has rows of two kinds, told apart by the column `kind`: `series` rows are readings, which `read_telemetry`
+gives, and `gc` rows are pauses, which `gc_events` gives.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database, quoted
+from benchctl.results.samples import Columns
+
+TELEMETRY_VERSION = 1
+
+# Times are nanoseconds on the clock of the fork's samples, from its origin. What was not asked or could not
+# be read is NaN here and NULL in the file.
+SERIES_DTYPES: Mapping[str, np.dtype[Any]] = {
+    "boot": np.dtype(np.int16),  # which node start of the fork
+    "t_ns": np.dtype(np.int64),  # when it was read
+    "node_cpu_percent": np.dtype(np.float64),  # since the reading before; 100 is one CPU
+    "driver_cpu_percent": np.dtype(np.float64),  # benchctl with its workers, likewise
+    "load1": np.dtype(np.float64),  # the host's one-minute load average
+    "rss_bytes": np.dtype(np.float64),  # of the server process
+    "read_bytes": np.dtype(np.float64),  # from storage, since the server process started
+    "write_bytes": np.dtype(np.float64),  # to storage, likewise
+    "context_switches": np.dtype(np.float64),  # of its living threads, since each of them started
+    "major_faults": np.dtype(np.float64),  # since it started
+    "merges_current": np.dtype(np.float64),  # merges that run now; asked only while a step indexes
+    "merge_ms": np.dtype(np.float64),  # in merges since it started; asked only while a step indexes
+}
+
+GC_DTYPES: Mapping[str, np.dtype[Any]] = {
+    "boot": np.dtype(np.int16),
+    "t_ns": np.dtype(np.int64),  # when the pause began
+    "pause_ns": np.dtype(np.int64),  # how long it was
+    "what": np.dtype(np.object_),  # in the JVM's words, such as `Young (Normal) (G1 Evacuation Pause)`
+}
+
+# Of a NaN, DuckDB makes a NULL when it reads an array.
+_WRITE = """
+COPY (
+    SELECT 'series' AS kind, * FROM series
+    UNION ALL BY NAME
+    SELECT 'gc' AS kind, * REPLACE (what::VARCHAR AS what) FROM pauses
+    ORDER BY kind DESC, t_ns
+) TO %s (FORMAT parquet, COMPRESSION zstd, KV_METADATA {telemetry_version: %d})
+"""
+
+
+def empty_telemetry(dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
+    """Columns without rows."""
+    return {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
+
+
+def write_telemetry(series: Columns, pauses: Columns, path: Path) -> None:
+    """Write both kinds of rows to one file, each in order of time.
+
+    Args:
+        series: the columns of SERIES_DTYPES, each of shape (n,).
+        pauses: the columns of GC_DTYPES, each of shape (m,).
+        path: of the file.
+
+    Raises:
+        DuckDiskError: the disk is full or cannot be written.
+    """
+    with database(threads=1) as connection:
+        connection.register("series", {name: series[name].astype(d) for name, d in SERIES_DTYPES.items()})
+        connection.register("pauses", {name: pauses[name].astype(d) for name, d in GC_DTYPES.items()})
+        connection.execute(_WRITE % (quoted(path), TELEMETRY_VERSION))
+
+
+def read_telemetry(path: Path) -> Columns:
+    """The readings of a fork: the columns of SERIES_DTYPES, each of shape (n,), in order of time.
+
+    Raises:
+        BenchctlError: it is missing or no telemetry of this benchctl.
+    """
+    return _read(path, "series", SERIES_DTYPES)
+
+
+def gc_events(path: Path) -> Columns:
+    """The garbage collections of a fork: the columns of GC_DTYPES, each of shape (m,), in order of time.
+
+    Raises:
+        BenchctlError: it is missing or no telemetry of this benchctl.
+    """
+    return _read(path, "gc", GC_DTYPES)
+
+
+def _read(path: Path, kind: str, dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
+    try:
+        with database(threads=1) as connection:
+            found = connection.execute(
+                "SELECT * FROM read_parquet(?) WHERE kind = ?", [str(path), kind]
+            ).fetchnumpy()
+    except DuckError as err:
+        raise BenchctlError(f"cannot read the telemetry in {path}: {err}") from err
+    missing = dtypes.keys() - found.keys()
+    if missing:
+        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+    # DuckDB gives a masked array where there are NULLs, which only readings may be.
+    return {
+        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
+        for name, dtype in dtypes.items()
+    }

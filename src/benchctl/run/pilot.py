@@ -1,0 +1,256 @@
+"""`--until-steady`: unmeasured forks that find out for how long tasks must warm up, before a run begins."""
+
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.load.workers import WorkerPool
+from benchctl.report.command_line import command
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord, Pilot, PilotFork
+from benchctl.results.plan import Plan
+from benchctl.results.store import RunFolder
+from benchctl.run.fork import ForkJob, ForkRunner
+from benchctl.run.observer import Observer
+from benchctl.run.pin import pinned
+from benchctl.run.plan import block_order, param_prefix, with_params
+from benchctl.run.session import AnySubject
+from benchctl.track.model import Challenge, Task, Track
+
+# Fewer requests hardly ever show where a noisy task settles.
+FIRST_REQUESTS = 200
+MOST_ATTEMPTS = 4
+# No attempt begins that is expected to end later, counted from the start of the first.
+MOST_PILOT_S = 900.0
+_GROWTH = 2
+_ROUND = 10
+
+RunFork = Callable[[Plan, str, int], ForkRecord]
+"""Runs one fork of a plan: which variant, which attempt (from 0)."""
+
+
+@dataclass(frozen=True)
+class PilotBench:
+    """Where pilot forks run.
+
+    Attributes:
+        home: with the scratch folder that everything they leave goes to.
+        observer: told what happens.
+        stop: set from outside to end a task early.
+    """
+
+    home: Home
+    observer: Observer
+    stop: threading.Event
+
+
+def check_lengthening(plan: Plan) -> None:
+    """Refuse a plan of which nothing could be lengthened, before anything is prepared.
+
+    Raises:
+        UsageError: no challenge counts its requests.
+    """
+    if not any(_counted(challenge) for challenge in plan.schedules):
+        raise UsageError(
+            "--until-steady chooses warmup-iterations, and no challenge here counts its requests: they have "
+            "time periods",
+            hint="leave it out; the tables say which warmup-time-period is too short",
+        )
+
+
+def run_pilot(
+    bench: PilotBench, plan: Plan, track: Track, subjects: Sequence[AnySubject]
+) -> tuple[Plan, Pilot]:
+    """Run pilot forks like those of the run, and choose its counts; nothing of them is kept but the figures.
+
+    Args:
+        bench: where.
+        plan: of the run, as the user gave it.
+        track: of the plan.
+        subjects: its variants, ready to boot.
+
+    Returns:
+        The plan with the counts that were chosen, and how.
+
+    Raises:
+        BenchctlError: a pilot fork failed.
+    """
+    by_name = {subject.spec.name: subject for subject in subjects}
+    folder = RunFolder(bench.home.scratch / "pilot")
+    with ExitStack() as stack:
+        stack.enter_context(pinned(plan.pin))
+        workers = stack.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
+
+        def run_fork(trial: Plan, variant: str, attempt: int) -> ForkRecord:
+            runner = ForkRunner(trial, track, folder, bench.home, bench.observer, bench.stop, workers=workers)
+            fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
+            return fork
+
+        found = choose_counts(plan, run_fork, bench.observer)
+    # What a failed fork has left there stays until the next run begins: its error points to it.
+    shutil.rmtree(folder.path, ignore_errors=True)
+    return found
+
+
+def choose_counts(
+    plan: Plan, run_fork: RunFork, observer: Observer, clock: Callable[[], float] = time.monotonic
+) -> tuple[Plan, Pilot]:
+    """Measure every task from its first request on, longer and longer, until all of them settle.
+
+    Settled is what `stats.steady.settling` says of the practical margin of throughput. Every attempt is
+    one fork of every variant, in an order of its own; where a task had not settled, all tasks of its
+    challenge get twice as many requests the next time, for all variants alike. In the end every challenge
+    warms up for as long as the slowest of its tasks took on the slowest variant, rounded up to tens; never
+    shorter than the user said. Measured iterations stay what the user gave.
+
+    Args:
+        plan: as the user gave it.
+        run_fork: runs a fork.
+        observer: told what happens.
+        clock: seconds.
+
+    Returns:
+        The plan with these counts, and how they were found.
+
+    Raises:
+        BenchctlError: a pilot fork failed.
+    """
+    for challenge in plan.schedules:
+        if not _counted(challenge):
+            observer.note(f"pilot: {challenge.name} has time periods, which --until-steady does not lengthen")
+    requests = {
+        _prefix(plan, challenge): max(FIRST_REQUESTS, *(_declared(task) for task in challenge.schedule))
+        for challenge in plan.schedules
+        if _counted(challenge)
+    }
+    forks: list[PilotFork] = []
+    begun = clock()
+    for attempt in range(MOST_ATTEMPTS):
+        started = clock()
+        trial = with_params(plan, _trial_params(requests))
+        latest = [
+            _pilot_fork(run_fork(trial, spec.name, attempt), attempt, requests, observer)
+            for spec in block_order(plan, attempt)
+        ]
+        forks += latest
+        needs = list(_needs(trial, latest))
+        short = {need.prefix for need in needs if not need.settled} & requests.keys()
+        if not short:
+            break
+        expected_s = _GROWTH * (clock() - started)
+        if attempt + 1 < MOST_ATTEMPTS and clock() - begun + expected_s > MOST_PILOT_S:
+            observer.note(f"pilot: another attempt would take {expected_s:,.0f} s more, so this was the last")
+            break
+        requests = {prefix: count * (_GROWTH if prefix in short else 1) for prefix, count in requests.items()}
+    pilot = Pilot(
+        forks=tuple(forks),
+        params=_chosen(plan, needs),
+        unsettled=tuple(need.where for need in needs if not need.settled),
+    )
+    chosen = with_params(plan, pilot.params)
+    _tell(chosen, pilot, observer)
+    return chosen, pilot
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What one task of one variant takes.
+
+    Attributes:
+        prefix: of its challenge's parameters.
+        where: the task, for readers.
+        warm_up: requests of each client before it had settled, or at least so many.
+        settled: whether it had.
+    """
+
+    prefix: str
+    where: str
+    warm_up: int
+    settled: bool
+
+
+def _pilot_fork(fork: ForkRecord, attempt: int, requests: Mapping[str, int], observer: Observer) -> PilotFork:
+    if fork.status == "failed":
+        raise BenchctlError(f"the pilot fork of {fork.variant} failed: {fork.reason}")
+    counts = ", ".join(f"{prefix.removesuffix('.')} {count:,}" for prefix, count in requests.items())
+    observer.note(
+        f"pilot {attempt + 1} of at most {MOST_ATTEMPTS}, {fork.variant}: requests a task and client: "
+        f"{counts} ({fork.wall_s:.1f} s)"
+    )
+    return PilotFork(fork.variant, attempt + 1, fork.wall_s, fork.summaries)
+
+
+def _needs(plan: Plan, forks: Sequence[PilotFork]) -> Iterator[_Need]:
+    """Of every task that tables show and every variant that can do it."""
+    # It takes half a second to load, which the summaries of the forks have just done.
+    from benchctl.stats.metrics import THROUGHPUT  # noqa: PLC0415 - see above
+    from benchctl.stats.steady import settling  # noqa: PLC0415 - see above
+
+    for fork in forks:
+        for summary in fork.summaries:
+            if not summary.reported or summary.unsupported is not None:
+                continue
+            challenge = plan.schedules[summary.schedule]
+            task = challenge.schedule[summary.task]
+            least, settled = settling(summary, THROUGHPUT.margin)
+            yield _Need(
+                _prefix(plan, challenge),
+                f"{challenge.name}: {summary.label} of {fork.variant}{_why(summary)}",
+                math.ceil(least / task.clients),
+                settled,
+            )
+
+
+def _why(summary: TaskSummary) -> str:
+    """Why nothing is known of a task, if that is so."""
+    return f" (only {summary.samples} answers)" if summary.course is None else ""
+
+
+def _chosen(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
+    """Warm-up requests of every challenge that needs more than it declares."""
+    chosen = {}
+    for challenge in plan.schedules:
+        if _counted(challenge):
+            prefix = _prefix(plan, challenge)
+            declared = [task.warmup_iterations or 0 for task in challenge.schedule]
+            needed = max((need.warm_up for need in needs if need.prefix == prefix), default=0)
+            if needed > min(declared):
+                chosen[f"{prefix}warmup_iterations"] = max(math.ceil(needed / _ROUND) * _ROUND, *declared)
+    return chosen
+
+
+def _tell(plan: Plan, pilot: Pilot, observer: Observer) -> None:
+    listed = ", ".join(f"{name}={count}" for name, count in pilot.params.items())
+    observer.note(f"pilot: {listed or 'no task needs more warm-up than it has'}")
+    for where in pilot.unsettled:
+        observer.note(f"pilot: not settled within its bound: {where}; the tables will say whether it matters")
+    repeat = command(plan, forks=plan.forks, corpus_documents=plan.corpus.documents, iterations=None)
+    observer.note(f"pilot: the same run without a pilot: {repeat}")
+
+
+def _trial_params(requests: Mapping[str, int]) -> dict[str, int]:
+    """Everything is measured, the warm-up, too: that is where the pilot looks."""
+    params: dict[str, int] = {}
+    for prefix, count in requests.items():
+        params |= {f"{prefix}warmup_iterations": 0, f"{prefix}iterations": count}
+    return params
+
+
+def _counted(challenge: Challenge) -> bool:
+    """Whether iterations set how long its tasks are: they do not mix with time periods."""
+    return not any(task.time_period or task.warmup_time_period for task in challenge.schedule)
+
+
+def _declared(task: Task) -> int:
+    """Requests of each client, warm-up included."""
+    return (task.iterations or 1) + (task.warmup_iterations or 0)
+
+
+def _prefix(plan: Plan, challenge: Challenge) -> str:
+    return param_prefix(plan.sources.get(challenge.name, challenge.name))

@@ -1,0 +1,196 @@
+"""CPUs of nodes and of the driver: chosen or read from the command line, and kept to while forks run."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.cpus import cpu_list, parse_cpus
+from benchctl.results.plan import PinSpec, Plan
+
+AUTO = "auto"
+_TOPOLOGY = Path("/sys/devices/system/cpu")
+_THREADS = Path("/proc/self/task")
+_EXAMPLE = "for example --pin node=0-2,driver=3, or --pin alone, which chooses"
+_BETWEEN_ROLES = re.compile(r",(?=[a-z]+=)")
+
+
+def allowed_cpus() -> tuple[int, ...]:
+    """The CPUs that this process may use: not always all of the host."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def cores_of(cpus: Iterable[int], topology: Path = _TOPOLOGY) -> tuple[tuple[int, ...], ...]:
+    """CPUs by the core that they are hardware threads of, in order; alone where the kernel does not say.
+
+    Args:
+        cpus: only these.
+        topology: the kernel's folder of CPUs.
+    """
+    wanted = set(cpus)
+    cores = {tuple(sorted(wanted & set(_siblings(cpu, topology)))) for cpu in wanted}
+    return tuple(sorted(cores))
+
+
+def _siblings(cpu: int, topology: Path) -> tuple[int, ...]:
+    try:
+        return (cpu, *parse_cpus((topology / f"cpu{cpu}/topology/thread_siblings_list").read_text()))
+    except (OSError, ValueError):
+        return (cpu,)
+
+
+def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
+    """What `--pin` means here.
+
+    Args:
+        text: `auto`, or `node=CPUS,driver=CPUS`.
+        workers: processes that the driver's clients work in.
+        allowed: CPUs that benchctl may use.
+        cores: the same, by core.
+
+    Raises:
+        UsageError: it makes no sense, or these CPUs cannot be had.
+    """
+    if len(allowed) < 2:  # noqa: PLR2004 - one each
+        raise UsageError(
+            f"--pin needs at least 2 CPUs: this process may use only CPU {cpu_list(allowed)}",
+            hint="leave --pin out, or let benchctl have more CPUs (taskset, cpuset)",
+        )
+    pin = _choose(workers, allowed, cores) if text == AUTO else _parse(text)
+    check_available(pin, allowed)
+    return pin
+
+
+def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
+    """As many of the last cores for the driver as it has processes, at most half of the CPUs.
+
+    Whole cores: what one hardware thread does slows its sibling down. A single core has to be divided.
+    """
+    units = cores if len(cores) > 1 else [(cpu,) for cpu in allowed]
+    wanted = min(workers, len(allowed) // 2)
+    driver: set[int] = set()
+    for unit in reversed(units[1:]):
+        if len(driver) >= wanted:
+            break
+        driver.update(unit)
+    return PinSpec(node=tuple(cpu for cpu in allowed if cpu not in driver), driver=tuple(sorted(driver)))
+
+
+def _parse(text: str) -> PinSpec:
+    found: dict[str, tuple[int, ...]] = {}
+    for part in _BETWEEN_ROLES.split(text):
+        role, equals, cpus = part.partition("=")
+        if role not in {"node", "driver"} or not equals or role in found:
+            raise UsageError(f"--pin {text}: expected node=CPUS,driver=CPUS", hint=_EXAMPLE)
+        try:
+            found[role] = parse_cpus(cpus)
+        except ValueError as err:
+            raise UsageError(f"--pin {text}: {err}", hint=_EXAMPLE) from err
+    if len(found) < 2:  # noqa: PLR2004 - one each
+        raise UsageError(f"--pin {text}: node and driver need CPUs, both of them", hint=_EXAMPLE)
+    both = set(found["node"]) & set(found["driver"])
+    if both:
+        raise UsageError(
+            f"--pin {text}: CPU {cpu_list(both)} is given to node and driver",
+            hint="the two need CPUs of their own",
+        )
+    return PinSpec(node=found["node"], driver=found["driver"])
+
+
+def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
+    """Whether these CPUs can be had.
+
+    Raises:
+        UsageError: some cannot.
+    """
+    missing = {*pin.node, *pin.driver} - set(allowed)
+    if missing:
+        raise UsageError(
+            f"--pin: CPU {cpu_list(missing)} cannot be had: this process may use {cpu_list(allowed)}",
+            hint="name others, or let benchctl have more CPUs (taskset, cpuset)",
+        )
+
+
+def pin_caveats(plan: Plan, cores: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """What a reader must know of a pinned run.
+
+    Args:
+        plan: of the run.
+        cores: of the host.
+    """
+    if plan.pin is None:
+        return ()
+    found = []
+    if len(plan.pin.node) == 1:
+        found.append(
+            f"nodes were pinned to CPU {plan.pin.node[0]}: the JVM saw 1 CPU, GC and JIT threads share it "
+            "with searches"
+        )
+    shared = [core for core in cores if set(core) & set(plan.pin.node) and set(core) & set(plan.pin.driver)]
+    if shared:
+        listed = " and ".join(cpu_list(core) for core in shared)
+        found.append(
+            f"nodes and driver share a core: CPUs {listed} are its hardware threads, and slow each other"
+        )
+    return tuple(found)
+
+
+@contextmanager
+def pinned(pin: PinSpec | None) -> Iterator[None]:
+    """Keep this process, all of its threads and whatever it starts, to the driver's CPUs within the block.
+
+    Args:
+        pin: which; None for as it is.
+
+    Raises:
+        BenchctlError: the kernel refuses.
+    """
+    if pin is None:
+        yield
+        return
+    usual = os.sched_getaffinity(0)
+    before = {thread: os.sched_getaffinity(thread) for thread in _threads()}
+    try:
+        for thread in before:
+            _move(thread, pin.driver)
+        yield
+    finally:
+        # Threads that came within the block inherited its CPUs; some of them may outlive it.
+        for thread in _threads():
+            _move(thread, before.get(thread, usual))
+
+
+@contextmanager
+def thread_on(cpus: Sequence[int] | None) -> Iterator[None]:
+    """Keep the calling thread alone to these CPUs within the block; None for as it is.
+
+    Raises:
+        BenchctlError: the kernel refuses.
+    """
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    _move(0, cpus)
+    try:
+        yield
+    finally:
+        _move(0, before)
+
+
+def _threads() -> list[int]:
+    return [int(path.name) for path in _THREADS.iterdir()]
+
+
+def _move(thread: int, cpus: Iterable[int]) -> None:
+    try:
+        os.sched_setaffinity(thread, cpus)
+    except ProcessLookupError:
+        return  # threads come and go
+    except OSError as err:
+        raise BenchctlError(
+            f"benchctl cannot run on CPU {cpu_list(cpus)}: {err.strerror}",
+            hint="give other CPUs to --pin, or leave it out",
+        ) from err

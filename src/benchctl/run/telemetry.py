@@ -1,0 +1,200 @@
+"""Watches a node's process and the driver while a fork runs: one reading a second, in a thread of its own."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+
+from benchctl.engine.client import MergeStats
+from benchctl.engine.gauge import Gauge, Usage
+from benchctl.engine.gc_log import Pause
+from benchctl.engine.wires import NodeRequestError
+from benchctl.results.samples import Columns
+from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
+
+INTERVAL_S = 1.0
+# Asking a node costs it something, however little.
+MERGES_EVERY_NS = 2_000_000_000
+MERGES_TIMEOUT_S = 1.0
+_NS_PER_S = 1_000_000_000
+# A shorter rest of an interval says nothing about CPU time, which the kernel counts in steps of 10 ms.
+_LEAST_INTERVAL_NS = 100_000_000
+
+
+class DriverClock:
+    """CPU seconds of this process and of the processes that its clients work in.
+
+    Args:
+        workers: gives the process ids of those.
+    """
+
+    def __init__(self, workers: Callable[[], Sequence[int]] = tuple) -> None:
+        self._workers = workers
+        self._processes: dict[int, psutil.Process] = {}
+        self._used: dict[int, float] = {}
+
+    def __call__(self) -> float:
+        """Since they started; what one that ended had used still counts."""
+        for pid in self._workers():
+            with suppress(psutil.Error):
+                if pid not in self._processes:
+                    self._processes[pid] = psutil.Process(pid)
+                times = self._processes[pid].cpu_times()
+                self._used[pid] = times.user + times.system
+        return time.process_time() + sum(self._used.values())
+
+
+@dataclass(frozen=True)
+class NodeWatch:
+    """What of a node is watched.
+
+    Attributes:
+        gauge: of the server process.
+        merges: asks the node, which takes a moment.
+        indexing: whether a step that indexes is running: nothing is asked of the node otherwise.
+    """
+
+    gauge: Gauge
+    merges: Callable[[], MergeStats]
+    indexing: Callable[[], bool]
+
+
+class Telemetry:
+    """The readings of one fork.
+
+    Args:
+        origin_ns: the fork's origin on the monotonic clock.
+        driver: CPU seconds that the driver has used.
+        clock: the monotonic clock, nanoseconds.
+    """
+
+    def __init__(
+        self,
+        origin_ns: int,
+        *,
+        driver: Callable[[], float],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._origin_ns = origin_ns
+        self._driver = driver
+        self._clock = clock
+        self._rows: list[tuple[float, ...]] = []
+        self._times: list[tuple[int, int]] = []
+        self._pauses: list[tuple[int, Pause]] = []
+
+    @contextmanager
+    def watching(self, boot: int, node: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
+        """Read within the block, at its beginning and end and at the interval between.
+
+        Args:
+            boot: which node start of the fork.
+            node: what to watch; None for a cluster that runs elsewhere, of which nothing can be read.
+            interval_s: between readings, seconds.
+        """
+        over = threading.Event()
+        watch = _Watch(node, self._driver)
+        with ThreadPoolExecutor(1, thread_name_prefix="telemetry") as pool:
+            watching = pool.submit(self._run, boot, watch, interval_s, over)
+            try:
+                yield
+            finally:
+                over.set()
+            # A mistake in here must not pass for a quiet node.
+            watching.result()
+
+    def add_pauses(self, boot: int, pauses: Iterable[Pause]) -> None:
+        """Keep what a node's log says about its garbage collector, on the fork's clock."""
+        self._pauses += [(boot, pause) for pause in pauses]
+
+    def series(self) -> Columns:
+        """The readings, with the columns of SERIES_DTYPES, each of shape (n,)."""
+        keys = np.array(self._times, np.int64).reshape(-1, 2)
+        columns: Columns = {"boot": keys[:, 0].astype(np.int16), "t_ns": keys[:, 1]}
+        names = [name for name in SERIES_DTYPES if name not in columns]
+        values = np.array(self._rows, np.float64).reshape(-1, len(names))
+        return columns | {name: values[:, number] for number, name in enumerate(names)}
+
+    def pauses(self) -> Columns:
+        """The pauses, with the columns of GC_DTYPES, each of shape (m,)."""
+        pauses = [pause for _, pause in self._pauses]
+        values: dict[str, list[int] | list[str]] = {
+            "boot": [boot for boot, _ in self._pauses],
+            "t_ns": [pause.start_ns for pause in pauses],
+            "pause_ns": [pause.pause_ns for pause in pauses],
+            "what": [pause.what for pause in pauses],
+        }
+        return {name: np.array(values[name], dtype) for name, dtype in GC_DTYPES.items()}
+
+    def _run(self, boot: int, watch: "_Watch", interval_s: float, over: threading.Event) -> None:
+        due_ns = self._clock()
+        while True:
+            self._read(boot, watch)
+            due_ns = max(due_ns + round(interval_s * _NS_PER_S), self._clock())
+            if over.wait((due_ns - self._clock()) / _NS_PER_S):
+                self._read(boot, watch)
+                return
+
+    def _read(self, boot: int, watch: "_Watch") -> None:
+        now_ns = self._clock()
+        values = watch.read(now_ns)
+        if values is not None:
+            self._times.append((boot, now_ns - self._origin_ns))
+            self._rows.append(values)
+
+
+class _Watch:
+    """One node start, reading by reading."""
+
+    def __init__(self, node: NodeWatch | None, driver: Callable[[], float]) -> None:
+        self._node = node
+        self._driver = driver
+        self._before: tuple[int, float, float] | None = None
+        self._asked_ns: int | None = None
+
+    def read(self, now_ns: int) -> tuple[float, ...] | None:
+        """The values of a row, in the order of SERIES_DTYPES; None too soon after the one before."""
+        if self._before is not None and now_ns - self._before[0] < _LEAST_INTERVAL_NS:
+            return None
+        usage = Usage() if self._node is None else self._node.gauge.read()
+        driver_s = self._driver()
+        node_percent = driver_percent = math.nan
+        if self._before is not None:
+            since_ns, node_before_s, driver_before_s = self._before
+            node_percent = _percent(usage.cpu_s - node_before_s, now_ns - since_ns)
+            driver_percent = _percent(driver_s - driver_before_s, now_ns - since_ns)
+        self._before = (now_ns, usage.cpu_s, driver_s)
+        return (
+            node_percent,
+            driver_percent,
+            os.getloadavg()[0],
+            usage.rss_bytes,
+            usage.read_bytes,
+            usage.write_bytes,
+            usage.context_switches,
+            usage.major_faults,
+            *self._merges(now_ns),
+        )
+
+    def _merges(self, now_ns: int) -> tuple[float, float]:
+        if self._node is None or not self._node.indexing():
+            return math.nan, math.nan
+        if self._asked_ns is not None and now_ns - self._asked_ns < MERGES_EVERY_NS:
+            return math.nan, math.nan
+        self._asked_ns = now_ns
+        try:
+            found = self._node.merges()
+        except NodeRequestError:
+            # A node that is too busy to say, or dying: the step itself finds that out.
+            return math.nan, math.nan
+        return found.current, found.total_ms
+
+
+def _percent(cpu_s: float, wall_ns: int) -> float:
+    return 100.0 * cpu_s * _NS_PER_S / wall_ns

@@ -1,0 +1,141 @@
+"""What a verdict costs: the forks that it takes, times how long they are."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+import msgspec
+
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Place
+from benchctl.stats.compare import Comparison
+from benchctl.stats.lognormal import sd_of
+from benchctl.stats.metrics import MetricKey
+from benchctl.stats.power import forks_needed
+
+EFFECT = 0.10
+"""The difference that minutes to a verdict are told for, as a ratio - 1."""
+_S_PER_MINUTE = 60
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One comparison, and what it would have been with the host held equal.
+
+    Attributes:
+        place: of the task.
+        label: the task's name.
+        comparison: of two variants.
+        cvs_adjusted_percent: CV of the forks of both sides that the host probe leaves; None where that cannot
+            be told.
+    """
+
+    place: Place
+    label: str
+    comparison: Comparison
+    cvs_adjusted_percent: tuple[float | None, float | None] = (None, None)
+
+
+class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a comparison would have to run to find a difference, at the spread that its forks had.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        metric: machine name.
+        baseline, contender: the variants.
+        effect_percent: the difference, found with 80 % power.
+        cv_baseline_percent, cv_contender_percent: CV of the forks that it follows from.
+        forks: a side; pairs when paired.
+        pair_s: median seconds of a fork of the one and of the other together.
+        minutes: forks x pair_s; the preparation is not in it.
+        forks_adjusted, minutes_adjusted: the same for the effect that is adjusted for the host probe, which
+            never decides; None in pairs, and where there is none.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    metric: MetricKey
+    baseline: str
+    contender: str
+    effect_percent: float
+    cv_baseline_percent: float | None
+    cv_contender_percent: float | None
+    forks: int
+    pair_s: float
+    minutes: float
+    forks_adjusted: int | None = None
+    minutes_adjusted: float | None = None
+
+
+def verdict_costs(
+    compared: Iterable[Compared], done: Mapping[str, Sequence[ForkRecord]]
+) -> tuple[VerdictCost, ...]:
+    """Minutes to a verdict on a difference of 10 %, for every comparison that gets one.
+
+    Left out are figures that are never judged, those of one fork or without any spread, forks whose duration
+    is not known, and several index builds: with these it takes builds, which are not what a fork costs.
+
+    Args:
+        compared: the comparisons.
+        done: label -> finished forks.
+    """
+    typical = {label: _median_s(forks) for label, forks in done.items()}
+    costs = []
+    for each in compared:
+        one = each.comparison
+        pair_s = typical.get(one.baseline, 0.0) + typical.get(one.contender, 0.0)
+        if not one.judged or not pair_s or one.replicate != "fork":
+            continue
+        sd = fork_sd(one)
+        if sd is None:
+            continue
+        forks = forks_needed(math.log1p(EFFECT), sd, paired=one.paired)
+        adjusted = _adjusted_forks(each)
+        costs.append(
+            VerdictCost(
+                schedule=each.place[0],
+                task=each.place[1],
+                label=each.label,
+                metric=one.metric,
+                baseline=one.baseline,
+                contender=one.contender,
+                effect_percent=100 * EFFECT,
+                cv_baseline_percent=one.cv_baseline_percent,
+                cv_contender_percent=one.cv_contender_percent,
+                forks=forks,
+                pair_s=pair_s,
+                minutes=forks * pair_s / _S_PER_MINUTE,
+                forks_adjusted=adjusted,
+                minutes_adjusted=None if adjusted is None else adjusted * pair_s / _S_PER_MINUTE,
+            )
+        )
+    return tuple(costs)
+
+
+def fork_sd(comparison: Comparison) -> float | None:
+    """The SD of logarithms behind the error of an effect: of forks, or of index builds where these count.
+
+    Returns:
+        That of a side, if both had the same; of the differences within pairs when paired.
+        None where there is none.
+    """
+    if comparison.error is None:
+        return None
+    if comparison.paired:
+        return comparison.error * math.sqrt(min(comparison.replicates))
+    return comparison.error / math.sqrt(sum(1 / units for units in comparison.replicates))
+
+
+def _adjusted_forks(each: Compared) -> int | None:
+    """From the CVs that the host probe leaves, as SDs of logarithms."""
+    first, second = each.cvs_adjusted_percent
+    if first is None or second is None or each.comparison.paired:
+        return None
+    squares = [sd_of(cv / 100) ** 2 for cv in (first, second)]
+    return forks_needed(math.log1p(EFFECT), math.sqrt(sum(squares) / 2))
+
+
+def _median_s(forks: Sequence[ForkRecord]) -> float:
+    return median(fork.wall_s for fork in forks) if forks else 0.0

@@ -1,0 +1,224 @@
+"""What a plan will be able to see, and what it takes to see more: power calculations from earlier forks."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from scipy.special import chdtri
+
+from benchctl.results.plan import Plan, StopSpec
+from benchctl.stats.history import History, Match, Noise, metrics_of
+from benchctl.stats.lognormal import cv_of, sd_of
+from benchctl.stats.metrics import MetricKey
+from benchctl.stats.power import forks_for_width, forks_needed, mde, mde_paired
+from benchctl.stats.values import places, task_at
+
+SCHEMA_VERSION: Final = 1
+CONFIDENCE = 0.8
+"""Of the upper bound of a fork SD, one-sided: as sure as the power that the forks are planned for."""
+ASSUMED_CVS_PERCENT = (2.0, 5.0, 10.0, 15.0)
+
+
+class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How noisy one comparison of a plan is going to be.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        metric: machine name.
+        baseline, contender: the variants.
+        sd: fork SD of natural logarithms: that of a side, if both had the same.
+        df: degrees of freedom that it is known with (Satterthwaite).
+        match: whether it comes from runs of the same sizes.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    metric: MetricKey
+    baseline: str
+    contender: str
+    sd: float
+    df: float
+    match: Match
+
+    @property
+    def upper_sd(self) -> float:
+        """The SD is not larger than this, with a confidence of 80 % (chi-square)."""
+        return self.sd * math.sqrt(self.df / float(chdtri(self.df, CONFIDENCE)))
+
+
+class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What it takes to find an effect.
+
+    Attributes:
+        cv_percent: fork CV.
+        forks: a side; pairs when paired.
+        seconds: of all forks of all variants; None when it is not known how long one takes.
+    """
+
+    cv_percent: float
+    forks: int
+    seconds: float | None
+
+
+class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One comparison of a plan and what it takes, by the best estimate and by a cautious one.
+
+    Attributes:
+        prospect: which, and how noisy.
+        likely: from the SD as estimated.
+        cautious: from the upper 80 % bound of the SD.
+    """
+
+    prospect: Prospect
+    likely: Need
+    cautious: Need
+
+
+class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forks and time for a difference of a given size.
+
+    Attributes:
+        schema_version: of this structure.
+        effect_percent: the difference.
+        power_percent: chance of finding it.
+        paired: forks are pairs.
+        requirements: by challenge, task and metric; empty without earlier runs.
+        unknown: tasks without earlier forks, as `challenge: task`.
+        earlier_forks: that the figures rest on.
+        runs: where they come from, newest first.
+        block_s: seconds of one fork of every variant; None when not known.
+        assumed: what it takes at fork CVs that are assumed, not measured.
+        index_builds: of every prepared index; what several of them differ by is in none of the figures.
+        command: the command line that measures so many forks; a pilot of five when nothing is known.
+    """
+
+    schema_version: int
+    effect_percent: float
+    power_percent: float
+    paired: bool
+    requirements: tuple[Requirement, ...]
+    unknown: tuple[str, ...]
+    earlier_forks: int
+    runs: tuple[str, ...]
+    block_s: float | None
+    assumed: tuple[Need, ...]
+    index_builds: int = 1
+    command: str = ""
+
+    @property
+    def hardest(self) -> Requirement | None:
+        """The comparison that takes most forks."""
+        return max(self.requirements, key=lambda one: (one.likely.forks, one.cautious.forks), default=None)
+
+
+def prospects(history: History, plan: Plan) -> list[Prospect]:
+    """Every comparison of a plan that both sides have earlier forks for, in the order of the tables."""
+    baseline, *contenders = plan.variants
+    found = []
+    for place in places(plan):
+        task = task_at(plan, place)
+        for metric in metrics_of(plan, task):
+            first = history.noise(place, metric, baseline)
+            for spec in contenders:
+                second = history.noise(place, metric, spec)
+                if first is None or second is None:
+                    continue
+                sd, df = _together(first, second)
+                match: Match = "same" if first.match == second.match == "same" else "similar"
+                found.append(
+                    Prospect(*place, task.label, metric.key, baseline.name, spec.name, sd, df, match)
+                )
+    return found
+
+
+def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
+    """Tasks about which no earlier run says anything, but for those that tables never show."""
+    known = {(one.schedule, one.task) for one in prospects(history, plan)} | history.hidden
+    return tuple(
+        f"{plan.schedules[place[0]].name}: {task_at(plan, place).label}"
+        for place in places(plan)
+        if place not in known
+    )
+
+
+def visible(prospect: Prospect, forks: int, *, paired: bool) -> float:
+    """The least difference, as a ratio - 1, that so many forks a side find with 80 % power."""
+    if paired:
+        return math.expm1(mde_paired(forks, _of_differences(prospect.sd)))
+    return math.expm1(mde(forks, forks, prospect.sd))
+
+
+def expected_forks(
+    found: Sequence[Prospect], most: int, stop: StopSpec | None, block_s: float | None, *, paired: bool
+) -> int:
+    """How many forks a side a plan is expected to take, with its stop rule.
+
+    Args:
+        found: what is known of its noise.
+        most: planned forks.
+        stop: its rule.
+        block_s: seconds of one fork of every variant, where known.
+        paired: blocks are pairs.
+    """
+    if stop is None:
+        return most
+    if stop.precision is not None and found:
+        widest = max(one.sd for one in found)
+        sd = _of_differences(widest) if paired else widest
+        wanted = forks_for_width(math.log1p(stop.precision), sd, paired=paired, least=stop.least_forks)
+        most = min(most, wanted)
+    if stop.budget_s is not None and block_s:
+        most = min(most, max(1, int(stop.budget_s // block_s)))
+    return most
+
+
+def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
+    """Turn the spread of earlier forks into forks a side and a duration.
+
+    Args:
+        history: of the plan's tasks.
+        plan: what would run.
+        effect: the difference to be found, as a ratio - 1; above 0.
+
+    Raises:
+        ValueError: the effect is not positive.
+    """
+    block_s = history.block_s(plan)
+
+    def need(sd: float) -> Need:
+        per_side = _of_differences(sd) if plan.paired else sd
+        forks = forks_needed(math.log1p(effect), per_side, paired=plan.paired)
+        return Need(100 * cv_of(sd), forks, None if block_s is None else forks * block_s)
+
+    found = prospects(history, plan)
+    return ForkPlan(
+        schema_version=SCHEMA_VERSION,
+        effect_percent=100 * effect,
+        power_percent=80.0,
+        paired=plan.paired,
+        requirements=tuple(Requirement(one, need(one.sd), need(one.upper_sd)) for one in found),
+        unknown=unknown_tasks(history, plan),
+        earlier_forks=history.forks,
+        runs=history.runs,
+        block_s=block_s,
+        assumed=tuple(need(sd_of(percent / 100)) for percent in ASSUMED_CVS_PERCENT),
+        index_builds=plan.index_builds,
+    )
+
+
+def _together(first: Noise, second: Noise) -> tuple[float, float]:
+    """(SD, degrees of freedom) of a side whose variance is the mean of the two."""
+    squares = [one.sd**2 / 2 for one in (first, second)]
+    weights = [square**2 / one.df for square, one in zip(squares, (first, second), strict=True)]
+    if not sum(weights):
+        return math.sqrt(sum(squares)), float(min(first.df, second.df))
+    return math.sqrt(sum(squares)), sum(squares) ** 2 / sum(weights)
+
+
+def _of_differences(sd: float) -> float:
+    """Within pairs, if a block has nothing in common: what blocks share only makes it smaller."""
+    return sd * math.sqrt(2)

@@ -1,0 +1,308 @@
+"""`benchctl compare` from the command line to its exit code, over a store made by hand."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from benchctl.cli import root
+from benchctl.cli.boundary import guarded
+from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, Imported, RunRecord
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Challenge, Task
+from builders import ES, OS, make_fork, make_plan, make_record
+from sampled import make_samples
+
+OLDER, NEWER = "20260101-080000-c-0001", "20260102-080000-c-0002"
+TASK = Task("range", iterations=120)
+FORKS = 5
+
+
+def measured(folder: RunFolder, variant: str, block: int, factor: float) -> ForkRecord:
+    """A fork of 120 requests around 10 ms times a factor, with its samples."""
+    draw = np.random.default_rng([block, len(variant)])
+    samples = make_samples(10 * factor * draw.lognormal(0, 0.2, 120) * draw.lognormal(0, 0.02))
+    return make_fork(
+        variant,
+        block,
+        summarise(samples, schedule=0, task_index=0, task=TASK),
+        samples=folder.write_samples([samples], variant, block),
+    )
+
+
+def save(store: RunStore, run_id: str, factors: dict[str, float], **changes: Any) -> RunRecord:
+    folder = store.create(run_id)
+    forks = tuple(
+        measured(folder, variant, block, factor)
+        for variant, factor in factors.items()
+        for block in range(FORKS)
+    )
+    specs = {"es": ES, "os": OS, "slow": msgspec.structs.replace(ES, name="slow", jvm_flags=("-Xint",))}
+    plan = make_plan(
+        variants=tuple(specs[name] for name in factors), schedules=(Challenge("c", (TASK,)),), forks=FORKS
+    )
+    made = make_record(
+        run_id, status="complete", forks=forks, created=f"{run_id[:4]}-01-0{run_id[7]}T08:00:00Z", plan=plan
+    )
+    made = msgspec.structs.replace(made, **changes)
+    folder.save(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An older run of es and os, and a newer one of es, os and a slow es."""
+    store = RunStore(tmp_path_factory.mktemp("template"))
+    save(store, OLDER, {"es": 1.0, "os": 1.0}, tags=("before",))
+    save(store, NEWER, {"es": 1.0, "os": 1.0, "slow": 1.5}, tags=("after",))
+    return store.root
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path) -> RunStore:
+    """A copy of these runs to work on."""
+    return RunStore(Path(shutil.copytree(template, tmp_path / "runs")))
+
+
+@pytest.fixture
+def compare(store: RunStore, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command: its exit code, standard output and standard error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        status = guarded(root, ["compare", *words, "--runs", str(store.root)])
+        output = capsys.readouterr()
+        return int(status), output.out, output.err
+
+    return run
+
+
+Compare = Callable[..., tuple[int, str, str]]
+
+
+def titles(text: str) -> list[str]:
+    return [line.split("c: ")[1].split(",")[0] for line in text.splitlines() if line.startswith("c: ")]
+
+
+def test_it_says_where_both_sides_come_from(compare: Compare):
+    status, output, _ = compare("es", "os")
+    assert status == 0
+    assert output.startswith(
+        f"es: 5 forks of run {NEWER} (2026-01-02T08:00:00Z, tags after)\n"
+        f"os: 5 forks of run {NEWER} (2026-01-02T08:00:00Z, tags after)\n"
+    )
+    assert titles(output) == ["throughput", "p90 service time"]
+
+
+def test_the_same_variant_before_and_after(compare: Compare):
+    _, output, _ = compare("tag:before:es", "tag:after:es")
+    assert output.startswith(f"before:es: 5 forks of es of run {OLDER}")
+    assert "Diff %: variant / before:es - 1" in output
+    assert compare("es", "--run", OLDER, "--run", NEWER)[1] == output
+
+
+def test_answers_that_differ_are_told_under_the_names_of_the_columns(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    finding = AnswerFinding("range", "os", "es", "different", "hits.total 5 and 6")
+    folder.save(msgspec.structs.replace(folder.load(), answers=AnswerCheck(("range",), {}, (finding,))))
+    _, output, _ = compare("elasticsearch@8.11.0", "opensearch@2.11.0")
+    told = "opensearch@2.11.0 and elasticsearch@8.11.0 do not answer alike: hits.total 5 and 6"
+    assert told in " ".join(output.split())
+
+
+def test_a_run_that_was_named_and_not_used_is_named_below_the_tables(compare: Compare):
+    assert (
+        f"all  run {OLDER} is not in these figures" in compare("es", "os", "--run", OLDER, "--run", NEWER)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--metric", "service_time"], ["p90 service time"]),
+        (["--metric", "service_time", "--metric", "throughput"], ["p90 service time", "throughput"]),
+        (["--quantile", "0.99"], ["throughput", "p99 service time"]),
+        (
+            ["--quantile", "0.99", "--quantile", "0.5", "--metric", "service_time"],
+            ["p50 service time", "p99 service time"],
+        ),
+        (["--quantile", "0.925"], ["throughput", "p92.5 service time"]),
+    ],
+)
+def test_metrics_and_quantiles_are_chosen(compare: Compare, words: Sequence[str], expected: list[str]):
+    status, output, _ = compare("es", "os", *words)
+    assert status == 0
+    assert titles(output) == expected
+
+
+def test_quantiles_from_samples_lie_between_those_of_the_summaries(compare: Compare):
+    words = [word for one in ("0.9", "0.93", "0.99") for word in ("--quantile", one)]
+    _, output, _ = compare("es", "os", "--metric", "service_time", "--format", "json", *words)
+    rows = {row["metric"]: row["figures"][0]["values"] for row in json.loads(output)["rows"]}
+    assert list(rows) == ["service_time_p90", "service_time_p93", "service_time_p99"]
+    for low, middle, high in zip(*rows.values(), strict=True):
+        assert low < middle < high
+
+
+def test_rare_quantiles_say_how_many_requests_they_would_need(compare: Compare):
+    assert "p99 of es and os rests on 120 requests a fork; it needs 1,000" in compare(
+        "es", "os", "--quantile", "0.99"
+    )[1].replace("\n     ", " ")
+
+
+def test_quantiles_without_samples_are_refused(compare: Compare, store: RunStore):
+    (store.find(NEWER).path / "forks" / "002-os.parquet").unlink()
+    status, _, error = compare("es", "os", "--quantile", "0.95")
+    assert status == 1
+    assert f"there is no p95 of os: of fork 2 in run {NEWER}, forks/002-os.parquet is gone" in error
+    assert "0.5, 0.9 and 0.99" in error
+    assert compare("es", "os", "--quantile", "0.99")[0] == 0
+    imported = Imported("rally", "2.13", ("/races/1.json",))
+    save(store, "20260103-080000-c-0003", {"es": 1.0, "os": 1.0}, imported=imported)
+    status, _, error = compare("es", "os", "--quantile", "0.95")
+    assert status == 1
+    assert "es was imported without samples" in error
+
+
+def test_a_closed_loop_has_no_latency_to_compare(compare: Compare):
+    status, _, error = compare("es", "os", "--metric", "latency")
+    assert status == 2
+    assert "none of these tasks has a p90 latency" in error
+
+
+def test_margins_decide_what_is_equivalent(compare: Compare):
+    words = ("slow", "es", "--metric", "throughput")
+    assert "es faster" in compare(*words)[1]
+    _, output, _ = compare(*words, "--margin", "900%")
+    assert "equivalent" in output
+    assert "all  differences under 900 % do not matter in these verdicts" in output
+    status, _, error = compare(*words, "--margin", "3")
+    assert status == 2
+    assert "write 3%" in error
+
+
+def test_the_baseline_is_chosen(compare: Compare):
+    _, output, _ = compare("es", "os", "slow", "--baseline", "slow")
+    assert output.splitlines()[0].startswith("slow: 5 forks")
+    assert "Diff %: variant / slow - 1" in output
+
+
+def test_pairs_must_have_been_declared(compare: Compare, store: RunStore):
+    status, _, error = compare("es", "os", "--paired")
+    assert status == 2
+    assert "was not declared as paired" in error
+    folder = store.find(NEWER)
+    record = folder.load()
+    folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, paired=True)))
+    status, output, _ = compare("es", "os", "--paired")
+    assert status == 0
+    assert "paired t over blocks" in output
+    status, _, error = compare("tag:before:es", "tag:after:es", "--paired")
+    assert status == 2
+    assert "blocks of different runs are no pairs" in error
+
+
+def test_a_gate_ends_with_3_when_something_is_slower(compare: Compare):
+    status, output, error = compare("es", "slow", "--gate")
+    assert status == 3
+    assert error.count("\n") == 1
+    assert error.startswith("benchctl: gate: regression: slow in range, throughput: slower, -")
+    assert "\nGate: regression\n  slow in range, throughput: slower" in output
+    assert max(map(len, output.splitlines())) <= 120
+    assert "over all tasks and metrics (Holm)" in " ".join(output.split())
+
+
+def test_a_gate_ends_with_4_when_it_could_not_have_seen_it(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    two = tuple(fork for fork in record.forks if fork.block < 2)
+    folder.save(msgspec.structs.replace(record, forks=two))
+    status, _, error = compare("es", "slow", "--gate")
+    assert status == 4
+    assert error.startswith("benchctl: gate: inconclusive: ")
+
+
+def test_a_gate_ends_with_0_when_all_is_well(compare: Compare):
+    status, output, error = compare("slow", "es", "--gate", "--format", "json")
+    assert status == 0
+    assert error == "benchctl: gate: pass: no regression in 2 comparisons: 2 faster\n"
+    found = json.loads(output)
+    assert found["gate"]["outcome"] == "pass"
+    assert found["method"] == "holm"
+
+
+def test_without_a_gate_a_regression_is_no_failure(compare: Compare):
+    status, output, _ = compare("es", "slow", "--format", "json")
+    assert status == 0
+    found = json.loads(output)
+    assert found["gate"] is None
+    assert found["method"] == "benjamini-hochberg"
+
+
+def test_failed_forks_are_told_and_never_pass_a_gate(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    forks = [
+        msgspec.structs.replace(fork, status="failed", reason="the node died")
+        if (fork.variant, fork.block) in {("es", 1), ("es", 3)}
+        else fork
+        for fork in record.forks
+    ]
+    folder.save(msgspec.structs.replace(record, forks=tuple(forks)))
+    status, output, error = compare("slow", "es", "--gate")
+    assert "all  2 forks of es failed and are not in the figures" in output
+    assert (status, error) == (
+        4,
+        "benchctl: gate: inconclusive: 2 forks of es failed and are not in the figures\n",
+    )
+
+
+def test_runs_that_did_not_take_turns_say_so(compare: Compare):
+    told = "from 2 runs, which did not take turns"
+    assert told in compare("tag:before:es", "tag:after:es")[1]
+    assert told not in compare("es", "os")[1]
+
+
+@pytest.mark.parametrize("quantile", ["0.99999999999", "1e-12", "nan"])
+def test_quantiles_that_nothing_can_tell_are_refused(compare: Compare, quantile: str):
+    status, _, error = compare("es", "os", "--quantile", quantile)
+    assert status == 2
+    assert "is not between 0.0001 and 0.9999" in error
+
+
+def test_control_characters_of_a_record_do_not_reach_a_terminal(compare: Compare, store: RunStore):
+    folder = store.find(NEWER)
+    record = folder.load()
+    summaries = [
+        msgspec.structs.replace(one, failures={"http_error": 1}, failure_reasons=("\x1b]0;x\x07\x9b31m",))
+        for one in record.forks[0].summaries
+    ]
+    first = msgspec.structs.replace(record.forks[0], summaries=tuple(summaries))
+    folder.save(msgspec.structs.replace(record, forks=(first, *record.forks[1:]), caveats=("\x1b[2J",)))
+    for output_format in ("text", "markdown"):
+        _, output, error = compare("es", "slow", "--gate", "--format", output_format)
+        assert not {"\x1b", "\x07", "\x9b"} & {*output, *error}
+        assert "\ufffd" in output
+
+
+@pytest.mark.parametrize("style", ["luceneutil", "blog"])
+def test_styles_are_for_readers(compare: Compare, style: str):
+    status, output, _ = compare("es", "slow", "--style", style)
+    assert status == 0
+    assert ("Pct diff (low - high)" in output) == (style == "luceneutil")
+    assert ("c: p90 service time" in output) == (style == "blog")
+    assert compare("es", "slow", "--style", style, "--format", "markdown")[0] == 0
+    status, _, error = compare("es", "slow", "--style", style, "--format", "json")
+    assert status == 2
+    assert "--style is for readers" in error
+
+
+def test_one_side_is_none(compare: Compare):
+    status, _, error = compare("es")
+    assert status == 2
+    assert "two variants or more" in error

@@ -1,0 +1,122 @@
+"""`benchctl plan`, and what `benchctl run` refuses before it starts anything."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import UsageError
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan, StopSpec
+from benchctl.results.store import RunStore
+from benchctl.run.host import describe_host
+from benchctl.run.plan import PlanOptions, plan_run
+from builders import CORPUS, ES, OS, make_environment, make_fork, make_record, make_summary
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    return tmp_path
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(root, [*arguments])
+
+
+def planned(forks: int, stop: StopSpec | None = None) -> Plan:
+    options = PlanOptions(
+        variants=(ES, OS),
+        challenges=("range-only-short",),
+        warmup_challenges=(),
+        restart="challenge",
+        forks=forks,
+        seed=1,
+        heap_mb=1024,
+        track="big5",
+        corpus=CORPUS,
+        segments=1,
+        params={},
+        stop=stop,
+    )
+    plan, _ = plan_run(options)
+    return plan
+
+
+def earlier(forks: int = 6) -> RunRecord:
+    """A run of the default sizes on this very machine."""
+    done = tuple(
+        make_fork(name, block, make_summary("range", 10 + block % 3), wall_s=15.0)
+        for block in range(forks)
+        for name in ("es", "os")
+    )
+    host = make_environment(fingerprint=describe_host().fingerprint)
+    return make_record("a", plan=planned(forks), forks=done, environment=host)
+
+
+def test_without_earlier_runs_it_says_how_to_get_one():
+    done = call("plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g")
+    assert done.exit_code == 0, done.output
+    assert "ASSUMED" in done.output
+    assert "benchctl run --challenge range-only-short --heap 1024m --docs 1m --forks 5" in done.output
+
+
+def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Path):
+    RunStore(home / "runs").create("a").save(earlier())
+    done = call(
+        "plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g", "--format", "json"
+    )
+    found = json.loads(done.output)
+    assert found["runs"] == ["a"]
+    assert found["earlier_forks"] == 12
+    assert found["block_s"] == 30.0
+    forks = max(one["likely"]["forks"] for one in found["requirements"])
+    assert found["command"].endswith(f"--forks {forks}")
+    assert found["requirements"][0]["likely"]["seconds"] == 30.0 * forks
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("plan", "--effect", "0%", "--challenge", "range-only"), "more than 0 %"),
+        (("plan", "--effect", "5%", "--challenge", "range-only", "--variant", "es"), "only one variant"),
+        (("plan", "--effect", "5%"), "no challenge"),
+        (("run", "--challenge", "range-only", "--precision", "5%", "--forks", "7"), "at least 8 forks"),
+        (("run", "--challenge", "range-only", "--precision", "0%"), "more than 0 %"),
+        (("run", "--challenge", "range-only", "--budget", "0s"), "more than no time"),
+        (("run", "--challenge", "range-only", "--precision", "5%", "--variant", "es"), "only one variant"),
+        (("run", "--challenge", "range-only", "--precision", "5"), "write 3%"),
+        (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m or 2h"),
+        (("run", "--challenge", "range-only", "--tag", "a b"), "is no tag"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(arguments: tuple[str, ...], text: str):
+    done = call(*arguments)
+    if done.exit_code != 2:
+        assert isinstance(done.exception, UsageError)
+    assert text in f"{done.output} {done.exception}"
+
+
+def test_the_rule_becomes_part_of_the_plan():
+    stop = StopSpec(precision=0.05, budget_s=60.0)
+    assert planned(50, stop).stop == stop
+    assert planned(5).stop is None
+
+
+def test_tags_and_early_ends_are_listed(home: Path):
+    record = earlier()
+    ended = msgspec.structs.replace(
+        record,
+        plan=msgspec.structs.replace(record.plan, forks=50),
+        tags=("nightly", "before-upgrade"),
+        stopped="ended early",
+    )
+    RunStore(home / "runs").create("a").save(ended)
+    line = call("list", "runs").output.splitlines()[-1]
+    assert "12/12" in line
+    assert "nightly, before-upgrade" in line

@@ -1,0 +1,125 @@
+"""`benchctl report` and `--format html` on runs made by hand."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli import root
+from benchctl.cli.pages import write_pages
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.report.html.assets import PLOTLY, SCRIPT, STYLE
+from benchctl.results.store import RunStore
+from drawn import draw_run
+from report.html.outline import outline
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    store = RunStore(tmp_path / "runs")
+    draw_run(store, "20260101-000000-c-aaaa")
+    draw_run(store, "20260102-000000-c-bbbb", forks=3)
+    return store.root
+
+
+def invoke(*arguments: str, runs: Path) -> str:
+    done = CliRunner().invoke(root, [*arguments, "--runs", str(runs)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_one_run_is_one_page_with_everything_that_it_needs(runs: Path, tmp_path: Path):
+    target = tmp_path / "new" / "folder"
+    assert invoke("report", "20260101", "--html", str(target), runs=runs) == f"Report: {target}/index.html\n"
+    files = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+    assert files == {"index.html", f"assets/{STYLE}", f"assets/{SCRIPT}", f"assets/{PLOTLY}"}
+    page = (target / "index.html").read_text(encoding="utf-8")
+    titles = [text for _, text in outline(page).headings()]
+    assert titles[0] == "c: es and os"
+    assert {"Distribution of service time", "Forks: throughput"} <= set(titles)
+    assert "20260101-000000-c-aaaa --html DIR" in page
+
+
+def test_several_runs_are_linked_from_an_index_and_one_named_twice_is_one(runs: Path, tmp_path: Path):
+    invoke("report", "20260101", "latest", "20260101", "--html", str(tmp_path / "out"), runs=runs)
+    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="([^"#:]+\.html)"', index)
+    assert links == ["1-20260101-000000-c-aaaa.html", "2-20260102-000000-c-bbbb.html"]
+    assert all((tmp_path / "out" / link).is_file() for link in links)
+    assert "os was slower than es" in index
+
+
+def test_the_id_in_a_record_is_not_trusted_with_a_path(runs: Path, tmp_path: Path):
+    folder, record = draw_run(RunStore(runs), "20260103-000000-c-cccc")
+    folder.save(msgspec.structs.replace(record, id="../../escaped"))
+    invoke("report", "20260103", "20260101", "--html", str(tmp_path / "out"), runs=runs)
+    assert (tmp_path / "out" / "1--escaped.html").is_file()
+    assert not list(tmp_path.glob("**/escaped.html"))
+
+
+def test_a_comparison_is_a_page_that_says_where_its_sides_come_from(runs: Path, tmp_path: Path):
+    out = str(tmp_path / "out")
+    invoke("report", "--compare", "20260101:es", "20260102:os", "--html", out, runs=runs)
+    found = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    text = found.all("main")[0].text
+    assert "3 forks of run 20260102-000000-c-bbbb" in text
+    assert "benchctl compare 20260101:es 20260102:os" in text
+    assert "Distribution of service time" in [text for _, text in found.headings()]
+
+
+def test_options_of_comparisons_need_one(runs: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match="are for comparisons"):
+        invoke("report", "latest", "--force", "--html", str(tmp_path / "out"), runs=runs)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arguments", [["show", "latest"], ["compare", "es", "os"]])
+def test_html_on_standard_output_is_one_file_that_links_nothing(runs: Path, arguments: list[str]):
+    found = outline(invoke(*arguments, "--format", "html", runs=runs))
+    assert [address for address in found.addresses() if not address.startswith("#")] == ["data:,"]
+    assert found.all("figure")
+
+
+def test_runs_without_samples_have_a_page_that_says_so(tmp_path: Path):
+    store = RunStore(tmp_path / "runs")
+    folder, record = draw_run(store, "20260101-000000-c-aaaa")
+    forks = tuple(msgspec.structs.replace(fork, samples=None) for fork in record.forks)
+    folder.save(msgspec.structs.replace(record, forks=forks))
+    invoke("report", "latest", "--html", str(tmp_path / "out"), runs=store.root)
+    text = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).all("main")[0].text
+    assert "Not drawn: es, fork 0" in text
+    assert "and 2 more" in text
+
+
+def test_an_earlier_report_is_replaced_and_other_files_stay(tmp_path: Path):
+    page = '<meta name="generator" content="benchctl 0">'
+    write_pages(tmp_path, {"index.html": page})
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    write_pages(tmp_path, {"index.html": f"{page}new"})
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == f"{page}new"
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["index.html", f"assets/{STYLE}", f"assets/{PLOTLY}"])
+def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str):
+    (tmp_path / "assets").mkdir()
+    (tmp_path / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="was not written by benchctl"):
+        write_pages(tmp_path, {"index.html": "benchctl"})
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [Path(name).name]
+
+
+def test_a_target_that_is_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="is a file"):
+        write_pages(tmp_path / "out", {"index.html": "benchctl"})
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(BenchctlError, match=r"cannot write .*: Not a directory"):
+        write_pages(tmp_path / "file" / "out", {"index.html": "benchctl"})

@@ -1,0 +1,193 @@
+"""Commands that read what is stored: import, sql, export, schema, list."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import UsageError
+from benchctl.results.model import RunRecord
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.views import VIEWS, view_columns
+from races import race, run_of_osb, task_of, times, write
+from stored import ROWS, stored
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    return tmp_path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(root, [str(one) for one in arguments])
+
+
+def races_of_es(folder: Path, forks: int = 3) -> list[Path]:
+    return [
+        write(folder / f"es-{number}.json", race(number, task_of("range", 10 + number / 10)))
+        for number in range(1, forks + 1)
+    ]
+
+
+def readable(home: Path) -> list[tuple[RunFolder, RunRecord]]:
+    return list(RunStore(home / "runs").runs(pytest.fail))
+
+
+def test_imported_files_become_a_run(home: Path):
+    done = call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
+    assert done.exit_code == 0, done.output
+    ((folder, record),) = readable(home)
+    assert folder.path.name.startswith("20260101-030000-rally-big5rangedebug-")
+    assert record.id == folder.path.name
+    assert f"Run: {folder.path}\nShow: benchctl show {record.id}" in done.stdout
+    assert "note: es: the latency that Rally gives for range" in done.stderr
+    assert (record.tags, len(record.forks), record.plan.variants[0].version) == (("before",), 3, "8.11.0")
+
+
+def test_an_imported_run_is_shown_listed_and_asked(home: Path):
+    call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
+    shown = call("show", "latest")
+    assert shown.exit_code == 0, shown.output
+    assert "measured by Rally 2.9.1" in shown.stdout
+    assert "measured by another tool, one race a fork, without samples: es by Rally 2.9.1" in " ".join(
+        shown.stdout.split()
+    )
+    assert "benchctl run" not in shown.stdout
+    assert not {"Host", "Indices", "Forks", "Time"} & set(shown.stdout.splitlines())
+    (listed,) = json.loads(call("list", "runs", "--format", "json").stdout)
+    assert (listed["variants"], listed["documents"], listed["tags"]) == (["es"], None, ["before"])
+    asked = call("sql", "select imported, heap_mb, restart, seed from runs", "--format", "csv")
+    assert asked.stdout == "imported,heap_mb,restart,seed\nrally,,,\n"
+
+
+def test_races_of_one_tool_are_compared(home: Path):
+    call("import", *races_of_es(home), "--variant", "es")
+    slower = [write(home / f"new-{n}.json", race(n + 3, task_of("range", 20 + n / 10))) for n in range(1, 4)]
+    call("import", *slower, "--variant", "new=es")
+    done = call("compare", "es", "new")
+    assert done.exit_code == 0, done.output
+    assert "new slower" in done.stdout
+    assert "nothing says that they were measured on the same host" in " ".join(done.stdout.split())
+
+
+def test_races_of_two_tools_need_force(home: Path):
+    call("import", *races_of_es(home), "--variant", "es")
+    write(home / "os.json", run_of_osb(1, task_of("range", 12)))
+    call("import", home / "os.json", "--variant", "os")
+    refused = call("compare", "es", "os")
+    assert "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)" in str(refused.exception)
+    forced = call("compare", "es", "os", "--force")
+    assert forced.exit_code == 0, forced.output
+    assert "1 node start a side" in forced.stdout
+
+
+def test_a_race_stands_beside_a_run_of_ours_by_force(home: Path):
+    stored(home / "runs", "20260101-000000-c-0000")
+    files = [
+        write(home / f"{n}.json", race(n, task_of("range", 3 + n / 10), challenge="c")) for n in (1, 2, 3)
+    ]
+    call("import", *files, "--variant", "foreign=os")
+    refused = call("compare", "es", "foreign")
+    assert "host, heap and documents of Rally 2.9.1 are unknown" in str(refused.exception)
+    forced = call("compare", "es", "foreign", "--force")
+    assert forced.exit_code == 0, forced.output
+    assert "foreign by Rally 2.9.1" in " ".join(forced.stdout.split())
+
+
+def test_a_throttled_race_gets_a_verdict_on_latency_only(home: Path):
+    for name, ms in (("es", 14), ("new", 28)):
+        latency = times(p50=ms, p90=ms * 1.2, p99=ms * 1.5, top=ms * 2)
+        files = [
+            write(home / f"{name}{n}.json", race(n, task_of("range", 10 + n / 10, latency=latency)))
+            for n in range(1, 4)
+        ]
+        call("import", *files, "--variant", f"{name}=es" if name != "es" else name)
+    done = json.loads(call("compare", "es", "new", "--format", "json").stdout)
+    verdicts = {row["metric"]: row["comparisons"][0]["verdict"] for row in done["rows"]}
+    assert set(verdicts) == {"throughput", "service_time_p90", "latency_p90"}
+    assert verdicts["throughput"] == "n/a"
+    assert [one["imported"]["tool"] for one in done["sources"]] == ["rally", "rally"]
+
+
+def test_files_that_contradict_the_variant_are_refused(home: Path):
+    refused = call("import", *races_of_es(home, 1), "--variant", "es@8.12.0")
+    assert isinstance(refused.exception, UsageError)
+    assert "measured version 8.11.0, not 8.12.0" in refused.exception.message
+    assert readable(home) == []
+
+
+def test_a_version_may_be_told_where_no_file_does(home: Path):
+    silent = write(home / "a.json", race(1, cluster={}))
+    call("import", silent, "--variant", "es@8.1.0")
+    call("import", silent, "--variant", "es")
+    versions = [record.plan.variants[0].version for _, record in readable(home)]
+    assert sorted(versions) == ["8.1.0", "unknown"]
+
+
+def test_nothing_is_stored_when_a_file_is_bad(home: Path):
+    refused = call("import", *races_of_es(home), home / "none.json", "--variant", "es")
+    assert isinstance(refused.exception, UsageError)
+    assert not (home / "runs").exists() or list((home / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("list", "runs"), ("sql", "select run from runs")])
+def test_runs_that_cannot_be_read_are_named_where_they_are_left_out(home: Path, words: tuple[str, ...]):
+    stored(home / "runs", "r1")
+    write(home / "runs" / "r2" / "run.json", [])
+    done = call(*words)
+    assert "r1" in done.stdout
+    assert f"note: {home / 'runs' / 'r2' / 'run.json'} is damaged" in done.stderr
+
+
+def test_sql_sees_all_runs_or_those_named(home: Path):
+    for name in ("r1", "r2"):
+        stored(home / "runs", name)
+    query = "select run, count(*) as n from samples group by all order by all"
+    assert call("sql", query, "--format", "csv").stdout == f"run,n\nr1,{4 * ROWS}\nr2,{4 * ROWS}\n"
+    assert call("sql", query, "--run", "r2", "--format", "csv").stdout == f"run,n\nr2,{4 * ROWS}\n"
+    assert call("sql", query).stdout.splitlines() == ["run   n", "───────", "r1   16", "r2   16"]
+
+
+def test_sql_needs_a_query():
+    assert isinstance(call("sql").exception, UsageError)
+
+
+def test_sql_describes_its_views():
+    text = call("sql", "--views").stdout
+    rows = list(csv.DictReader(io.StringIO(call("sql", "--views", "--format", "csv").stdout)))
+    assert [(row["view"], row["column"]) for row in rows] == [
+        (view, column) for view in VIEWS for column, *_ in view_columns(view)
+    ]
+    for row in rows:
+        assert row["column"] in text
+        assert row["meaning"] in text
+
+
+def test_export_says_what_it_wrote(home: Path):
+    stored(home / "runs", "r1")
+    done = call("export", "r1", "--parquet", home / "out")
+    assert done.exit_code == 0, done.output
+    assert f"{home}/out/samples.parquet: {4 * ROWS} rows" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "root_type"), [("analysis", "Document"), ("run", "RunRecord")])
+def test_schemas_are_printed(name: str, root_type: str):
+    assert json.loads(call("schema", name).stdout)["$ref"] == f"#/$defs/{root_type}"
+
+
+@pytest.mark.parametrize("what", ["runs", "challenges", "tracks", "operations", "variants"])
+@pytest.mark.parametrize("output_format", ["text", "markdown", "csv", "json"])
+def test_lists_have_every_format(what: str, output_format: str):
+    done = call("list", what, "--format", output_format)
+    assert done.exit_code == 0, done.output
+    if output_format == "json":
+        assert isinstance(json.loads(done.stdout), list)
+    if output_format == "csv":
+        assert len({len(row) for row in csv.reader(io.StringIO(done.stdout))}) == 1

@@ -1,0 +1,50 @@
+"""Options about what is measured, as the command line gives them."""
+
+import os
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli.subjects import SubjectOptions, subject_options
+from benchctl.errors import UsageError
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+
+
+def options(*arguments: str) -> SubjectOptions:
+    """What a command gets of these arguments."""
+    seen: list[SubjectOptions] = []
+
+    @click.command()
+    @subject_options
+    def command(subject_options: SubjectOptions) -> None:
+        seen.append(subject_options)
+
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    return seen[0]
+
+
+def test_ordinarily_there_is_one_build_and_no_pin():
+    plain = options()
+    assert (plain.index_builds, plain.pin) == (1, None)
+    assert plain.pin_spec(1) is None
+
+
+@pytest.mark.parametrize("arguments", [("--pin",), ("--pin", "--paired"), ("--index-builds", "3", "--pin")])
+def test_pin_alone_is_left_to_benchctl(arguments: tuple[str, ...]):
+    assert options(*arguments).pin == "auto"
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU cannot be divided")
+def test_cpus_are_those_of_this_process():
+    chosen = options("--pin").pin_spec(1)
+    assert chosen is not None
+    assert sorted((*chosen.node, *chosen.driver)) == ALLOWED
+    first, second = ALLOWED[:2]
+    named = options("--pin", f"node={second},driver={first}").pin_spec(1)
+    assert named is not None
+    assert (named.node, named.driver) == ((second,), (first,))
+    with pytest.raises(UsageError, match="cannot be had"):
+        options(f"--pin=node={first},driver=4095").pin_spec(1)

@@ -1,0 +1,87 @@
+"""What a process has used, read from the kernel: its own process, real children, and one that is gone."""
+
+import dataclasses
+import math
+import os
+import threading
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from benchctl.engine.gauge import ProcessGauge, Usage, storage_bytes
+from waiting import eventually
+
+# Above what Linux gives out by default, and within what its calls take.
+NOBODY = 2**31 - 1
+
+
+def work(seconds: float) -> None:
+    """Use the CPU."""
+    used = os.times().user
+    assert eventually(lambda: os.times().user - used >= seconds)
+
+
+def test_a_process_that_works_uses_time_and_memory():
+    gauge = ProcessGauge(os.getpid())
+    before = gauge.read()
+    work(0.1)
+    after = gauge.read()
+    assert 0.05 < after.cpu_s - before.cpu_s < 5
+    assert after.rss_bytes > 2**20
+    assert after.major_faults >= before.major_faults >= 0
+
+
+def test_switches_of_all_threads_count_and_are_kept_when_a_thread_ends():
+    gauge = ProcessGauge(os.getpid())
+    go, there = threading.Event(), threading.Event()
+
+    def switch() -> None:
+        for _ in range(200):
+            go.wait(0.0005)
+        there.set()
+        go.wait()
+
+    before = gauge.read().context_switches
+    thread = threading.Thread(target=switch)
+    thread.start()
+    assert there.wait(30)
+    busy = gauge.read().context_switches
+    assert gauge.read().context_switches - busy < 100
+    go.set()
+    thread.join()
+    assert busy - before >= 150
+    assert gauge.read().context_switches >= busy
+
+
+def test_a_process_that_is_gone_reads_as_unknown():
+    assert all(math.isnan(value) for value in dataclasses.astuple(ProcessGauge(NOBODY).read()))
+    with psutil.Popen(["/bin/sleep", "60"]) as child:
+        gauge = ProcessGauge(child.pid)
+        assert not math.isnan(gauge.read().cpu_s)
+        child.kill()
+    assert all(math.isnan(value) for value in dataclasses.astuple(gauge.read()))
+
+
+def test_an_unknown_usage_is_nothing_but_unknown():
+    assert all(math.isnan(value) for value in dataclasses.astuple(Usage()))
+
+
+class Guarded:
+    """A process whose storage counters the kernel keeps to itself."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def io_counters(self) -> object:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(1), NotImplementedError()])
+def test_storage_that_may_not_be_read_is_unknown(error: Exception):
+    assert all(math.isnan(value) for value in storage_bytes(Guarded(error)))
+
+
+def test_storage_is_read_in_bytes():
+    counters = SimpleNamespace(read_bytes=5, write_bytes=7, read_count=1, write_count=2)
+    assert storage_bytes(SimpleNamespace(io_counters=lambda: counters)) == (5, 7)

@@ -1,0 +1,147 @@
+"""CPUs, builds and telemetry on real nodes: what was asked for is what the processes and files show."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchctl.home import Home
+from benchctl.results.plan import PinSpec
+from benchctl.results.samples import Columns
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.telemetry import gc_events, read_telemetry
+from integration.calls import Benchctl
+
+NODE, DRIVER = (*sorted(os.sched_getaffinity(0)), 0, 0)[:2]
+
+pytestmark = [
+    pytest.mark.nodes,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="nodes and driver need a CPU each"),
+]
+
+# As other modules have it: all of them find one prepared index.
+SMALL = ("--docs", "20k", "--heap", "512m", "--wait")
+SEARCH = {"operation": "range", "iterations": 200}
+BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 75}
+# Throttled, so that it takes some seconds on a fast machine, too.
+INDEX = {"operation": BULK, "clients": 1, "target-throughput": "5000 docs/s"}
+MIXED = {"name": "mixed", "schedule": [SEARCH, INDEX]}
+
+
+@pytest.fixture(scope="module")
+def pinned_run(
+    benchctl: Benchctl, store: RunStore, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[RunFolder, subprocess.CompletedProcess[str]]:
+    """One fork of both engines that searches, then indexes."""
+    file = tmp_path_factory.mktemp("challenges") / "mixed.json"
+    file.write_text(json.dumps(MIXED))
+    done = benchctl(
+        "run", "--challenge", str(file), "--forks", "1", "--pin", f"node={NODE},driver={DRIVER}", *SMALL
+    )
+    assert done.returncode == 0, done.stderr
+    return store.find("latest"), done
+
+
+@pytest.fixture(params=["es", "os"])
+def told(
+    request: pytest.FixtureRequest, pinned_run: tuple[RunFolder, subprocess.CompletedProcess[str]]
+) -> tuple[RunFolder, str]:
+    return pinned_run[0], request.param
+
+
+def telemetry_file(folder: RunFolder, variant: str) -> Path:
+    (fork,) = folder.load().done(variant)
+    assert fork.telemetry == f"telemetry/000-{variant}.parquet"
+    return folder.path / fork.telemetry
+
+
+def known(columns: Columns, name: str) -> Columns:
+    return columns[name][~np.isnan(columns[name])]
+
+
+def test_the_jvm_sizes_itself_by_its_cpus(told: tuple[RunFolder, str]):
+    folder, variant = told
+    (fork,) = folder.load().done(variant)
+    logs = [log.read_text() for log in (folder.path / fork.boots[0].logs).rglob("gc.log*")]
+    assert {found for log in logs for found in re.findall(r"(\d+) available", log)} == {"1"}
+
+
+def test_a_pinned_run_says_so(pinned_run: tuple[RunFolder, subprocess.CompletedProcess[str]]):
+    folder, done = pinned_run
+    record = folder.load()
+    assert record.plan.pin == PinSpec((NODE,), (DRIVER,))
+    assert any("the JVM saw 1 CPU" in caveat for caveat in record.caveats)
+    assert f"--pin node={NODE},driver={DRIVER}" in " ".join(done.stdout.split())
+
+
+def test_telemetry_shows_what_the_node_used(told: tuple[RunFolder, str]):
+    folder, variant = told
+    series = read_telemetry(telemetry_file(folder, variant))
+    assert series["t_ns"].size >= 3
+    assert (np.diff(series["t_ns"]) > 0).all()
+    assert known(series, "node_cpu_percent").max() > 5
+    assert known(series, "driver_cpu_percent").max() > 0
+    # A CPU each, and the kernel's clock ticks.
+    assert known(series, "node_cpu_percent").max() < 115
+    assert known(series, "driver_cpu_percent").max() < 115
+    assert known(series, "rss_bytes").min() > 256 * 2**20
+    for name in ("write_bytes", "context_switches", "major_faults"):
+        assert known(series, name).size == series["t_ns"].size
+        assert (np.diff(series[name]) >= 0).all()
+    assert series["context_switches"][-1] > series["context_switches"][0]
+
+
+def test_merges_are_asked_for_while_a_step_indexes_and_only_then(told: tuple[RunFolder, str]):
+    folder, variant = told
+    (fork,) = folder.load().done(variant)
+    assert fork.samples is not None
+    samples = folder.read_samples(fork.samples)
+    indexing = samples["task"] == 1
+    series = read_telemetry(telemetry_file(folder, variant))
+    asked_ns = series["t_ns"][~np.isnan(series["merge_ms"])]
+    assert asked_ns.size >= 1
+    assert asked_ns.min() > samples["end_ns"][~indexing].max()
+    assert asked_ns.max() < samples["end_ns"][indexing].max() + 1e9
+
+
+def test_garbage_collections_lie_on_the_clock_of_the_samples(told: tuple[RunFolder, str]):
+    folder, variant = told
+    (fork,) = folder.load().done(variant)
+    events = gc_events(telemetry_file(folder, variant))
+    (boot,) = fork.boots
+    assert boot.origin_ns is not None
+    assert events["t_ns"].size >= 2
+    assert (events["t_ns"] > boot.origin_ns).all()
+    assert events["t_ns"].max() < boot.origin_ns + 1e9 * (boot.start_s + boot.idle_s + fork.requests_s + 5)
+    assert (events["pause_ns"] > 0).all()
+    assert any(what.startswith("Young") for what in events["what"])
+
+
+def test_forks_take_builds_in_turn_and_find_the_first_one_kept(
+    pinned_run: tuple[RunFolder, object], benchctl: Benchctl, store: RunStore, home: Home
+):
+    done = benchctl(
+        "run", "--challenge", "range-only-short", "--forks", "2", "--variant", "os", "--index-builds", "2",
+        *SMALL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = store.find("latest").load()
+    assert [fork.index_build for fork in record.done("os")] == [0, 1]
+    first, second = record.builds["os"]
+    assert record.indices["os"] == first
+    assert first.key == pinned_run[0].load().indices["os"].key
+    assert (first.cached, second.cached) == (True, False)
+    assert first.key != second.key
+    assert first.documents == second.documents == 20_000
+    assert len([path for path in home.indices.iterdir() if path.name.endswith("-build-1")]) == 1
+
+
+def test_cpus_that_cannot_be_had_are_refused_before_anything_starts(benchctl: Benchctl):
+    done = benchctl("run", "--challenge", "range-only-short", "--pin", "node=0,driver=4095")
+    assert done.returncode == 2
+    assert "CPU 4095 cannot be had" in done.stderr

@@ -1,0 +1,39 @@
+"""Pilot forks on real nodes: counts that are chosen, kept with the run, and printed as a command."""
+
+import shlex
+
+import pytest
+
+from benchctl.results.store import RunStore
+from benchctl.run.pilot import MOST_ATTEMPTS
+from integration.calls import Benchctl
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--variant", "es")
+
+
+def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunStore):
+    done = benchctl("run", *RANGE, "--param", "iterations=30", "--forks", "1", "--until-steady", "--wait")
+    assert done.returncode == 0, done.stderr
+    folder = store.find("latest")
+    record = folder.load()
+    pilot = record.pilot
+    assert [fork.attempt for fork in pilot.forks] == list(range(1, len(pilot.forks) + 1))
+    assert len(pilot.forks) <= MOST_ATTEMPTS
+    assert all(fork.summaries[0].course.of >= 200 for fork in pilot.forks)
+    # A fresh JVM does not answer its first requests as it answers its last.
+    warm_up = pilot.params["range-only-short.warmup_iterations"]
+    assert warm_up % 10 == 0
+    task = record.plan.schedules[0].schedule[0]
+    assert (task.warmup_iterations, task.iterations) == (warm_up, 30)
+    measured = record.done("es")[0].summaries[0]
+    assert (measured.warmup_samples, measured.samples) == (warm_up, 30)
+    assert record.timings["pilot-s"] > 0
+    assert len(list((folder.path / "forks").iterdir())) == len(record.forks)
+
+    line = next(line for line in done.stderr.splitlines() if "without a pilot: " in line)
+    words = shlex.split(line.partition("without a pilot: ")[2])
+    assert f"range-only-short.warmup_iterations={warm_up}" in words
+    assert "--until-steady" not in words
+    assert "pilot fork" in benchctl("show", record.id).stdout

@@ -1,0 +1,137 @@
+import itertools
+import math
+from collections.abc import Callable
+
+import msgspec
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.report.chart import OVERVIEW
+from benchctl.report.charts.forest import _ticks, forest_charts
+from benchctl.results.model import RunRecord
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+
+
+def with_comparisons(analysis: Analysis, **changes: float | None) -> Analysis:
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            comparisons=tuple(msgspec.structs.replace(one, **changes) for one in row.comparisons),
+        )
+        for row in analysis.rows
+    )
+    return msgspec.structs.replace(analysis, rows=rows)
+
+
+def test_effects_stand_in_the_order_of_the_tables_on_a_ratio_scale(record: RunRecord):
+    analysis = analyse_run(record)
+    throughput, service_time = forest_charts(analysis)
+    assert throughput.group == OVERVIEW
+    assert [line[0] for line in throughput.table.lines] == list(
+        dict.fromkeys(row.label for row in analysis.rows)
+    )
+    (trace,) = throughput.figure["data"]
+    effects = [row.comparisons[0] for row in analysis.rows if row.metric == "throughput"]
+    assert trace["x"] == pytest.approx([math.log1p(one.effect_percent / 100) for one in effects], abs=1e-5)
+    bottom, top = throughput.figure["layout"]["yaxis"]["range"]
+    assert top < trace["y"][0] < trace["y"][1] < trace["y"][2] < bottom
+    ends = [
+        (x - minus, x + plus)
+        for x, minus, plus in zip(
+            trace["x"], trace["error_x"]["arrayminus"], trace["error_x"]["array"], strict=True
+        )
+    ]
+    for (low, high), one in zip(ends, effects, strict=True):
+        assert low == pytest.approx(math.log1p(one.low_percent / 100), abs=2e-5)
+        assert high == pytest.approx(math.log1p(one.high_percent / 100), abs=2e-5)
+    assert service_time.title == "Effects: p90 service time"
+
+
+def test_the_band_is_the_margin_and_as_wide_to_both_sides(record: RunRecord):
+    chart = forest_charts(analyse_run(record))[0]
+    band, middle = chart.figure["layout"]["shapes"]
+    assert band["x1"] == pytest.approx(math.log(1.03), abs=1e-5)
+    assert band["x0"] == -band["x1"]
+    assert (middle["x0"], middle["x1"]) == (0, 0)
+
+
+def test_which_side_is_faster_depends_on_the_metric(record: RunRecord):
+    sides = []
+    for chart in forest_charts(analyse_run(record)):
+        ends = [one for one in chart.figure["layout"]["annotations"] if one["y"] == 0]
+        sides.append([one["text"] for one in ends])
+    assert sides == [["\u2190 slower", "faster \u2192"], ["\u2190 faster", "slower \u2192"]]
+
+
+def test_plotly_knows_every_key(build: Callable[..., RunRecord]):
+    for forks, variants in ((5, ("es", "os", "noinline")), (1, ("es", "os")), (2, ("es", "os"))):
+        for chart in forest_charts(analyse_run(build(forks=forks, variants=variants))):
+            go.Figure(chart.figure)
+
+
+def test_every_contender_has_its_own_colour_and_mark(build: Callable[..., RunRecord]):
+    chart = forest_charts(analyse_run(build(variants=("es", "os", "noinline"))))[0]
+    one, other = chart.figure["data"]
+    assert (one["name"], other["name"]) == ("os", "noinline")
+    assert one["marker"]["color"] != other["marker"]["color"]
+    assert one["marker"]["symbol"] != other["marker"]["symbol"]
+    assert not set(one["y"]) & set(other["y"])
+    assert chart.figure["layout"]["showlegend"]
+
+
+def test_a_single_fork_has_an_effect_and_no_interval(build: Callable[..., RunRecord]):
+    chart = forest_charts(analyse_run(build(forks=1)))[0]
+    assert set(chart.figure["data"][0]["error_x"]["array"]) == {0.0}
+    assert {line[3] for line in chart.table.lines} == {"n/a"}
+
+
+def test_one_variant_has_no_effects(build: Callable[..., RunRecord]):
+    assert forest_charts(analyse_run(build(variants=("es",)))) == []
+
+
+def test_effects_that_have_no_place_on_a_ratio_scale_are_left_to_the_tables(record: RunRecord):
+    analysis = analyse_run(record)
+    assert forest_charts(with_comparisons(analysis, effect_percent=None)) == []
+    assert forest_charts(with_comparisons(analysis, effect_percent=-100.0)) == []
+    for chart in forest_charts(with_comparisons(analysis, low_percent=-100.0)):
+        assert set(chart.figure["data"][0]["error_x"]["arrayminus"]) == {0.0}
+
+
+def test_names_are_text_to_plotly(build: Callable[..., RunRecord]):
+    record = build()
+    analysis = analyse_run(record)
+    rows = tuple(msgspec.structs.replace(row, label="<a href='x'>x</a>") for row in analysis.rows)
+    chart = forest_charts(msgspec.structs.replace(analysis, rows=rows))[0]
+    assert "<a" not in str(chart.figure)
+
+
+@given(st.floats(math.log(1.05), 6.0))
+def test_ticks_are_inside_the_axis_apart_from_each_other_and_have_the_middle(reach: float):
+    found = _ticks(reach)
+    places = found["tickvals"]
+    assert "0" in found["ticktext"]
+    assert len(places) == len(found["ticktext"])
+    assert all(abs(place) <= reach + 1e-5 for place in places)
+    assert all(after - before > 0.17 * reach for before, after in itertools.pairwise(places))
+
+
+def test_the_axis_reaches_as_far_to_both_sides_and_beyond_the_margin(record: RunRecord):
+    for chart in forest_charts(analyse_run(record)):
+        low, high = chart.figure["layout"]["xaxis"]["range"]
+        assert low == -high
+        trace = chart.figure["data"][0]
+        furthest = [abs(x) + max(trace["error_x"]["array"]) for x in trace["x"]]
+        assert high >= max(chart.figure["layout"]["shapes"][0]["x1"], *(abs(x) for x in trace["x"]))
+        assert furthest
+
+
+def test_intervals_of_many_powers_of_ten_run_off_the_plot_and_it_says_so(record: RunRecord):
+    analysis = with_comparisons(analyse_run(record), low_percent=-99.9999, high_percent=1e8)
+    for chart in forest_charts(analysis):
+        assert chart.figure["layout"]["xaxis"]["range"][1] == pytest.approx(1.06 * math.log(5))
+        assert len(chart.figure["layout"]["xaxis"]["tickvals"]) > 4
+        assert "run off the plot" in chart.about
+    assert "run off" not in forest_charts(analyse_run(record))[0].about

@@ -1,0 +1,48 @@
+import plotly.graph_objects as go
+
+from benchctl.report.charts.redline import redline_charts
+from benchctl.results.figures import CurvePoint
+from benchctl.stats.curve import RedlineCurves, redline_curves
+from redlines import SEARCH, make_point, redline_fork
+
+
+def curves(**variants: list[CurvePoint]) -> RedlineCurves:
+    return redline_curves(
+        {
+            name: [redline_fork(name, block, 90.0, points) for block in range(3)]
+            for name, points in variants.items()
+        },
+        SEARCH,
+    )
+
+
+def test_every_rate_is_a_mark_of_its_variant_and_the_objective_is_a_line():
+    found = curves(
+        es=[make_point(155, 20.0), make_point(158, 70.0, verdict="fail")], os=[make_point(155, 30.0)]
+    )
+    (chart,) = redline_charts(found)
+    es, os = chart.figure["data"]
+    assert (len(es["x"]), len(os["x"])) == (2, 1)
+    assert es["y"] == [20.0, 70.0]
+    assert es["line"]["dash"] != os["line"]["dash"]
+    assert chart.figure["layout"]["shapes"][0]["y0"] == 50.0
+    assert "p90 of latency within 50 ms" in chart.about
+    go.Figure(chart.figure)
+
+
+def test_rates_that_the_driver_spoilt_are_hollow():
+    (chart,) = redline_charts(
+        curves(es=[make_point(155, 20.0), make_point(158, 70.0, verdict="driver-limited")])
+    )
+    assert chart.figure["data"][0]["marker"]["symbol"] == ["circle", "circle-open"]
+
+
+def test_nothing_searched_for_or_found_is_no_plot():
+    assert redline_charts(None) == []
+    assert redline_charts(curves(es=[], os=[])) == []
+
+
+def test_a_variant_without_a_step_keeps_the_style_of_its_place():
+    (chart,) = redline_charts(curves(es=[], os=[make_point(155, 20.0)]))
+    assert [trace["name"] for trace in chart.figure["data"]] == ["os"]
+    assert chart.figure["data"][0]["marker"]["symbol"] == ["diamond"]

@@ -1,0 +1,243 @@
+"""Pages as text: complete, well-formed, without network, and safe with hostile names."""
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.report.chart import Chart
+from benchctl.report.html.page import Entry, render_index, render_page
+from benchctl.report.html.subject import Command, comparison_subject, run_subject
+from benchctl.report.layout import Grid
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import Imported, RunRecord
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.order import OrderEffect
+from report.html.outline import Outline, outline
+
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
+SECTIONS = ["Verdict", "Results", "Effects", "Operation by operation", "What was compared, and how"]
+
+
+def page_of(record: RunRecord, **more: Any) -> str:
+    return render_page(run_subject(record, analyse_run(record), **more))
+
+
+def check_structure(found: Outline) -> None:
+    """What keyboards, screen readers and validators need of any page."""
+    levels = [level for level, _ in found.headings()]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), found.headings()
+    ids = found.ids()
+    assert len(ids) == len(set(ids))
+    for element in found.elements:
+        for name in ("aria-labelledby", "aria-describedby", "data-figure"):
+            assert element.attributes.get(name, ids[0]) in ids, element.attributes
+        assert not any(name.startswith("on") for name in element.attributes)
+    for address in found.addresses():
+        assert re.match(r"#|assets/|data:,$|[\w.-]+\.html$", address), address
+        assert not address.startswith("#") or address[1:] in ids, address
+    assert len(found.all("main")) == 1
+    assert len(found.all("header")) == 1
+
+
+def test_a_page_holds_everything_in_its_order(record: RunRecord):
+    found = outline(page_of(record))
+    check_structure(found)
+    headings = [text for level, text in found.headings() if level == 2]
+    assert headings == [*SECTIONS, "Precision and details", "How to repeat"]
+    assert found.headings()[0] == (1, "big5rangedebug: es and os")
+    text = found.all("main")[0].text
+    assert "On range, os was slower than es: throughput 21.4\u00a0% lower" in text
+    assert "hits.total 276000 and 276001" in text  # what the answers differed in
+    assert "JVM flags of os only: -Dos" in text
+    assert "block 0: es, os" in text
+    assert (
+        "benchctl run --challenge big5rangedebug --heap 1024m --param iterations=300 --docs 1m --forks 5"
+        in text
+    )
+
+
+def test_every_table_has_a_caption_and_headings_with_a_scope(record: RunRecord):
+    found = outline(page_of(record))
+    assert len(found.all("table")) == len(found.all("caption")) > 0
+    assert {heading.attributes["scope"] for heading in found.all("th")} == {"col", "row"}
+
+
+def test_every_plot_has_a_description_and_its_figures_as_a_table(record: RunRecord):
+    found = outline(page_of(record))
+    plots = found.all("div", role="img")
+    assert len(plots) == 2 + 3 * 2
+    assert len(found.all("figure")) == len(plots)
+    data = [one.attributes["data-figure"] for one in plots]
+    assert data == [
+        one.attributes["id"] for one in found.all("script", type="application/json")[: len(plots)]
+    ]
+    tables = [one for one in found.all("summary") if "figures" in one.text]
+    assert len(tables) == len(plots)
+
+
+def test_verdicts_are_words_and_classes_only_repeat_them(record: RunRecord):
+    cells = outline(page_of(record)).all("td")
+    marked = [
+        cell for cell in cells if {"faster", "slower", "equivalent"} & set(cell.attributes["class"].split())
+    ]
+    assert marked
+    for cell in marked:
+        assert cell.attributes["class"].split()[1] in cell.text
+
+
+def test_notes_are_linked_to_from_their_rows(record: RunRecord):
+    found = outline(page_of(record))
+    assert "note-1" in found.ids()
+    assert found.all("a", href="#note-1", **{"aria-label": "note 1"})
+
+
+def test_a_linked_page_allows_no_script_and_no_network_but_its_own_files(record: RunRecord):
+    page = page_of(record)
+    policy = outline(page).all("meta", **{"http-equiv": "Content-Security-Policy"})[0].attributes["content"]
+    assert "default-src 'none'" in policy
+    assert not re.search(r"https?:|\*|unsafe-eval", policy)
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+
+
+def test_a_page_in_one_file_links_nothing(record: RunRecord):
+    page = render_page(run_subject(record, analyse_run(record)), inline=True)
+    found = outline(page)
+    assert [address for address in found.addresses() if not address.startswith("#")] == ["data:,"]
+    assert len([one for one in found.all("script") if "type" not in one.attributes]) == 2
+    assert "plotly.js v" in page
+
+
+def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., RunRecord]):
+    def hostile(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        unsupported = HOSTILE if (summary.task, variant) == (1, "os") else None
+        throughput = None if unsupported else summary.throughput_per_s
+        return msgspec.structs.replace(
+            summary, unsupported=unsupported, throughput_per_s=throughput, failures={HOSTILE: 1}
+        )
+
+    record = build(edit=hostile)
+    variants = tuple(
+        msgspec.structs.replace(spec, name=spec.name + HOSTILE, settings={HOSTILE: HOSTILE})
+        for spec in record.plan.variants
+    )
+    tasks = tuple(
+        msgspec.structs.replace(task, name=f"{task.operation}{HOSTILE}")
+        for task in record.plan.schedules[0].schedule
+    )
+    schedules = (msgspec.structs.replace(record.plan.schedules[0], name=HOSTILE, schedule=tasks),)
+    forks = tuple(
+        msgspec.structs.replace(
+            fork,
+            variant=fork.variant + HOSTILE,
+            summaries=tuple(
+                msgspec.structs.replace(one, label=tasks[one.task].label) for one in fork.summaries
+            ),
+        )
+        for fork in record.forks
+    )
+    record = msgspec.structs.replace(
+        record,
+        id=HOSTILE,
+        plan=msgspec.structs.replace(record.plan, variants=variants, schedules=schedules),
+        environment=msgspec.structs.replace(record.environment, hostname=HOSTILE, cpu_model=HOSTILE),
+        forks=forks,
+        caveats=(HOSTILE,),
+    )
+    chart = Chart(
+        HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"data": [{"name": HOSTILE}], "layout": {}},
+        Grid(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),), frozenset({0})),
+    )  # fmt: skip
+    subject = run_subject(record, analyse_run(record), charts=(chart,), commands=(Command(HOSTILE, HOSTILE),))
+    subject = msgspec.structs.replace(subject, origins=(HOSTILE,), without_samples=(HOSTILE,))
+    for inline in (False, True):
+        page = render_page(subject, inline=inline)
+        found = outline(page)
+        check_structure(found)
+        assert not found.all("img")
+        kinds = [one.attributes.get("type", "program") for one in found.all("script")]
+        assert kinds.count("program") == 2
+        assert set(kinds) == {"program", "application/json"}
+        assert f"on host {HOSTILE}" in found.all("header")[0].text
+
+
+@pytest.mark.parametrize("forks", [1, 2, 5])
+def test_runs_of_any_size_and_one_variant_have_a_page(build: Callable[..., RunRecord], forks: int):
+    check_structure(outline(page_of(build(forks=forks))))
+    alone = outline(page_of(build(variants=("es",), forks=forks)))
+    check_structure(alone)
+    assert "Effects" not in [text for _, text in alone.headings()]
+
+
+def test_several_contenders_share_the_heading_of_their_row(build: Callable[..., RunRecord]):
+    found = outline(page_of(build(variants=("es", "os", "noinline"))))
+    check_structure(found)
+    assert [one for one in found.all("th", rowspan="3") if one.text == "range"]
+
+
+def test_a_run_without_any_fork_has_a_page(build: Callable[..., RunRecord]):
+    check_structure(outline(page_of(build(forks=0, status="failed"))))
+
+
+def test_a_comparison_says_where_its_sides_come_from(record: RunRecord):
+    other = msgspec.structs.replace(record, id="20260202-000000-other")
+    sides = [("es", 5, record), ("os", 1, other)]
+    found = outline(render_page(comparison_subject(sides, analyse_run(record))))
+    check_structure(found)
+    text = found.all("main")[0].text
+    assert "os: 1 fork of run 20260202-000000-other, 2026-01-01 00:00:00 UTC, on host lab1" in text
+    assert "Run 20260202-000000-other" in [text for _, text in found.headings()]
+
+
+def test_what_ran_before_is_a_result_and_said_once(record: RunRecord):
+    analysis = analyse_run(record)
+    effect = OrderEffect(
+        operation="range",
+        variant="os",
+        metric="throughput",
+        title="throughput",
+        unit="queries/s",
+        baseline_place=(0, 0),
+        contender_place=(0, 2),
+        baseline_after=(),
+        contender_after=("desc_sort_timestamp",),
+        comparison=analysis.rows[2].comparisons[0],
+    )
+    analysis = msgspec.structs.replace(analysis, order_effects=(effect,))
+    found = outline(render_page(run_subject(record, analysis)))
+    check_structure(found)
+    captions = [one.text for one in found.all("caption")]
+    assert [text.startswith("Order: ") for text in captions].count(True) == 1
+    assert captions[2].startswith("Order: ")
+
+
+def test_what_another_tool_measured_is_not_repeated_by_a_command_of_ours(record: RunRecord):
+    host = msgspec.structs.replace(record.environment, fingerprint="rally:local:defaults")
+    found = Imported("rally", "2.12.0", ("/races/1.json",))
+    imported = msgspec.structs.replace(record, imported=found, environment=host)
+    text = outline(page_of(imported)).all("main")[0].text
+    assert "Measure the same again" not in text
+    assert "imported from rally" in page_of(imported)
+
+
+def test_missing_samples_are_said(record: RunRecord):
+    assert "es, fork 3: no samples were kept" in page_of(
+        record, without_samples=("es, fork 3: no samples were kept",)
+    )
+
+
+def test_the_index_links_every_page_with_its_verdict():
+    entries = [
+        Entry("a.html", "first", ("of today",), "os was slower."),
+        Entry("b.html", "<second>", (), "?"),
+    ]
+    found = outline(render_index("Two runs", entries))
+    check_structure(found)
+    assert [one.text for one in found.all("a")][1:] == ["first", "<second>"]
+    assert "os was slower." in found.all("main")[0].text

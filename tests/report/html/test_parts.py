@@ -1,0 +1,112 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from benchctl.report.chart import Chart
+from benchctl.report.html.parts import (
+    anchor,
+    breakable,
+    embedded,
+    figure,
+    flagged,
+    groups,
+    table,
+    verdict_of,
+)
+from benchctl.report.layout import Grid
+
+TEXTS = st.text(max_size=40)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def make_chart(title: str, group: str, key: str = "k") -> Chart:
+    return Chart(key, group, title, "How to read it.", {"data": [], "layout": {"height": 300}})
+
+
+@given(JSON)
+def test_embedded_json_means_the_same_and_ends_no_script(value: object):
+    text = embedded(value)
+    assert json.loads(text) == value
+    assert not set("<>&\u2028\u2029") & set(text)
+
+
+def test_a_verdict_is_the_word_of_the_verdict_and_not_of_a_name():
+    assert verdict_of("os faster") == "faster"
+    assert verdict_of("os slower, not steady") == "slower"
+    assert verdict_of("different (os faster)") == "different"
+    assert verdict_of("different (faster), not as often asked") == "different"
+    assert verdict_of("equivalent, driver-limited") == "equivalent"
+    assert verdict_of("faster-jdk slower") == "slower"
+    assert verdict_of("inconclusive") == ""
+    assert verdict_of("baseline, saturated") == ""
+    assert verdict_of("") == ""
+
+
+def test_note_numbers_become_links_and_other_remarks_stay_words():
+    grid = Grid("t", ("Operation", "Notes"), (("range", "saturated 1 12"), ("sort", "")), frozenset({0, 1}))
+    (_, first), (_, second) = table(grid).lines
+    assert (first.text, first.notes) == ("saturated", ("1", "12"))
+    assert (second.text, second.notes) == ("", ())
+
+
+def test_lines_that_continue_a_row_share_its_heading():
+    grid = Grid("t", ("Operation", "Value"), (("a", "1"), ("", "2"), ("", "3"), ("b", "4")), frozenset({0}))
+    found = table(grid)
+    assert [line[0].rows for line in found.lines] == [3, 0, 0, 1]
+    assert not found.foldable
+    assert table(Grid("t", ("Operation",), (("a",), ("b",)), frozenset({0}))).foldable
+
+
+@given(st.lists(st.sampled_from(["", "a", "b"]), max_size=12))
+def test_headings_span_every_line_exactly_once(names: list[str]):
+    spans = [line[0].rows for line in table(Grid("t", ("n",), tuple((n,) for n in names), frozenset())).lines]
+    assert sum(spans) == len(names)
+    place = 0
+    while place < len(spans):
+        assert spans[place] > 0
+        assert not any(spans[place + 1 : place + spans[place]])
+        assert not any(names[place + 1 : place + spans[place]])
+        place += spans[place]
+
+
+@given(TEXTS)
+def test_breaks_add_nothing_but_breaks(text: str):
+    broken = breakable(text)
+    assert Markup("").join(broken.split("<wbr>")).unescape() == text or "<wbr>" in text
+    assert "<" not in broken.replace("<wbr>", "").replace("&lt;", "")
+
+
+def test_options_are_kept_together_and_nothing_is_markup():
+    assert flagged("flags: -Xmx1g <b> -D<i>") == (
+        'flags: <span class="flag">-Xmx1g</span> &lt;b&gt; <span class="flag">-D&lt;i&gt;</span>'
+    )
+
+
+@given(TEXTS)
+def test_an_anchor_needs_no_escaping(key: str):
+    assert set(anchor(key)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def test_a_figure_keeps_the_place_that_its_chart_will_take():
+    assert figure(make_chart("Course", "range")).height_px == 300
+
+
+def test_charts_are_grouped_in_the_order_of_the_tables_and_unknown_tasks_come_last():
+    charts = [make_chart("Course", name) for name in ("other", "sort", "range", "sort")]
+    found = groups(charts, ["range", "empty", "sort"])
+    assert [(group.title, len(group.figures)) for group in found] == [("range", 1), ("sort", 2), ("other", 1)]
+    assert len({group.key for group in found}) == 3
+
+
+@pytest.mark.parametrize("title", ["Course", "Forks"])
+def test_how_to_read_a_kind_of_chart_is_explained_once_before_it_is_folded_away(title: str):
+    charts = [make_chart(title, "a"), make_chart("Another", "a"), make_chart(title, "b")]
+    (first, second), (third,) = (group.figures for group in groups(charts, ["a", "b"]))
+    assert [first.explained, second.explained, third.explained] == [False, False, True]

@@ -1,0 +1,97 @@
+import shlex
+from collections.abc import Callable
+
+import msgspec
+
+from benchctl.report.command_line import command
+from benchctl.results.plan import PinSpec, Plan, StopSpec, TargetSpec, VariantSpec
+from benchctl.track.model import Challenge
+
+
+def test_command_repeats_the_plan_with_other_sizes(replan: Callable[..., Plan]):
+    plan = replan()
+    assert command(plan, forks=10, corpus_documents=4_000_000, iterations=None) == (
+        "benchctl run --challenge big5rangedebug --heap 1024m --param iterations=300 --docs 4m --forks 10"
+    )
+
+
+def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(
+        replan(),
+        variants=(
+            VariantSpec("es@8.19.0", "elasticsearch", "8.19.0"),
+            VariantSpec(
+                "tuned",
+                "opensearch",
+                "2.11.0",
+                "/d/os.zip",
+                "17",
+                ("-XX:-Inline",),
+                {"a.b": True, "c": "x y"},
+            ),
+        ),
+        warmup_challenges=(Challenge("warmup", ()),),
+        restart="never",
+        segments=4,
+        paired=True,
+        params={"query": "a b"},
+    )
+    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
+    assert words == [
+        *("benchctl", "run", "--challenge", "big5rangedebug"),
+        *("--variant", "es@8.19.0"),
+        *("--variant", "tuned=os@2.11.0,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y"),
+        *("--distribution", "tuned=/d/os.zip", "--jdk", "tuned=17", "--warmup-challenge", "warmup"),
+        *("--restart", "never", "--segments", "4", "--heap", "1024m", "--paired"),
+        *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
+    ]
+
+
+def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort")
+    text = command(plan, forks=5, corpus_documents=1, iterations=None)
+    assert "--transport client --workers 2 --on-error abort" in text
+
+
+def test_command_builds_as_often_and_pins_to_the_same_cpus(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), index_builds=3, pin=PinSpec((0, 1, 2, 5), (3,)))
+    text = command(plan, forks=5, corpus_documents=1, iterations=None)
+    assert "--index-builds 3 --heap 1024m --pin node=0-2,5,driver=3" in text
+    assert command(plan, forks=2, corpus_documents=1, iterations=None).endswith("--forks 3")
+
+
+def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[..., Plan]):
+    target = TargetSpec(
+        ("https://a:1", "https://b:2"),
+        "/c/ca.pem",
+        auth_file="/c/auth.yml",
+        restart_command=("restart", "my node"),
+    )
+    plain = TargetSpec(("http://127.0.0.1:9200",), verify=False)
+    variants = (
+        VariantSpec("prod", "elasticsearch", "8.11.0", target=target),
+        VariantSpec("lab", "opensearch", "2.11.0", target=plain),
+    )
+    plan = msgspec.structs.replace(replan(), variants=variants)
+    assert shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None)) == [
+        *("benchctl", "run", "--challenge", "big5rangedebug"),
+        *("--target", "prod=https://a:1,https://b:2", "--target-ca", "prod=/c/ca.pem"),
+        *("--target-auth", "prod=/c/auth.yml", "--restart-command", "prod=restart 'my node'"),
+        *("--target", "lab=http://127.0.0.1:9200", "--insecure", "lab"),
+        *("--param", "iterations=300", "--forks", "5"),
+    ]
+    mixed = msgspec.structs.replace(
+        plan, variants=(VariantSpec("es", "elasticsearch", "8.11.0"), variants[1])
+    )
+    assert command(mixed, forks=5, corpus_documents=1000, iterations=None) == (
+        "benchctl run --challenge big5rangedebug --variant es --target lab=http://127.0.0.1:9200 --insecure "
+        "lab --heap 1024m --param iterations=300 --docs 1k --forks 5"
+    )
+
+
+def test_command_repeats_the_rule_that_ends_a_run_and_its_tags(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), stop=StopSpec(precision=0.025, budget_s=5400.0))
+    text = command(plan, forks=50, corpus_documents=1, iterations=None, tags=("nightly", "a"))
+    assert text.endswith("--tag nightly --tag a --precision 2.5% --budget 90m --forks 50")
+    seconds = msgspec.structs.replace(plan, stop=StopSpec(budget_s=90.5))
+    assert "--budget 90.5s " in command(seconds, forks=50, corpus_documents=1, iterations=None)

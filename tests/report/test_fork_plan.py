@@ -1,0 +1,134 @@
+"""The table of `benchctl plan` in all its forms."""
+
+import csv
+import io
+
+import msgspec
+import pytest
+
+from benchctl.report.fork_plan import render_fork_plan
+from benchctl.stats.metrics import MetricKey
+from benchctl.stats.outlook import SCHEMA_VERSION, ForkPlan, Need, Prospect, Requirement
+
+ASSUMED = (Need(5.0, 18, None), Need(15.0, 148, None))
+PILOT = "benchctl run --challenge c --forks 5"
+
+
+def requirement(task: int, label: str, metric: MetricKey, forks: int, contender: str = "os") -> Requirement:
+    prospect = Prospect(0, task, label, metric, "es", contender, 0.1, 18.0, "same")
+    return Requirement(prospect, Need(10.0, forks, forks * 36.0), Need(12.5, forks + 20, (forks + 20) * 36.0))
+
+
+def fork_plan(*requirements: Requirement, **changes: object) -> ForkPlan:
+    base = ForkPlan(
+        schema_version=SCHEMA_VERSION,
+        effect_percent=5.0,
+        power_percent=80.0,
+        paired=False,
+        requirements=requirements,
+        unknown=(),
+        earlier_forks=20,
+        runs=("a",),
+        block_s=36.0,
+        assumed=ASSUMED,
+        command="benchctl run --challenge c --forks 69",
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+KNOWN = fork_plan(requirement(0, "sort", "throughput", 30), requirement(1, "range", "service_time_p90", 69))
+
+
+def test_known_spreads_give_forks_and_time():
+    assert render_fork_plan(KNOWN, width=100) == (
+        "Forks a side for 5 % (80 % power), from 20 earlier forks on this machine; cautious: with the "
+        "largest\n"
+        "CV that these allow (80 % confidence)\n"
+        "Operation    Metric            CV of forks  Forks a side         Time  Cautious  Cautious time\n"
+        "──────────────────────────────────────────────────────────────────────────────────────────────\n"
+        "sort         throughput             10.0 %            30  18 min 00 s        50    30 min 00 s\n"
+        "range        p90 service time       10.0 %            69  41 min 24 s        89    53 min 24 s\n"
+        "all of them                                           69  41 min 24 s        89    53 min 24 s\n"
+        "\n"
+        "Found is a difference whose p, taken by itself, is at most 0.05. It takes more forks where several\n"
+        "rows adjust each other's p, and for a verdict of faster or slower: that wants the difference to "
+        "lie\n"
+        "beyond the margin (3 % of throughput, 5 % of times).\n"
+        "To measure it:\n"
+        "  benchctl run --challenge c --forks 69\n"
+    )
+
+
+def test_without_earlier_runs_the_spreads_are_said_to_be_assumed():
+    text = render_fork_plan(fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT), width=100)
+    assert text == (
+        "Forks a side for 5 % (80 % power) at CVs that are ASSUMED, not measured\n"
+        "Assumed CV  Forks a side\n"
+        "────────────────────────\n"
+        "     5.0 %            18\n"
+        "    15.0 %           148\n"
+        "\n"
+        "No earlier run of this on this machine says how much its forks differ.\n"
+        "First measure a few forks, then ask again:\n"
+        "  benchctl run --challenge c --forks 5\n"
+    )
+
+
+def test_what_rests_on_other_sizes_or_on_nothing_is_said():
+    other = msgspec.structs.replace(KNOWN.requirements[0].prospect, match="similar")
+    rows = (msgspec.structs.replace(KNOWN.requirements[0], prospect=other), KNOWN.requirements[1])
+    untimed = [
+        msgspec.structs.replace(
+            one,
+            likely=msgspec.structs.replace(one.likely, seconds=None),
+            cautious=msgspec.structs.replace(one.cautious, seconds=None),
+        )
+        for one in rows
+    ]
+    text = render_fork_plan(fork_plan(*untimed, unknown=("c: terms",), block_s=None), width=120)
+    assert "* 10.0 %" in text
+    assert "* from runs of the same task with other sizes" in text
+    assert "no earlier run has them: c: terms" in text
+    assert "How long a fork takes is not known" in text
+    assert "Time" not in text
+    assert "* 10.0 %" not in render_fork_plan(KNOWN)
+
+
+def test_the_most_forks_that_are_looked_for_are_no_answer():
+    text = render_fork_plan(fork_plan(requirement(0, "sort", "throughput", 100_000)), width=120)
+    assert "over 100,000 over 1000 h 00 min" in " ".join(text.split())
+
+
+def test_pairs_and_several_contenders_have_words_and_a_column():
+    rows = [requirement(0, "sort", "throughput", 30, name) for name in ("os", "es-again")]
+    text = render_fork_plan(fork_plan(*rows, paired=True), width=120)
+    assert "Pairs for 5 %" in text
+    assert "Variant" in text
+    assert "es-again" in text
+
+
+def test_markdown_is_a_table_and_the_command_is_code():
+    text = render_fork_plan(KNOWN, "markdown")
+    assert "| Operation | Metric | CV of forks | Forks a side | Time | Cautious | Cautious time |" in text
+    assert "- To measure it: `benchctl run --challenge c --forks 69`" in text
+
+
+def test_json_reads_back_and_csv_has_a_line_a_row():
+    assert msgspec.json.decode(render_fork_plan(KNOWN, "json"), type=ForkPlan) == KNOWN
+    rows = list(csv.DictReader(io.StringIO(render_fork_plan(KNOWN, "csv"))))
+    assert [(row["label"], row["forks"], row["forks_upper"]) for row in rows] == [
+        ("sort", "30", "50"),
+        ("range", "69", "89"),
+    ]
+    assert rows[0]["seconds"] == "1080.0"
+    nothing = fork_plan(block_s=None, command=PILOT)
+    assumed = list(csv.DictReader(io.StringIO(render_fork_plan(nothing, "csv"))))
+    assert [(row["match"], row["cv_percent"], row["forks"]) for row in assumed] == [
+        ("assumed", "5.0", "18"),
+        ("assumed", "15.0", "148"),
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_it_may_be(width: int):
+    assert max(map(len, render_fork_plan(KNOWN, width=width).splitlines())) <= width

@@ -1,0 +1,82 @@
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.results.foreign.align import aligned
+from benchctl.results.foreign.race import read_race
+from benchctl.results.foreign.record import record_of
+from benchctl.results.likeness import unlike
+from benchctl.results.model import RunRecord
+from benchctl.track.model import Challenge, Task
+from builders import ES, OS, make_plan, make_record
+from races import race, run_of_osb, task_of, write
+
+OURS = make_record("ours", plan=make_plan(schedules=(Challenge("c", (Task("range"), Task("sort"))),)))
+
+
+def rally(tmp_path: Path, **changes: Any) -> RunRecord:
+    document = race(1, task_of("range"), task_of("sort"), **changes)
+    return record_of([read_race(write(tmp_path / "a.json", document))], ES, "rally")
+
+
+def test_a_race_is_like_itself(tmp_path: Path):
+    assert unlike(rally(tmp_path), rally(tmp_path)) == ()
+
+
+def test_races_of_one_tool_are_alike_when_all_that_they_say_is(tmp_path: Path):
+    other = rally(tmp_path, **{"race-id": "0000-9", "race-timestamp": "20270101T000000Z"})
+    assert unlike(rally(tmp_path), other) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"rally-version": "2.0.0"}, "measured by different tools (Rally 2.9.1, Rally 2.0.0)"),
+        ({"environment": "nightly"}, "the environments differ (local:4gheap, nightly:4gheap)"),
+        ({"car": ["8gheap", "ea"]}, "the environments differ (local:4gheap, local:8gheap+ea)"),
+        ({"track": "geonames"}, "track differs (big5, geonames)"),
+        ({"track-params": {}}, "track parameters differ (iterations=300, none)"),
+        (
+            {"results": {"op_metrics": [task_of("range")]}},
+            "the tasks differ (range sort; range)",
+        ),
+    ],
+)
+def test_what_differs_is_named(tmp_path: Path, changes: dict[str, Any], reason: str):
+    assert unlike(rally(tmp_path), rally(tmp_path, **changes)) == (reason,)
+
+
+def test_rally_is_not_opensearch_benchmark(tmp_path: Path):
+    document = run_of_osb(1, task_of("range"), task_of("sort"), **{"workload-params": {"iterations": 300}})
+    other = record_of([read_race(write(tmp_path / "b.json", document))], OS, "osb")
+    assert unlike(rally(tmp_path, car="external"), other) == (
+        "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)",
+    )
+
+
+def test_a_race_and_a_run_of_ours_have_clear_reasons(tmp_path: Path):
+    expected = (
+        "measured by different tools (benchctl, Rally 2.9.1)",
+        "host, heap and documents of Rally 2.9.1 are unknown, and its throughput is another figure",
+    )
+    assert unlike(OURS, rally(tmp_path)) == expected
+    assert unlike(rally(tmp_path), OURS)[1:] == expected[1:]
+
+
+def test_summaries_find_the_places_of_their_tasks(tmp_path: Path):
+    plan = make_plan(
+        schedules=(
+            Challenge("c", (Task("refresh"), Task("sort"), Task("twice"), Task("range"), Task("twice"))),
+        )
+    )
+    (fork,) = aligned(rally(tmp_path).forks, plan)
+    assert [(one.label, one.schedule, one.task) for one in fork.summaries] == [
+        ("range", 0, 3),
+        ("sort", 0, 1),
+    ]
+    unplaced = msgspec.structs.replace(
+        fork, summaries=(msgspec.structs.replace(fork.summaries[0], label="twice"),)
+    )
+    assert aligned([unplaced], plan)[0].summaries == ()

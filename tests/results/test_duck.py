@@ -1,0 +1,25 @@
+from pathlib import Path
+
+import pytest
+
+from benchctl.results.duck import DuckDiskError, DuckError, database, quoted
+
+
+def test_a_path_with_a_quote_is_still_one_path(tmp_path: Path):
+    path = tmp_path / "it's.parquet"
+    with database(threads=1) as connection:
+        connection.execute(f"COPY (SELECT 1 AS one) TO {quoted(path)} (FORMAT parquet)")
+        assert connection.execute("SELECT one FROM read_parquet(?)", [str(path)]).fetchall() == [(1,)]
+
+
+def test_progress_is_never_drawn():
+    with database() as connection:
+        assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+
+
+def test_a_file_that_is_not_there_is_the_disk_s_fault_and_a_wrong_query_is_not(tmp_path: Path):
+    with pytest.raises(DuckDiskError), database() as connection:
+        connection.execute("SELECT * FROM read_parquet(?)", [str(tmp_path / "none.parquet")])
+    with pytest.raises(DuckError) as caught, database() as connection:
+        connection.execute("SELECT nothing FROM nowhere")
+    assert not isinstance(caught.value, DuckDiskError)

@@ -1,0 +1,40 @@
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.results.export import export_parquet
+from benchctl.results.views import VIEWS, view_columns
+from stored import ROWS, stored
+
+
+def test_every_view_becomes_a_file_with_its_columns(tmp_path: Path):
+    runs = [stored(tmp_path / "runs", name) for name in ("r1", "r2")]
+    found = export_parquet(runs, tmp_path / "out")
+    assert found == {
+        tmp_path / "out" / "runs.parquet": 2,
+        tmp_path / "out" / "forks.parquet": 8,
+        tmp_path / "out" / "tasks.parquet": 8,
+        tmp_path / "out" / "samples.parquet": 8 * ROWS,
+    }
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in found)
+    for view in VIEWS:
+        described = duckdb.execute(f"DESCRIBE FROM '{tmp_path}/out/{view}.parquet'").fetchall()
+        assert [(name, kind) for name, kind, *_ in described] == [one[:2] for one in view_columns(view)]
+
+
+def test_nothing_is_replaced_before_all_is_there(tmp_path: Path):
+    run = stored(tmp_path / "runs", "r1")
+    export_parquet([run], tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    (run.folder.path / "forks" / "000-es.parquet").write_bytes(b"no parquet")
+    with pytest.raises(BenchctlError, match=r"cannot export to .*/out"):
+        export_parquet([run], tmp_path / "out")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BenchctlError, match="cannot export to"):
+        export_parquet([stored(tmp_path / "runs", "r1")], tmp_path / "file" / "out")

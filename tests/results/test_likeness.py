@@ -1,0 +1,107 @@
+"""What makes results of two runs unlike, and how that is said."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.results.likeness import alike_variants, unlike, unlike_variants
+from benchctl.results.model import EngineFacts, RunRecord
+from benchctl.results.plan import PinSpec
+from benchctl.track.model import Challenge, Task
+from redlines import SEARCH
+
+RecordMaker = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def planned(record: RecordMaker) -> RecordMaker:
+    def make(run_id: str, **changes: Any) -> RunRecord:
+        made = record(run_id, "es")
+        return msgspec.structs.replace(made, plan=msgspec.structs.replace(made.plan, **changes))
+
+    return make
+
+
+def searching(gte: str) -> Challenge:
+    body = {"query": {"range": {"@timestamp": {"gte": gte, "lt": "2023-01-03"}}}}
+    operation = {"name": "mine", "operation-type": "search", "body": body}
+    schedule = [{"operation": "mine", "iterations": 3}]
+    whole = {"name": "c", "schedule": schedule, "operations": {"mine": operation}}
+    return msgspec.convert(whole, Challenge)
+
+
+def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: RecordMaker):
+    runtimes = {"es": "21", "es17": "17"}
+    facts = tuple(EngineFacts(name, "1", "b", "9", "s", jdk, (), ()) for name, jdk in runtimes.items())
+    here = msgspec.structs.replace(record("1", *runtimes), engines=facts)
+    assert alike_variants(("es", here), ("es17", here))
+    there = msgspec.structs.replace(here, id="2")
+    assert unlike_variants(("es", here), ("es17", there)) == ("the Java runtimes differ (21, 17)",)
+
+
+def test_another_host_is_another_world(record: RecordMaker):
+    here = record("1", "es")
+    there = msgspec.structs.replace(
+        here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="lab2")
+    )
+    assert unlike(here, there) == ("the hosts differ (lab1, lab2)",)
+    assert unlike(here, here) == ()
+
+
+def test_challenges_of_one_name_are_told_apart_by_their_tasks(planned: RecordMaker):
+    more = Challenge("c", (Task("range", iterations=300),))
+    assert unlike(planned("1"), planned("2", schedules=(more,))) == (
+        "schedules differs (in c, task 1 (range).iterations: 3, 300)",
+    )
+
+
+def test_challenges_that_differ_in_an_inline_operation_show_what_it_is(planned: RecordMaker):
+    found = unlike(*(planned(gte, schedules=(searching(gte),)) for gte in ("2023-01-01", "2023-01-02")))
+    assert found == (
+        "schedules differs (in c, operations.mine.body.query.range.@timestamp.gte: 2023-01-01, 2023-01-02)",
+    )
+
+
+def test_a_task_more_is_none_on_the_other_side(planned: RecordMaker):
+    longer = Challenge("c", (Task("range", iterations=3), Task("sort")))
+    (text,) = unlike(planned("1"), planned("2", schedules=(longer,)))
+    assert text.startswith("schedules differs (in c, task 2 (sort): none, {")
+
+
+def test_other_challenges_are_named(planned: RecordMaker):
+    other = Challenge("d", (Task("range", iterations=3),))
+    assert unlike(planned("1"), planned("2", schedules=(other,))) == ("schedules differs (c, d)",)
+    assert unlike(planned("1"), planned("2", warmup_challenges=(other,))) == (
+        "warmup challenges differs (none, d)",
+    )
+
+
+def test_words_about_a_challenge_are_no_difference(planned: RecordMaker):
+    described = Challenge(
+        "c", (Task("range", iterations=3, tags=("x",)),), description="d", default=True, meta={"a": 1}
+    )
+    assert unlike(planned("1"), planned("2", schedules=(described,))) == ()
+    assert alike_variants(("es", planned("1")), ("es", planned("2", schedules=(described,))))
+
+
+def test_long_texts_are_shown_from_where_they_differ(planned: RecordMaker):
+    found = unlike(*(planned(end, schedules=(searching("y" * 90 + end),)) for end in ("3", "4")))
+    assert "...yyyyyyyyyyyy3, ...yyyyyyyyyyyy4)" in found[0]
+
+
+def test_a_search_is_compared_with_searches_for_the_same_objective_only(planned: RecordMaker):
+    looser = msgspec.structs.replace(SEARCH, limit_ns=100_000_000)
+    found = planned("1", redline=SEARCH), planned("2", redline=looser)
+    assert unlike(*found) == ("redline differs (limit-ns: 50000000, 100000000)",)
+    assert unlike(found[0], planned("2", redline=SEARCH)) == ()
+    assert unlike(found[0], planned("2")) != ()
+
+
+def test_nodes_on_other_cpus_and_other_numbers_of_builds_are_unlike(planned: RecordMaker):
+    plain, pinned = planned("1"), planned("2", pin=PinSpec((0, 1), (2,)), index_builds=3)
+    found = unlike(plain, pinned)
+    assert [text.partition(" (")[0] for text in found] == ["pin differs", "index builds differs"]
+    assert "1, 3" in found[1]
+    assert unlike(pinned, planned("3", pin=PinSpec((0, 1), (2,)), index_builds=3)) == ()

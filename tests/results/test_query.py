@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.results.query import asked
+from benchctl.results.views import StoredRun
+from stored import ROWS, stored
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    """Nothing that these tests ask changes it."""
+    return stored(tmp_path_factory.mktemp("runs"), "r1")
+
+
+def answer(query: str, *runs: StoredRun) -> list[tuple[object, ...]]:
+    with asked(query, runs) as found:
+        return list(found.rows)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT count(*) FROM samples", [(4 * ROWS,)]),
+        ("from Samples select count(*) where not warmup", [(4 * (ROWS - 1),)]),
+        ("WITH t AS (SELECT * FROM tasks) SELECT max(samples) FROM t", [(ROWS - 1,)]),
+        (
+            "SELECT t.label FROM tasks t JOIN forks f USING (run, variant, block) WHERE f.block = 1",
+            [("range",)] * 2,
+        ),
+    ],
+)
+def test_queries_are_answered(run: StoredRun, query: str, expected: list[tuple[object, ...]]):
+    assert answer(query, run) == expected
+
+
+def test_columns_have_names_and_numbers_are_known(run: StoredRun):
+    with asked("SELECT run, block, service_ms, tags FROM samples JOIN runs USING (run)", [run]) as found:
+        assert found.columns == ("run", "block", "service_ms", "tags")
+        assert found.numeric == frozenset({1, 2})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "COPY samples TO '{here}/out.csv'",
+        "COPY (SELECT 1) TO '{samples}'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{samples}' (USE_TMP_FILE false)",
+        "ATTACH '{here}/x.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "CREATE TABLE x AS SELECT 1",
+        "DROP VIEW samples",
+        "SELECT 1; SELECT 2",
+        "",
+        "-- nothing",
+    ],
+)
+def test_only_one_query_is_taken(run: StoredRun, tmp_path: Path, query: str):
+    before = sorted(tmp_path.rglob("*"))
+    file = run.folder.path / "forks" / "000-es.parquet"
+    content = file.read_bytes()
+    with pytest.raises(UsageError, match="one query is wanted"):
+        answer(query.format(here=tmp_path, samples=file), run)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_text('{other}')",
+        "SELECT * FROM '{other}'",
+        "SELECT * FROM read_parquet('{here}/*/forks/*.parquet')",
+        "SELECT * FROM glob('{here}/*')",
+        "SELECT count(*) FROM samples, read_csv('{other}')",
+    ],
+)
+def test_no_other_file_can_be_read(run: StoredRun, tmp_path: Path, query: str):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"^DuckDB: Permission Error: ") as caught:
+        answer(query.format(other=other, here=tmp_path), run)
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * FROM nix", "DuckDB: Catalog Error: Table with name nix does not exist"),
+        ("SELECT nix FROM tasks", "DuckDB: Binder Error"),
+        ("SELEC", "DuckDB: Parser Error"),
+        ("SELECT error('late') FROM samples", "late"),
+    ],
+)
+def test_errors_are_one_line_with_a_way_out(run: StoredRun, query: str, message: str):
+    with pytest.raises(UsageError, match=message) as caught:
+        answer(query, run)
+    assert "\n" not in caught.value.message
+    assert caught.value.exit_code == 2
+    assert "benchctl sql --views" in caught.value.hint
+
+
+def test_samples_are_opened_for_those_only_who_ask_for_them(tmp_path: Path):
+    run = stored(tmp_path, "r1")
+    (run.folder.path / "forks" / "000-es.parquet").write_bytes(b"no parquet")
+    assert answer("SELECT count(*) FROM tasks", run) == [(4,)]
+    with pytest.raises(UsageError, match="DuckDB: "):
+        answer("SELECT count(*) FROM samples", run)

@@ -1,0 +1,112 @@
+"""Reports read what charts need, in bounded pieces, from every file that benchctl has written."""
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.results.parquet import write_parquet
+from benchctl.results.reading import CHART_COLUMNS, SampleFile, fork_sources
+from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, empty_columns
+from benchctl.results.store import RunFolder
+from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES, empty_telemetry, write_telemetry
+from builders import make_fork
+from sampled import make_samples
+
+
+def numbered(rows: int, start: int = 0) -> Columns:
+    return empty_columns(rows) | {"start_ns": np.arange(rows) + start, "hits": np.arange(rows) - 1}
+
+
+def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(tmp_path: Path):
+    write_parquet([numbered(5)], tmp_path / "x.parquet")
+    file = SampleFile(tmp_path / "x.parquet")
+    for _ in range(2):
+        (chunk,) = file
+        assert tuple(chunk) == CHART_COLUMNS
+        assert {name: values.dtype for name, values in chunk.items()} == {
+            name: SAMPLE_DTYPES[name] for name in CHART_COLUMNS
+        }
+        assert chunk["start_ns"].tolist() == [0, 1, 2, 3, 4]
+        assert chunk["hits"].tolist() == [-1, 0, 1, 2, 3]
+
+
+def test_long_forks_come_in_chunks_that_hold_every_row_once(tmp_path: Path):
+    write_parquet([numbered(100_000, start) for start in range(0, 400_000, 100_000)], tmp_path / "x.parquet")
+    chunks = list(SampleFile(tmp_path / "x.parquet"))
+    assert len(chunks) > 1
+    assert max(chunk["start_ns"].size for chunk in chunks) <= CHUNK_ROWS
+    assert np.array_equal(np.concatenate([chunk["start_ns"] for chunk in chunks]), np.arange(400_000))
+
+
+def test_row_groups_of_other_writers_are_cut(tmp_path: Path):
+    path = tmp_path / "x.parquet"
+    with duckdb.connect() as connection:
+        connection.register("samples", dict(numbered(300_000)))
+        connection.execute(f"COPY samples TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 300000)")
+    chunks = list(SampleFile(path))
+    assert max(chunk["start_ns"].size for chunk in chunks) <= CHUNK_ROWS
+    assert np.array_equal(np.concatenate([chunk["start_ns"] for chunk in chunks]), np.arange(300_000))
+
+
+def test_a_fork_without_a_request_has_no_rows(tmp_path: Path):
+    write_parquet([], tmp_path / "x.parquet")
+    assert sum(chunk["start_ns"].size for chunk in SampleFile(tmp_path / "x.parquet")) == 0
+
+
+def test_a_file_of_schema_1_gets_what_it_could_not_have(tmp_path: Path):
+    path = tmp_path / "old.parquet"
+    new = ("part", "attempt", "weight", "processing_ns")
+    with duckdb.connect() as connection:
+        connection.register(
+            "samples", {name: v for name, v in make_samples([1.0] * 3).items() if name not in new}
+        )
+        connection.execute(f"COPY samples TO '{path}' (FORMAT parquet)")
+    (chunk,) = SampleFile(path)
+    assert (chunk["part"].tolist(), chunk["weight"].tolist()) == ([0] * 3, [1] * 3)
+    assert chunk["weight"].dtype == SAMPLE_DTYPES["weight"]
+
+
+def test_a_file_that_lacks_anything_else_is_refused(tmp_path: Path):
+    path = tmp_path / "x.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 1 AS start_ns, 2 AS end_ns) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(BenchctlError, match="lacks the columns schedule, task, warmup"):
+        list(SampleFile(path))
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path):
+    (tmp_path / "x.parquet").write_text("no Parquet")
+    with pytest.raises(BenchctlError, match=r"cannot read the samples in .*x\.parquet"):
+        list(SampleFile(tmp_path / "x.parquet"))
+
+
+def test_finished_forks_come_in_order_with_what_was_kept_of_them(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    kept = folder.write_samples([make_samples([1.0])], "es", 1)
+    telemetry = tmp_path / "telemetry.parquet"
+    write_telemetry(empty_telemetry(SERIES_DTYPES), empty_telemetry(GC_DTYPES), telemetry)
+    forks = (
+        make_fork("es", 2, samples="forks/002-es.parquet"),
+        make_fork("es", 1, samples=kept, telemetry="telemetry.parquet"),
+        make_fork("es", 3, status="failed"),
+        make_fork("os", 0, telemetry="gone.parquet"),
+    )
+    found = list(fork_sources(folder, forks))
+    assert [(source.label, source.block) for source in found] == [("os", 0), ("es", 1), ("es", 2)]
+    assert [source.absent for source in found] == ["no samples were kept", "", "forks/002-es.parquet is gone"]
+    assert [source.samples is None for source in found] == [True, False, True]
+    assert [source.telemetry is None for source in found] == [True, False, True]
+    assert found[1].samples is not None
+    assert concatenate_starts(list(found[1].samples)) == [0]
+
+
+def concatenate_starts(chunks: list[Columns]) -> list[int]:
+    return [start for chunk in chunks for start in chunk["start_ns"].tolist()]
+
+
+def test_forks_can_have_another_label_than_their_variant(tmp_path: Path):
+    (source,) = fork_sources(RunFolder(tmp_path), [make_fork("es", 0)], label="es of monday")
+    assert source.label == "es of monday"

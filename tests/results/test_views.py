@@ -1,0 +1,126 @@
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pytest
+
+from benchctl.results.figures import CurvePoint
+from benchctl.results.samples import SAMPLE_DTYPES
+from benchctl.results.views import VIEWS, StoredRun, ViewName, create_samples, create_tables, view_columns
+from benchctl.track.model import Challenge, Task
+from builders import make_driver, make_fork, make_plan, make_record, make_summary
+from redlines import SEARCH
+from stored import ROWS, as_schema_1, stored
+
+
+def opened(*runs: StoredRun) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    create_tables(connection, runs)
+    create_samples(connection, runs)
+    return connection
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: ViewName):
+    found = opened(stored(tmp_path, "r1")).execute(f"DESCRIBE {view}").fetchall()
+    assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_no_runs_have_their_columns_and_no_rows(view: ViewName):
+    connection = opened()
+    found = connection.execute(f"DESCRIBE {view}").fetchall()
+    assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
+    assert connection.table(view).fetchall() == []
+
+
+def test_every_column_of_a_sample_is_documented_and_has_its_type():
+    documented = {name: kind for name, kind, _ in view_columns("samples")}
+    kinds = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
+    expected = {name: kinds[dtype.name] for name, dtype in SAMPLE_DTYPES.items()}
+    assert {name: documented[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_says_what_it_means(view: ViewName):
+    assert all(meaning for *_, meaning in view_columns(view))
+    for name, kind, meaning in view_columns(view):
+        if kind == "DOUBLE" and name.endswith(("_ms", "_s")) and not name.endswith("_per_s"):
+            assert "ms" in meaning or "seconds" in meaning, name
+
+
+def test_samples_know_whose_they_are(tmp_path: Path):
+    connection = opened(stored(tmp_path, "r1"), stored(tmp_path, "r2"))
+    found = connection.execute(
+        "SELECT run, variant, block, any_value(challenge), any_value(label), any_value(operation), count(*), "
+        "max(service_ms), max(latency_ms) FROM samples GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    assert found[0] == ("r1", "es", 0, "c", "range", "range", ROWS, 1.0, 2.0)
+    assert [(run, variant, block) for run, variant, block, *_ in found] == [
+        (run, variant, block) for run in ("r1", "r2") for variant in ("es", "os") for block in (0, 1)
+    ]
+
+
+def test_samples_of_both_schemas_stand_together(tmp_path: Path):
+    run = stored(tmp_path, "r1")
+    as_schema_1(run.folder.path / "forks" / "000-es.parquet")
+    rows = opened(run).execute(
+        "SELECT DISTINCT variant, part, attempt, weight, processing_ns "
+        "FROM samples WHERE block = 0 ORDER BY ALL"
+    )
+    assert rows.fetchall() == [("es", 0, 0, 1, 10**6), ("os", 0, 0, 7, 4 * 10**6)]
+
+
+def test_samples_of_the_first_schema_alone_have_all_columns(tmp_path: Path):
+    run = stored(tmp_path, "r1")
+    for path in (run.folder.path / "forks").glob("*.parquet"):
+        as_schema_1(path)
+    assert opened(run).execute("SELECT DISTINCT weight FROM samples").fetchall() == [(1,)]
+
+
+def test_samples_that_are_gone_leave_the_others(tmp_path: Path):
+    run = stored(tmp_path, "r1")
+    (run.folder.path / "forks" / "001-os.parquet").unlink()
+    connection = opened(run)
+    assert connection.execute("SELECT count(*) FROM samples").fetchall() == [(3 * ROWS,)]
+    assert connection.execute("SELECT count(*) FROM tasks").fetchall() == [(4,)]
+
+
+def test_a_quote_in_a_path_is_a_quote(tmp_path: Path):
+    connection = opened(stored(tmp_path / "it's", "r1"))
+    assert connection.execute("SELECT count(*) FROM samples").fetchall() == [(4 * ROWS,)]
+
+
+def test_steps_of_a_search_have_the_name_of_its_operation(tmp_path: Path):
+    point = CurvePoint(1, 0, "search", 10.0, 10.0, 5, 0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, "pass")
+    plan = make_plan(redline=SEARCH, schedules=(Challenge("redline-range", (Task("range"),)),))
+    run = stored(tmp_path, "r1", make_record(plan=plan))
+    forks = tuple(msgspec.structs.replace(fork, curve=(point,)) for fork in run.record.forks)
+    searching = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
+    assert list(searching.task_names()) == [
+        (0, 0, "redline-range", "range", "range"),
+        (0, 1, "redline-range", "range", "range"),
+    ]
+    assert opened(searching).execute("SELECT DISTINCT label FROM samples").fetchall() == [("range",)]
+
+
+def test_tasks_have_their_figures_in_readable_units(tmp_path: Path):
+    summary = make_summary("range", 2.0, failures={"timeout": 2, "reset": 1}, driver=make_driver())
+    run = stored(tmp_path, "r1")
+    record = msgspec.structs.replace(run.record, forks=(make_fork("es", 3, summary),))
+    found = opened(StoredRun(run.folder, record)).execute("SELECT * FROM tasks")
+    names = [column[0] for column in found.description or []]
+    (row,) = [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+    assert (row["p50_ms"], row["p90_ms"], row["mean_ms"], row["max_ms"]) == (2.0, 2.2, 2.0, 3.0)
+    assert (row["failures"], row["block"], row["latency_p50_ms"], row["lag_p99_ns"]) == (3, 3, None, 90_000)
+    assert row["throughput_per_s"] == 500.0
+
+
+def test_runs_and_forks_have_theirs(tmp_path: Path):
+    connection = opened(stored(tmp_path, "r1"))
+    found = connection.execute(
+        "SELECT run, tags, variants, challenges, documents, imported FROM runs"
+    ).fetchall()
+    assert found == [("r1", ["a", "b"], ["es", "os"], ["c"], 1_000_000, None)]
+    forks = connection.execute("SELECT variant, block, engine, version, start_s FROM forks").fetchall()
+    assert forks[:2] == [("es", 0, "elasticsearch", None, None), ("os", 0, "opensearch", None, None)]

@@ -1,0 +1,177 @@
+"""A run with a stop rule, from the first fork to the record that it leaves; forks are made up."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
+from benchctl.results.plan import StopSpec
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run import orchestrate
+from benchctl.run.fork import ForkJob
+from benchctl.run.observer import SilentObserver
+from benchctl.run.orchestrate import Bench
+from benchctl.run.session import AnySubject
+from benchctl.track.model import Track
+from builders import make_fork, make_plan, make_record, make_summary
+
+
+class Notes(SilentObserver):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.left: list[float | None] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        del variant, number, total
+        self.left.append(remaining_s)
+
+
+@dataclass
+class Engines:
+    """Forks that take ten seconds; the job that `breaks` is asked about may fail or be interrupted."""
+
+    breaks: Callable[[ForkJob], str | None] = lambda _: None
+    jobs: list[tuple[int, str]] = field(default_factory=list)
+
+    def run(self, job: ForkJob) -> tuple[ForkRecord, None]:
+        name = job.subject.spec.name
+        how = self.breaks(job)
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        self.jobs.append((job.block, name))
+        summary = make_summary("range", 10.0 + 0.1 * (job.block % 3))
+        status = "failed" if how == "fail" else "done"
+        return make_fork(name, job.block, summary, wall_s=10.0, status=status), None
+
+
+@pytest.fixture
+def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RunRecord, Notes]]:
+    """Run what a record is missing."""
+
+    def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Notes]:
+        monkeypatch.setattr(orchestrate, "ForkRunner", lambda *_args, **_named: engines)
+        notes = Notes()
+        bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), notes, threading.Event())
+        Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)
+        subjects = [cast("AnySubject", SimpleNamespace(spec=spec)) for spec in record.plan.variants]
+        folder = RunFolder(tmp_path / "runs" / record.id)
+        run = orchestrate._Run(bench, folder, record, cast("Track", None), subjects)
+        try:
+            return run.execute({}), notes
+        except BenchctlError:
+            return folder.load(), notes
+
+    return go
+
+
+def planned(**stop: Any) -> RunRecord:
+    plan = make_plan(forks=50, stop=StopSpec(**stop))
+    return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
+
+
+def test_a_precise_run_ends_after_whole_blocks_and_is_complete(execute: Callable[..., Any]):
+    engines = Engines()
+    record, notes = execute(planned(precision=0.05), engines)
+    assert record.status == "complete"
+    assert sorted(engines.jobs) == [(block, name) for block in range(8) for name in ("es", "os")]
+    assert record.stopped.startswith("ended after 8 of at most 50 forks a side")
+    assert record.stopped in record.caveats
+    assert notes.notes == [record.stopped]
+    assert (record.blocks, record.total, record.missing()) == (8, 16, ())
+
+
+def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
+    engines = Engines()
+    record, notes = execute(planned(budget_s=75.0), engines)
+    assert len(engines.jobs) == 6
+    assert "--budget 1 min 15 s leaves no time" in record.stopped
+    assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
+
+
+def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute: Callable[..., Any]):
+    record, notes = execute(planned(precision=0.0001, budget_s=200.0), Engines())
+    assert len(record.forks) == 20
+    assert "because --budget" in record.stopped
+    assert record.caveats[-1].startswith("--precision 0.01 % is not reached: the widest interval is +-")
+    assert notes.notes == list(record.caveats)
+
+
+def test_all_forks_without_the_precision_are_said_to_be_short_of_it(execute: Callable[..., Any]):
+    record, _ = execute(
+        make_record(
+            plan=make_plan(forks=9, stop=StopSpec(precision=0.0001)), answers=AnswerCheck((), {}, ())
+        ),
+        Engines(),
+    )
+    assert (record.stopped, record.status) == ("", "complete")
+    assert "is not reached" in record.caveats[-1]
+
+
+def test_a_resumed_run_goes_on_with_what_is_left_of_its_budget(execute: Callable[..., Any]):
+    interrupted, _ = execute(
+        planned(budget_s=75.0), Engines(lambda job: "interrupt" if job.block == 2 else None)
+    )
+    assert (interrupted.status, len(interrupted.forks), interrupted.stopped) == ("interrupted", 4, "")
+    engines = Engines()
+    resumed, _ = execute(interrupted, engines)
+    assert {block for block, _ in engines.jobs} == {2}
+    assert (resumed.status, len(resumed.forks)) == ("complete", 6)
+
+
+def test_a_block_that_was_cut_by_an_interruption_is_finished_before_anything_ends(
+    execute: Callable[..., Any],
+):
+    def breaks(job: ForkJob) -> str | None:
+        cut.append((job.block, job.subject.spec.name))
+        return "interrupt" if len(cut) == 6 else None
+
+    cut: list[tuple[int, str]] = []
+    interrupted, _ = execute(planned(budget_s=75.0), Engines(breaks))
+    assert len(interrupted.forks) == 5
+    engines = Engines()
+    resumed, _ = execute(interrupted, engines)
+    assert engines.jobs == [cut[-1]]
+    assert resumed.stopped != ""
+
+
+def test_failed_forks_of_a_run_that_ended_early_are_missing_and_can_be_run_again(
+    execute: Callable[..., Any],
+):
+    def breaks(job: ForkJob) -> str | None:
+        return "fail" if (job.block, job.subject.spec.name) == (1, "os") else None
+
+    record, _ = execute(planned(budget_s=75.0), Engines(breaks))
+    assert record.status == "failed"
+    assert record.missing() == ((1, "os"),)
+    engines = Engines()
+    again, _ = execute(record, engines)
+    assert engines.jobs == [(1, "os")]
+    assert (again.status, again.stopped) == ("complete", record.stopped)
+
+
+def test_resuming_a_run_that_ended_early_says_that_there_is_nothing_to_do(tmp_path: Path):
+    notes = Notes()
+    record = make_record(
+        "x",
+        status="complete",
+        forks=tuple(make_fork(name, 0) for name in ("es", "os")),
+        stopped="ended after 1 of at most 2 forks a side, because of a rule",
+    )
+    folder = RunFolder(tmp_path / "x")
+    folder.save(record)
+    bench = Bench(Home(tmp_path), RunStore(tmp_path), notes, threading.Event())
+    assert orchestrate.resume_run(bench, folder, cast("Track", None)) == record
+    (said,) = notes.notes
+    assert said == f"run x is complete: it {record.stopped}; nothing is measured"

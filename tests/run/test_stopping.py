@@ -1,0 +1,118 @@
+"""When a run ends before all of its forks: by width and time alone, and never within a block."""
+
+import math
+
+import msgspec
+import pytest
+
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import StopSpec
+from benchctl.run.stopping import reason_to_stop, remaining_s, seconds_spent, shortfall, stop_text
+from builders import make_fork, make_plan, make_record, make_summary
+
+STEADY = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0)
+
+
+def forks(blocks: int, factors: tuple[float, ...] = STEADY, wall_s: float = 10.0) -> tuple[ForkRecord, ...]:
+    return tuple(
+        make_fork(
+            variant, block, make_summary("range", mean_ms * factors[block % len(factors)]), wall_s=wall_s
+        )
+        for block in range(blocks)
+        for variant, mean_ms in (("es", 10.0), ("os", 12.0))
+    )
+
+
+def record(stop: StopSpec | None, done: tuple[ForkRecord, ...], **changes: object) -> RunRecord:
+    plan = make_plan(forks=50, stop=stop)
+    return make_record(plan=msgspec.structs.replace(plan, **changes), forks=done)
+
+
+def test_without_a_rule_every_fork_is_run():
+    assert reason_to_stop(record(None, forks(49)), 49) == ""
+    assert stop_text(make_plan()) == ""
+    assert shortfall(record(None, forks(50))) == ""
+
+
+def test_precision_ends_a_run_and_says_which_interval_was_the_widest():
+    text = reason_to_stop(record(StopSpec(precision=0.05), forks(8)), 8)
+    assert text.startswith("ended after 8 of at most 50 forks a side, because --precision 5 % is reached: ")
+    assert "the widest interval is +-" in text
+    assert "range" in text
+
+
+def test_precision_never_ends_a_run_before_the_eighth_fork():
+    for blocks in range(1, 8):
+        assert reason_to_stop(record(StopSpec(precision=0.5), forks(blocks)), blocks) == ""
+
+
+def test_a_difference_beyond_doubt_ends_nothing_while_its_interval_is_wide():
+    wide = tuple(1 + 0.2 * math.sin(number) for number in range(10))
+    running = record(StopSpec(precision=0.01), forks(10, wide))
+    assert reason_to_stop(running, 10) == ""
+    assert shortfall(running).startswith("--precision 1 % is not reached: the widest interval is +-")
+    assert shortfall(record(StopSpec(precision=0.05), forks(10))) == ""
+
+
+def test_a_block_that_has_begun_is_finished():
+    begun = (*forks(8), make_fork("os", 8, make_summary("range", 12.0)))
+    assert reason_to_stop(record(StopSpec(precision=0.05, budget_s=1.0), begun), 8) == ""
+
+
+def test_the_first_block_always_runs():
+    assert reason_to_stop(record(StopSpec(budget_s=0.1), ()), 0) == ""
+
+
+@pytest.mark.parametrize(("budget_s", "ends"), [(120.0, False), (119.9, True), (200.0, False)])
+def test_a_block_that_is_not_expected_to_fit_is_not_begun(budget_s: float, ends: bool):  # noqa: FBT001 - pytest passes it by name
+    # Five blocks of 20 s; a sixth makes 120.
+    assert bool(reason_to_stop(record(StopSpec(budget_s=budget_s), forks(5)), 5)) is ends
+
+
+def test_few_forks_for_the_sake_of_the_budget_are_said_to_be_few():
+    text = reason_to_stop(record(StopSpec(budget_s=60.0), forks(3)), 3)
+    assert text == (
+        "ended after 3 of at most 50 forks a side, because --budget 1 min 00 s leaves no time for another "
+        "block: 1 min 00 s are spent, a block takes 20 s; fewer than 8 forks say little about how much forks "
+        "differ"
+    )
+    assert "fewer than" not in reason_to_stop(record(StopSpec(budget_s=160.0), forks(8)), 8)
+
+
+def test_one_slow_block_does_not_decide_how_long_the_next_one_is_expected_to_take():
+    slow = (*forks(4), make_fork("es", 4, wall_s=70.0), make_fork("os", 4, wall_s=10.0))
+    assert seconds_spent(record(None, slow)) == 160.0
+    assert reason_to_stop(record(StopSpec(budget_s=185.0), slow), 5) == ""
+
+
+def test_failed_forks_cost_time_but_count_for_no_precision():
+    broken = tuple(msgspec.structs.replace(one, status="failed") for one in forks(8)[-2:])
+    running = record(StopSpec(precision=0.5, budget_s=1000.0), (*forks(8)[:-2], *broken))
+    assert seconds_spent(running) == 160.0
+    assert reason_to_stop(running, 8) == ""
+
+
+def test_with_several_index_builds_each_gets_as_many_forks():
+    stop = StopSpec(budget_s=100.0)
+    three = record(stop, forks(4), index_builds=3)
+    assert reason_to_stop(three, 4) == ""
+    # Three more blocks of 20 s would not fit, one would.
+    assert reason_to_stop(record(stop, forks(3), index_builds=3), 3) != ""
+    assert reason_to_stop(record(stop, forks(3)), 3) == ""
+
+
+def test_time_left_is_what_the_budget_leaves_at_most():
+    running = record(StopSpec(budget_s=100.0), forks(2))
+    assert remaining_s(running, 500.0) == 60.0
+    assert remaining_s(running, 30.0) == 30.0
+    assert remaining_s(running, None) == 60.0
+    assert remaining_s(record(StopSpec(budget_s=10.0), forks(2)), 30.0) == 0.0
+    assert remaining_s(record(StopSpec(precision=0.05), forks(2)), 30.0) == 30.0
+
+
+def test_the_rule_is_told_before_the_run():
+    plan = make_plan(forks=50, stop=StopSpec(precision=0.025, budget_s=1800.0))
+    assert stop_text(plan) == (
+        "ends when every 95 % interval is within +-2.5 %, from 8 forks on, or when the next block would take "
+        "the forks beyond 30 min 00 s (preparation not counted); after 50 forks a side at the latest"
+    )

@@ -1,0 +1,153 @@
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.stats.analyse import analyse
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import answers_differ, failed_forks
+from benchctl.stats.gate import GateResult, gate
+from benchctl.track.model import Task
+from builders import make_fork, make_summary
+from stats.conftest import plan_of
+
+FLAT = (1.0, 1.001, 0.999, 1.0, 1.0)
+UNSTEADY = (0.98, 1.02, 1.0, 1.02, 0.99)
+NOISY = (1.0, 1.2, 0.8, 1.1, 0.9)
+
+
+def analysis(
+    *tasks: tuple[Sequence[float], Sequence[float]], method: str = "holm", **options: Any
+) -> Analysis:
+    """Tasks named a, b, ...: factors on 10 ms, one a fork, of the baseline and of the contender."""
+    names = [chr(ord("a") + place) for place in range(len(tasks))]
+    forks = {
+        variant: [
+            make_fork(
+                variant,
+                block,
+                *(
+                    make_summary(name, 10 * sides[side][block], task=place, **options)
+                    for place, (name, sides) in enumerate(zip(names, tasks, strict=True))
+                ),
+            )
+            for block in range(len(tasks[0][side]))
+        ]
+        for side, variant in enumerate(("es", "os"))
+    }
+    return analyse(forks, plan_of(*(Task(name) for name in names)), method=method)
+
+
+def scaled(factor: float, values: Sequence[float] = FLAT) -> list[float]:
+    return [factor * value for value in values]
+
+
+def test_a_task_that_became_slower_is_a_regression_and_is_named_first():
+    found = gate(analysis((FLAT, NOISY), (FLAT, scaled(1.2))))
+    assert found.outcome == "regression"
+    assert found.reasons[0].startswith("os in b, throughput: slower, -16.7 % (-")
+    assert len(found.reasons) == 4
+
+
+def test_alike_and_faster_pass():
+    found = gate(analysis((FLAT, FLAT), (FLAT, scaled(0.8))))
+    assert found == GateResult("pass", ("no regression in 4 comparisons: 2 equivalent, 2 faster",))
+
+
+def test_what_may_hide_a_regression_is_inconclusive():
+    found = gate(analysis((FLAT, FLAT), (FLAT, NOISY)))
+    assert found.outcome == "inconclusive"
+    assert "these forks see differences from" in found.reasons[0]
+
+
+def test_slower_by_an_unclear_amount_is_no_pass_but_faster_is():
+    slower = analysis((FLAT, scaled(1.043, UNSTEADY)))
+    assert slower.rows[0].comparisons[0].verdict == "different"
+    assert gate(slower).outcome == "inconclusive"
+    assert "slower by an unclear amount, -" in gate(slower).reasons[0]
+    faster = analysis((FLAT, scaled(0.955, UNSTEADY)))
+    assert [row.comparisons[0].verdict for row in faster.rows] == ["different", "different"]
+    assert gate(faster).outcome == "pass"
+
+
+@pytest.mark.parametrize("forks", [1, 2])
+def test_too_few_forks_never_pass(forks: int):
+    found = gate(analysis((FLAT[:forks], FLAT[:forks])))
+    assert found.outcome == "inconclusive"
+    assert found.reasons[0].startswith("os in a, throughput: insufficient: ")
+
+
+def test_nothing_measured_never_passes():
+    assert gate(analysis(((), ()))).outcome == "inconclusive"
+    empty = msgspec.structs.replace(analysis((FLAT, FLAT)), rows=())
+    assert gate(empty).reasons == ("there is nothing to judge",)
+
+
+def test_failed_requests_are_no_pass():
+    found = gate(analysis((FLAT, FLAT), failures={"rejected": 3}))
+    assert found.outcome == "inconclusive"
+    assert "failed requests of os, not in the figures: 15 rejected" in found.reasons[0]
+
+
+def test_requests_that_failed_inside_the_figures_are_no_pass():
+    found = gate(analysis((FLAT, FLAT), failed_share=0.6))
+    assert found.outcome == "inconclusive"
+    assert "failed requests of os are in the figures: up to 60 % of a fork's" in found.reasons[0]
+
+
+def test_other_answers_are_no_pass():
+    found = msgspec.structs.replace(analysis((FLAT, FLAT)))
+    doubt = answers_differ("os", "es", "no hits")
+    rows = tuple(msgspec.structs.replace(row, caveats=(*row.caveats, doubt)) for row in found.rows)
+    assert gate(msgspec.structs.replace(found, rows=rows)).reasons[0] == (
+        "os in a, throughput: os and es do not answer alike: no hits"
+    )
+
+
+def test_forks_that_failed_are_no_pass():
+    doubt = failed_forks("os", 1)
+    found = analysis((FLAT, FLAT))
+    found = gate(msgspec.structs.replace(found, caveats=(*found.caveats, doubt)))
+    assert found == GateResult("inconclusive", ("1 fork of os failed and is not in the figures",))
+
+
+def test_an_operation_that_cannot_be_done_is_no_pass():
+    found = gate(
+        analysis((FLAT, FLAT), unsupported="unknown query", throughput_per_s=None, service_time=None)
+    )
+    assert found.outcome == "inconclusive"
+    assert found.reasons[0] == "os in a, throughput: n/a: es cannot do this operation: unknown query"
+
+
+def test_the_rate_of_a_throttled_task_is_judged_by_its_latency():
+    def throttled(variant: str) -> list[Any]:
+        made = []
+        for block, factor in enumerate(FLAT):
+            plain = make_summary("a", 10 * factor, throughput_per_s=20.0, target_per_s=20.0)
+            made.append(make_fork(variant, block, msgspec.structs.replace(plain, latency=plain.service_time)))
+        return made
+
+    plan = plan_of(Task("a", target_throughput=20))
+    found = gate(analyse({"es": throttled("es"), "os": throttled("os")}, plan, method="holm"))
+    assert found.reasons == ("no regression in 2 comparisons: 2 equivalent",)
+
+
+def test_it_needs_holms_adjustment():
+    with pytest.raises(ValueError, match="Holm"):
+        gate(analysis((FLAT, FLAT), method="benjamini-hochberg"))
+
+
+def test_holm_counts_all_metrics_because_a_gate_is_one_decision():
+    tasks = [(FLAT, scaled(1.0 + place / 100)) for place in range(3)]
+    table, gated = analysis(*tasks, method="benjamini-hochberg"), analysis(*tasks)
+    least = min(row.comparisons[0].p for row in gated.rows)
+    adjusted = min(row.comparisons[0].p_adjusted for row in gated.rows)
+    assert adjusted == pytest.approx(6 * least)
+    assert min(row.comparisons[0].p_adjusted for row in table.rows) == pytest.approx(3 * least)
+
+
+def test_the_challenge_is_named_where_there_are_several():
+    one = analysis((FLAT, NOISY))
+    two = msgspec.structs.replace(one, sections=one.sections * 2)
+    assert gate(two).reasons[0].startswith("os in c: a, throughput: ")

@@ -1,0 +1,172 @@
+"""What earlier runs say about a plan: whose forks count, how they are pooled, and when there are enough."""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.results.model import Imported, RunRecord
+from benchctl.results.plan import PinSpec, Plan, TargetSpec
+from benchctl.stats.history import ENOUGH_FORKS, History, collect_history, kind_of
+from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT
+from benchctl.track.model import Challenge, Task
+from builders import CORPUS, ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
+
+HOST = make_environment().fingerprint
+PLAN = make_plan()
+RANGE = (0, 0)
+
+
+def run(
+    name: str, means: dict[str, Sequence[float]], plan: Plan = PLAN, wall_s: float = 20.0, **changes: Any
+) -> RunRecord:
+    """A finished run whose forks took these mean service times, ms."""
+    forks = [
+        make_fork(variant, block, make_summary("range", mean_ms), wall_s=wall_s)
+        for variant, values in means.items()
+        for block, mean_ms in enumerate(values)
+    ]
+    return make_record(name, plan=plan, forks=tuple(forks), **changes)
+
+
+def look(*records: RunRecord, plan: Plan = PLAN) -> History:
+    return collect_history(records, plan, HOST)
+
+
+def test_forks_of_the_same_plan_give_its_spread_and_its_time():
+    found = look(run("a", {"es": [10, 11, 12], "os": [20, 22, 20]}, wall_s=12.5))
+    noise = found.noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert noise.sd == pytest.approx(statistics.stdev(math.log(value) for value in (10, 11, 12)))
+    assert (noise.df, noise.forks, noise.match) == (2, 3, "same")
+    assert found.noise(RANGE, THROUGHPUT, OS) is not None
+    assert (found.forks, found.runs) == (6, ("a",))
+    assert found.block_s(PLAN) == 25.0
+
+
+def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_it():
+    steady = look(run("b", {"es": [10, 11, 12]}), run("a", {"es": [30, 33, 36]}))
+    noise = steady.noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert noise.sd == pytest.approx(statistics.stdev(math.log(value) for value in (10, 11, 12)))
+    assert (noise.df, noise.forks) == (4, 6)
+
+
+def test_all_variants_of_an_engine_say_something_about_it_each_around_its_own_mean():
+    twin = msgspec.structs.replace(ES, name="es-again", jvm_flags=("-XX:-Inline",))
+    found = look(
+        run("a", {"es": [10, 11], "es-again": [50, 55, 60]}, make_plan(variants=(ES, twin))), plan=PLAN
+    )
+    noise = found.noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert (noise.df, noise.forks) == (3, 5)
+    assert found.noise(RANGE, SERVICE_TIME, OS) is None
+    assert found.block_s(PLAN) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"environment": make_environment(fingerprint="another machine")},
+        {"imported": Imported("rally", "2.13", ())},
+    ],
+)
+def test_other_machines_and_other_tools_say_nothing(changes: dict[str, Any]):
+    assert look(run("a", {"es": [10, 11], "os": [10, 11]}, **changes)).noises == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"heap_mb": 1024},
+        {"restart": "never"},
+        {"corpus": msgspec.structs.replace(CORPUS, documents=4_000_000)},
+        {"schedules": (Challenge("c", (Task("range", iterations=300),)),)},
+        {"transport": "client"},
+        {"pin": PinSpec(node=(0,), driver=(1,))},
+    ],
+)
+def test_runs_of_other_sizes_have_to_do_when_there_are_no_others_but_not_for_the_time(
+    changes: dict[str, Any],
+):
+    found = look(run("a", {"es": [10, 11], "os": [10, 11]}, make_plan(**changes)))
+    noise = found.noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert noise.match == "similar"
+    assert found.block_s(PLAN) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"forks": 9, "seed": 5}, {"track_digest": "u"}, {"corpus": msgspec.structs.replace(CORPUS, digest="")}],
+)
+def test_what_only_decides_how_well_a_run_is_measured_makes_it_no_other(changes: dict[str, Any]):
+    noise = look(run("a", {"es": [10, 11]}, make_plan(**changes))).noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert noise.match == "same"
+
+
+def test_runs_of_the_same_sizes_come_before_newer_ones_of_others():
+    other = run("b", {"es": [10, 30]}, make_plan(heap_mb=1024))
+    same = run("a", {"es": [10, 11]})
+    found = look(other, same)
+    noise = found.noise(RANGE, SERVICE_TIME, ES)
+    assert noise is not None
+    assert noise.sd == pytest.approx(math.log(11 / 10) / math.sqrt(2))
+    assert (noise.match, found.runs, found.forks) == ("same", ("a",), 2)
+
+
+def test_a_task_of_another_challenge_or_rate_is_another_task():
+    for schedule in (
+        Challenge("d", (Task("range", iterations=3),)),
+        Challenge("c", (Task("range", name="range-again", iterations=3),)),
+        Challenge("c", (Task("range", iterations=3, target_throughput=5),)),
+    ):
+        assert look(run("a", {"es": [10, 11]}, make_plan(schedules=(schedule,)))).noises == {}
+
+
+def test_throttled_tasks_are_judged_by_their_latency():
+    plan = make_plan(schedules=(Challenge("c", (Task("range", iterations=3, target_throughput=5),)),))
+    summary = make_summary("range", 10)
+    summary = msgspec.structs.replace(summary, latency=summary.service_time)
+    forks = tuple(make_fork("es", block, summary) for block in range(2))
+    found = look(make_record(plan=plan, forks=forks), plan=plan)
+    assert {metric for _, metric, _ in found.noises} == {SERVICE_TIME.key, LATENCY.key}
+
+
+def test_a_single_fork_or_a_failed_one_has_no_spread():
+    failed = make_fork("es", 1, make_summary("range", 10), status="failed")
+    record = make_record(plan=PLAN, forks=(make_fork("es", 0, make_summary("range", 10)), failed))
+    found = look(record)
+    assert found.noises == {}
+    assert found.fork_s == {kind_of(ES): 1.0}
+    assert found.forks == 0
+
+
+def test_tasks_that_only_prepare_others_are_known_as_such():
+    forks = [make_fork("es", block, make_summary("range", 10, reported=False)) for block in range(2)]
+    assert look(make_record(plan=PLAN, forks=tuple(forks))).hidden == {RANGE}
+
+
+def test_clusters_that_run_already_are_kept_apart_from_fresh_nodes():
+    there = msgspec.structs.replace(ES, target=TargetSpec(("http://a:1",)))
+    elsewhere = msgspec.structs.replace(ES, target=TargetSpec(("http://b:1",)))
+    found = look(run("a", {"es": [10, 11]}, make_plan(variants=(there,))), plan=make_plan(variants=(there,)))
+    assert found.noise(RANGE, SERVICE_TIME, there) is not None
+    assert found.noise(RANGE, SERVICE_TIME, elsewhere) is None
+    assert found.noise(RANGE, SERVICE_TIME, ES) is None
+
+
+def test_no_more_runs_are_read_than_needed():
+    def endless() -> Iterator[RunRecord]:
+        for number in range(10_000):
+            yield run(f"{number}", {"es": [10, 11, 10, 11], "os": [10, 11, 10, 11]})
+            read.append(number)
+
+    read: list[int] = []
+    found = collect_history(endless(), PLAN, HOST)
+    assert len(read) + 1 == ENOUGH_FORKS // 4
+    assert found.forks == 2 * ENOUGH_FORKS

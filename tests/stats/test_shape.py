@@ -1,0 +1,140 @@
+"""Shares, quantiles and boxes are those of the raw samples, whatever they were counted to."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchctl.stats.counts import ValueCounts
+from benchctl.stats.shape import (
+    LEVELS,
+    ODDS,
+    GroupedCounts,
+    boxes,
+    carries,
+    ecdf,
+    linear_quantiles,
+    magnitudes,
+    quantile_curve,
+)
+
+times = st.lists(st.integers(0, 10**9), min_size=1, max_size=400)
+probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=5)
+
+
+def counted(values: list[int]):
+    found = ValueCounts()
+    found.add(np.array(values))
+    return found.pairs()
+
+
+@settings(deadline=None)
+@given(raw=times | st.lists(st.integers(0, 5), min_size=1, max_size=400), at=probabilities)
+def test_linear_quantiles_are_numpys(raw: list[int], at: list[float]):
+    np.testing.assert_allclose(
+        linear_quantiles(*counted(raw), at), np.quantile(raw, at), rtol=1e-9, atol=1e-6
+    )
+
+
+@settings(deadline=None)
+@given(raw=times)
+def test_the_quantile_curve_is_numpys_where_it_is_drawn_and_never_falls(raw: list[int]):
+    curve = quantile_curve(*counted(raw))
+    drawn = carries(len(raw))
+    np.testing.assert_allclose(curve[drawn], np.quantile(raw, 1 - 1 / ODDS[drawn]), rtol=1e-9, atol=1e-6)
+    assert np.isnan(curve[~drawn]).all()
+    assert (np.diff(curve[drawn]) >= -1e-6).all()
+
+
+@pytest.mark.parametrize(("requests", "odd"), [(20, 2.0), (100, 10.0), (1_000, 100.0), (10_000, 1_000.0)])
+def test_a_quantile_is_drawn_from_ten_requests_beyond_it(requests: int, odd: float):
+    place = int(np.searchsorted(ODDS, odd))
+    assert ODDS[place] == odd
+    assert carries(requests)[place]
+    assert not carries(requests - 1)[place]
+
+
+def test_quantile_curves_end_at_p99_9():
+    assert (ODDS[0], ODDS[-1]) == (1.0, 1000.0)
+    assert (np.diff(ODDS) > 0.004).all()
+    assert (LEVELS[0], LEVELS[-1]) == (0.005, 0.995)
+
+
+@settings(deadline=None)
+@given(raw=times, most=st.integers(2, 50))
+def test_every_point_of_a_distribution_function_is_exact(raw: list[int], most: int):
+    values, shares = ecdf(*counted(raw), most)
+    assert values.size <= most
+    assert (np.diff(values) > 0).all()
+    assert (np.diff(shares) > 0).all()
+    assert (values[0], values[-1], shares[-1]) == (min(raw), max(raw), 1.0)
+    for value, share in zip(values, shares, strict=True):
+        assert share == np.mean(np.array(raw) <= value)
+
+
+def test_a_thinned_distribution_function_is_even_in_requests_not_in_values():
+    raw = [*range(1_000), 10**9]
+    values, shares = ecdf(*counted(raw), 11)
+    assert values.tolist() == [*range(0, 1_000, 100), 10**9]
+    assert np.diff(shares).max() < 0.11
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 8_999), st.integers(0, 10**15 - 1)), max_size=200))
+def test_groups_keep_their_values_apart(pairs: list[tuple[int, int]]):
+    found = GroupedCounts()
+    for start in range(0, len(pairs), 7):
+        part = np.array(pairs[start : start + 7])
+        found.add(part[:, 0], part[:, 1])
+    kept = [
+        (group, value)
+        for group, values, counts in found.groups()
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True)
+        for _ in range(count)
+    ]
+    assert kept == sorted(pairs)
+
+
+def test_too_many_values_lose_digits_but_never_their_group():
+    found = GroupedCounts()
+    values = np.arange(2_000_000) + 999_000_000
+    for group in (0, 8_999):
+        found.add(np.full(values.size, group), values)
+    groups = list(found.groups())
+    assert [group for group, _, _ in groups] == [0, 8_999]
+    for _, coarse, counts in groups:
+        assert counts.sum() == values.size
+        assert coarse.min() >= 998_000_000
+        assert np.quantile(np.repeat(coarse, counts), 0.5) == pytest.approx(np.median(values), abs=1_000)
+
+
+@pytest.mark.parametrize(("group", "value"), [(-1, 5), (9_000, 5), (0, -1), (0, 10**15)])
+def test_what_no_group_can_hold_is_refused(group: int, value: int):
+    with pytest.raises(ValueError, match="out of range"):
+        GroupedCounts().add(np.array([0, group]), np.array([0, value]))
+
+
+def test_magnitudes_are_by_digits():
+    hits = np.array([0, 1, 9, 10, 99, 100, 999_999, 1_000_000, 2**63 - 1])
+    assert magnitudes(hits).tolist() == [len(str(hit)) if hit else 0 for hit in hits.tolist()]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**9)), min_size=1, max_size=200))
+def test_boxes_have_the_quartiles_of_their_requests(pairs: list[tuple[int, int]]):
+    hits, service_ns = np.array(pairs).T
+    grouped = GroupedCounts()
+    grouped.add(magnitudes(hits), service_ns)
+    found = boxes(grouped)
+    assert sum(box.requests for box in found) == len(pairs)
+    assert [box.magnitude for box in found] == sorted({len(str(hit)) if hit else 0 for hit, _ in pairs})
+    for box in found:
+        own = service_ns[magnitudes(hits) == box.magnitude]
+        seen = (box.least_ns, box.p25_ns, box.p50_ns, box.p75_ns, box.p95_ns)
+        np.testing.assert_allclose(seen, np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), atol=1e-6)
+
+
+def test_boxes_name_the_hits_that_they_hold():
+    grouped = GroupedCounts()
+    grouped.add(np.array([0, 1, 2, 5]), np.array([5, 5, 5, 5]))
+    assert [box.hits for box in boxes(grouped)] == ["0", "1 to 9", "10 to 99", "10,000 to 99,999"]

@@ -1,0 +1,112 @@
+"""Does the detector find a cut that is known? Courses are drawn from known processes, seeded.
+
+What it can see is bounded by its penalty, 15 ln n (1 + phi) / (1 - phi), which buys that noise is hardly ever
+taken for levels. `test_what_it_cannot_see` keeps the other side of that bargain in view: within one fork, a
+change of that size is lost in such noise, and it is left to the drift over several forks.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from benchctl.results.figures import CourseKind
+from benchctl.results.samples import Columns
+from benchctl.stats.steady import steadiness
+from benchctl.stats.summary import summarise
+from benchctl.track.model import Task
+
+REPETITIONS = 50
+MS = 1e6
+
+# (kind, factor of the first level, where the cut lies as a share of the requests)
+WARM_UP = ("warm-up", 2.0, (0.1, 0.65))
+SMALL_WARM_UP = ("warm-up", 1.3, (0.1, 0.65))
+SLOWDOWN = ("slowdown", 0.5, (0.1, 0.65))
+LATE = ("no steady state", 2.0, (0.8, 0.95))
+FLAT = ("flat", 1.0, (0.5, 0.5))
+
+Process = tuple[CourseKind, float, tuple[float, float]]
+
+
+def service_times(generator: np.random.Generator, size: int, sigma: float, phi: float):
+    """AR(1) noise on a level of 1 ms, in ln of nanoseconds."""
+    shocks = generator.normal(0, sigma * math.sqrt(1 - phi**2), size)
+    shocks[0] /= math.sqrt(1 - phi**2)
+    return math.log(MS) + lfilter([1.0], [1.0, -phi], shocks)
+
+
+def rates(
+    samples: Callable[..., Columns], process: Process, size: int, sigma: float, phi: float
+) -> tuple[float, float]:
+    """Shares of courses whose kind was right, and whose cut was within 10 % of n."""
+    kind, factor, (low, high) = process
+    generator = np.random.default_rng(20240301)
+    right = near = 0
+    for _ in range(REPETITIONS):
+        cut = int(size * generator.uniform(low, high))
+        logs = service_times(generator, size, sigma, phi)
+        logs[:cut] += math.log(factor)
+        drawn = samples(np.exp(logs).astype(np.int64))
+        found = summarise(drawn, schedule=0, task_index=0, task=Task("range", iterations=size)).course
+        right += found.kind == kind
+        near += abs(found.steady_from - (0 if kind == "flat" else cut)) <= 0.1 * size
+    return right / REPETITIONS, near / REPETITIONS
+
+
+@pytest.mark.parametrize(
+    ("process", "size", "sigma", "phi"),
+    [
+        *((FLAT, size, sigma, phi) for size in (100, 1000) for sigma in (0.1, 0.3) for phi in (0.0, 0.7)),
+        *((process, 100, 0.1, 0.0) for process in (WARM_UP, SLOWDOWN)),
+        *((process, 300, 0.1, 0.3) for process in (WARM_UP, SLOWDOWN, LATE)),
+        *((process, 1000, 0.1, 0.3) for process in (WARM_UP, SMALL_WARM_UP, SLOWDOWN, LATE)),
+        *((process, 1000, 0.3, 0.3) for process in (WARM_UP, SLOWDOWN, LATE)),
+    ],
+)
+def test_a_known_cut_is_found(
+    samples: Callable[..., Columns], process: Process, size: int, sigma: float, phi: float
+):
+    right, near = rates(samples, process, size, sigma, phi)
+    assert right >= 0.90
+    assert near >= 0.90
+
+
+def test_what_it_cannot_see(samples: Callable[..., Columns]):
+    right, _ = rates(samples, WARM_UP, 100, 0.3, 0.7)
+    assert right < 0.5
+
+
+def test_forks_show_together_what_none_shows_alone(samples: Callable[..., Columns]):
+    """A third of the requests 40 % slower, in such noise: few courses show it, five forks nearly always."""
+    generator = np.random.default_rng(7)
+    found = []
+    for _ in range(REPETITIONS):
+        forks = []
+        for _ in range(5):
+            logs = service_times(generator, 100, 0.3, 0.0)
+            logs[:33] += math.log(1.4)
+            drawn = samples(np.exp(logs).astype(np.int64))
+            forks.append(summarise(drawn, schedule=0, task_index=0, task=Task("range", iterations=100)))
+        found.append((steadiness(forks).state, sum(fork.course.kind == "flat" for fork in forks)))
+    assert np.mean([state == "not steady" for state, _ in found]) >= 0.90
+    assert np.mean([flat for _, flat in found]) >= 3
+
+
+def test_settled_forks_are_rarely_called_unsteady(samples: Callable[..., Columns]):
+    generator = np.random.default_rng(9)
+    states = []
+    for _ in range(REPETITIONS):
+        forks = [
+            summarise(
+                samples(np.exp(service_times(generator, 100, 0.3, 0.3)).astype(np.int64)),
+                schedule=0,
+                task_index=0,
+                task=Task("range", iterations=100),
+            )
+            for _ in range(5)
+        ]
+        states.append(steadiness(forks).state)
+    assert np.mean([state == "not steady" for state in states]) <= 0.05

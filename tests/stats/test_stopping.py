@@ -1,0 +1,134 @@
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchctl.results.plan import StopSpec
+from benchctl.stats import caveat
+from benchctl.stats.analysis import Row
+from benchctl.stats.compare import Comparison
+from benchctl.stats.stopping import decide, half_width
+
+FIVE_PERCENT = StopSpec(precision=0.05)
+
+
+def comparison(half: float | None, forks: int = 8, **changes: Any) -> Comparison:
+    """An effect of +10 % whose interval reaches from 1.1 / (1 + half) to 1.1 x (1 + half)."""
+    made = Comparison(
+        metric="throughput",
+        baseline="es",
+        contender="os",
+        higher_is_better=True,
+        paired=False,
+        judged=True,
+        n_baseline=forks,
+        n_contender=forks,
+        margin_percent=3.0,
+        effect_percent=10.0,
+        low_percent=None if half is None else 100 * (1.1 / (1 + half) - 1),
+        high_percent=None if half is None else 100 * (1.1 * (1 + half) - 1),
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def row(*comparisons: Comparison, label: str = "range", metric: str = "throughput") -> Row:
+    return Row(
+        schedule=0,
+        challenge="c",
+        task=0,
+        label=label,
+        operation=label,
+        metric=metric,
+        unit="queries/s",
+        higher_is_better=True,
+        figures=(),
+        comparisons=comparisons,
+    )
+
+
+def test_the_widest_interval_decides_and_is_named():
+    rows = [row(comparison(0.03)), row(comparison(0.048), label="sort", metric="service_time_p90")]
+    found = decide(rows, FIVE_PERCENT, 8)
+    assert found.enough
+    assert found.text == "the widest interval is +-4.8 % (p90 service time of sort)"
+
+
+def test_one_wide_interval_is_reason_enough_to_go_on():
+    found = decide([row(comparison(0.03)), row(comparison(0.07), label="sort")], FIVE_PERCENT, 8)
+    assert not found.enough
+    assert found.text == "the widest interval is +-7.0 % (throughput of sort), +-5.0 % is wanted"
+
+
+@pytest.mark.parametrize(("forks", "done", "enough"), [(8, 8, True), (8, 7, False), (7, 8, False)])
+def test_never_before_the_least_number_of_forks(forks: int, done: int, *, enough: bool):
+    found = decide([row(comparison(0.001, forks))], FIVE_PERCENT, done)
+    assert found.enough == enough
+    assert enough or found.text == "7 of at least 8 forks a side"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"judged": False},
+        {"effect_percent": None},
+        {"caveats": (caveat.missing_values("os", 1, 8),)},
+        {"low_percent": None, "high_percent": None, "caveats": (caveat.no_spread(),)},
+    ],
+)
+def test_what_can_never_get_a_verdict_does_not_block_and_is_named(changes: dict[str, Any]):
+    hopeless = row(comparison(0.5, **changes), label="sort")
+    found = decide([row(comparison(0.04)), hopeless], FIVE_PERCENT, 8)
+    assert found.enough
+    assert found.text.endswith("; left out, because there can be no verdict: throughput of sort")
+    alone = decide([hopeless], FIVE_PERCENT, 8)
+    assert not alone.enough
+    assert alone.text.startswith("there is no interval to be precise about; left out")
+
+
+def test_what_is_left_out_is_listed_metric_by_metric():
+    apart = comparison(0.5, judged=False)
+    rows = [row(apart), row(apart, label="sort"), row(apart, label="sort", metric="latency_p90")]
+    assert decide(rows, FIVE_PERCENT, 8).text.endswith(
+        "no verdict: throughput of range, sort; p90 latency of sort"
+    )
+
+
+def test_a_side_with_a_single_value_so_far_is_waited_for():
+    found = decide([row(comparison(None))], FIVE_PERCENT, 8)
+    assert (found.enough, found.text) == (False, "there is no interval yet (throughput of range)")
+
+
+def test_with_several_contenders_the_text_says_which():
+    rows = [row(comparison(0.03), comparison(0.06, contender="noinline"))]
+    assert "(throughput of range (noinline))" in decide(rows, FIVE_PERCENT, 8).text
+
+
+def test_without_a_precision_there_is_nothing_to_decide():
+    found = decide([row(comparison(0.001))], StopSpec(budget_s=60.0), 20)
+    assert (found.enough, found.text) == (False, "")
+
+
+@settings(deadline=None)
+@given(st.floats(0.001, 3.0), st.floats(-0.9, 10.0))
+def test_the_half_width_is_a_ratio_whatever_the_effect(half: float, effect: float):
+    moved = comparison(
+        None,
+        low_percent=100 * ((1 + effect) / (1 + half) - 1),
+        high_percent=100 * ((1 + effect) * (1 + half) - 1),
+    )
+    assert half_width(moved) == pytest.approx(half, rel=1e-6)
+
+
+def test_an_interval_down_to_nothing_is_infinitely_wide():
+    assert half_width(comparison(None, low_percent=-100.0, high_percent=50.0)) == math.inf
+
+
+@settings(deadline=None)
+@given(st.floats(0.001, 0.5), st.floats(0, 1), st.floats(-0.5, 0.5))
+def test_p_has_no_say(half: float, p: float, effect: float):
+    plain = decide([row(comparison(half))], FIVE_PERCENT, 8)
+    other = comparison(half, p=p, p_adjusted=p, verdict="slower", mde_percent=100 * abs(effect))
+    assert decide([row(other)], FIVE_PERCENT, 8) == plain
