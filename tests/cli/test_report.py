@@ -51,6 +51,12 @@ def test_several_runs_are_linked_from_an_index_and_one_named_twice_is_one(runs: 
     assert "os was slower than es" in index
 
 
+def test_pages_need_a_folder_and_a_hint_says_how(runs: Path):
+    done = CliRunner().invoke(root, ["report", "latest", "--runs", str(runs)])
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.hint == "name it: benchctl report latest --html DIR"
+
+
 def test_the_id_in_a_record_is_not_trusted_with_a_path(runs: Path, tmp_path: Path):
     folder, record = draw_run(RunStore(runs), "20260103-000000-c-cccc")
     folder.save(msgspec.structs.replace(record, id="../../escaped"))
@@ -91,6 +97,15 @@ def test_runs_without_samples_have_a_page_that_says_so(tmp_path: Path):
     text = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).all("main")[0].text
     assert "Not drawn: es, fork 0" in text
     assert "and 2 more" in text
+
+
+def test_one_damaged_file_leaves_the_rest_of_a_page(runs: Path, tmp_path: Path):
+    file = min((runs / "20260101-000000-c-aaaa" / "forks").iterdir())
+    file.write_bytes(file.read_bytes()[:-20])
+    invoke("report", "20260101", "--html", str(tmp_path / "out"), runs=runs)
+    found = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "Not drawn: es, fork 0: its samples cannot be read" in found.all("main")[0].text
+    assert "Distribution of service time" in [text for _, text in found.headings()]
 
 
 def test_an_earlier_report_is_replaced_and_other_files_stay(tmp_path: Path):

@@ -14,7 +14,9 @@ from benchctl.errors import UsageError
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.results.views import VIEWS, view_columns
+from builders import make_plan, make_record
 from races import race, run_of_osb, task_of, times, write
+from report.html.outline import outline
 from stored import ROWS, stored
 
 
@@ -85,7 +87,14 @@ def test_races_of_two_tools_need_force(home: Path):
     assert "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)" in str(refused.exception)
     forced = call("compare", "es", "os", "--force")
     assert forced.exit_code == 0, forced.output
-    assert "1 node start a side" in forced.stdout
+    assert "1 node start of os (es 3, os 1): start-to-start" in " ".join(forced.stdout.split())
+    gated = call("compare", "es", "os", "--force", "--gate")
+    assert gated.exception is not None
+    assert "gate: inconclusive, of unlike results compared by force: " in str(gated.exception)
+    assert "Gate: inconclusive, of unlike results compared by force\n" in gated.stdout
+    assert "unlike results, compared by force: os: measured by different tools" in " ".join(
+        gated.stdout.split()
+    )
 
 
 def test_a_race_stands_beside_a_run_of_ours_by_force(home: Path):
@@ -121,6 +130,20 @@ def test_files_that_contradict_the_variant_are_refused(home: Path):
     assert isinstance(refused.exception, UsageError)
     assert "measured version 8.11.0, not 8.12.0" in refused.exception.message
     assert readable(home) == []
+
+
+def test_a_version_of_the_other_engine_is_refused(home: Path):
+    write(home / "os.json", run_of_osb(1, cluster={"distribution-version": "2.11.0"}))
+    refused = call("import", home / "os.json", "--variant", "es")
+    assert isinstance(refused.exception, UsageError)
+    assert "measured version 2.11.0, which is OpenSearch's" in refused.exception.message
+    assert readable(home) == []
+
+
+def test_what_was_measured_must_be_said_and_a_hint_says_how(home: Path):
+    refused = call("import", *races_of_es(home, 1))
+    assert isinstance(refused.exception, UsageError)
+    assert "--variant es" in refused.exception.hint
 
 
 def test_a_version_may_be_told_where_no_file_does(home: Path):
@@ -183,7 +206,7 @@ def test_schemas_are_printed(name: str, root_type: str):
 
 
 @pytest.mark.parametrize("what", ["runs", "challenges", "tracks", "operations", "variants"])
-@pytest.mark.parametrize("output_format", ["text", "markdown", "csv", "json"])
+@pytest.mark.parametrize("output_format", ["text", "markdown", "csv", "json", "html"])
 def test_lists_have_every_format(what: str, output_format: str):
     done = call("list", what, "--format", output_format)
     assert done.exit_code == 0, done.output
@@ -191,3 +214,35 @@ def test_lists_have_every_format(what: str, output_format: str):
         assert isinstance(json.loads(done.stdout), list)
     if output_format == "csv":
         assert len({len(row) for row in csv.reader(io.StringIO(done.stdout))}) == 1
+    if output_format == "html":
+        page = outline(done.stdout)
+        assert [address for address in page.addresses() if not address.startswith("#")] == ["data:,"]
+        assert (len(page.all("table")), page.all("script")) == (1, [])
+
+
+def test_an_answer_is_a_page_whatever_is_in_it(home: Path):
+    stored(home / "runs", "r1")
+    hostile = "</td><script>alert(1)</script><img src=x onerror=y>&amp;{{ 7 * 7 }}"
+    query = f"""select null as "Notes", '{hostile}' as "Verdict<b>", 1 as "<script>", '12' as Notes"""
+    page = outline(call("sql", query, "--format", "html").stdout)
+    assert (page.all("script"), page.all("img"), page.all("b")) == ([], [], [])
+    assert page.all("td")[0].text == hostile
+    assert [cell.text for cell in page.all("thead")[0:1]] == ["NotesVerdict<b><script>Notes"]
+    assert page.all("a") == []
+
+
+def test_a_run_with_a_bad_date_hides_no_other(home: Path):
+    bad = make_record("r1", plan=make_plan(), created="some day\x1b[2J")
+    stored(home / "runs", "r1", bad)
+    stored(home / "runs", "r2")
+    done = call("sql", "select run, created is null as undated from runs", "--format", "csv")
+    assert done.stdout == "run,undated\nr1,True\nr2,False\n"
+    assert f"note: {home}/runs/r1/run.json: 'some day" in done.stderr
+    assert "is no time, and is left out" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_now_is_a_time_like_any_other():
+    done = call("sql", "select now() as now", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["now"].startswith("20")

@@ -22,11 +22,11 @@ def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunSt
     assert [fork.attempt for fork in pilot.forks] == list(range(1, len(pilot.forks) + 1))
     assert len(pilot.forks) <= MOST_ATTEMPTS
     assert all(fork.summaries[0].course.of >= 200 for fork in pilot.forks)
-    # A fresh JVM does not answer its first requests as it answers its last.
-    warm_up = pilot.params["range-only-short.warmup_iterations"]
-    assert warm_up % 10 == 0
+    # Most pilots find that a fresh JVM is slow at first; in a noisy one nothing may show, which is an answer.
     task = record.plan.schedules[0].schedule[0]
-    assert (task.warmup_iterations, task.iterations) == (warm_up, 30)
+    warm_up = pilot.params.get("range-only-short.warmup_iterations", 0)
+    assert warm_up % 10 == 0
+    assert (task.warmup_iterations or 0, task.iterations) == (warm_up, 30)
     measured = record.done("es")[0].summaries[0]
     assert (measured.warmup_samples, measured.samples) == (warm_up, 30)
     assert record.timings["pilot-s"] > 0
@@ -34,6 +34,8 @@ def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunSt
 
     line = next(line for line in done.stderr.splitlines() if "without a pilot: " in line)
     words = shlex.split(line.partition("without a pilot: ")[2])
-    assert f"range-only-short.warmup_iterations={warm_up}" in words
+    chosen = f"range-only-short.warmup_iterations={warm_up}"
+    assert (chosen in words) == (warm_up > 0)
+    assert ("no task needs more warm-up" in done.stderr) == (warm_up == 0)
     assert "--until-steady" not in words
     assert "pilot fork" in benchctl("show", record.id).stdout

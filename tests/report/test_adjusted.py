@@ -28,9 +28,10 @@ def probed(record: RunRecord, *, builds: int = 1) -> RunRecord:
 def test_a_grid_a_metric_with_plain_and_adjusted_side_by_side(build: Callable[..., RunRecord]):
     throughput, service_time = adjusted_grids(analyse_run(probed(build())))
     assert throughput.title == (
-        "Adjusted for the host probe (cpu): throughput; never decides; CV of es and of the variant"
+        "With the host's probes (cpu) held equal, beside the plain effect (the plain one decides): "
+        "throughput; CV of es and of the variant"
     )
-    assert service_time.title.startswith("Adjusted for the host probe (cpu): p90 service time")
+    assert "(the plain one decides): p90 service time;" in service_time.title
     name, effect, interval, adjusted, its_interval, plain_cv, adjusted_cv = throughput.lines[2]
     assert (name, effect, plain_cv) == ("range", "-21.4", "1.9, 1.9")
     assert adjusted.startswith("-21.")
@@ -62,6 +63,7 @@ def test_several_contenders_are_named(build: Callable[..., RunRecord]):
 def test_one_variant_alone_has_spreads_only(build: Callable[..., RunRecord]):
     grid = adjusted_grids(analyse_run(probed(build(("es",), 10))))[0]
     assert grid.headers == ("Operation", "CV %", "Adjusted CV")
+    assert grid.title.endswith("held equal, beside the plain spread: throughput")
     assert adjusted_grids(analyse_run(build(("es",), 1))) == []
 
 

@@ -16,8 +16,10 @@ def test_a_line_a_task_and_metric_in_the_details_only(record: RunRecord):
     assert grid is not None
     assert len(grid.lines) == 6
     assert grid.headers == ("Operation", "Metric", "CV %", "Forks a side", "Pair, s", "Minutes")
-    assert "Minutes to a verdict on 10 %" in render(analysis, details=True)
-    assert "Minutes to a verdict" not in render(analysis)
+    assert "Minutes to find a difference of 10 % in four of five runs" in render(
+        analysis, details=True, width=200
+    )
+    assert "Minutes to find" not in render(analysis)
 
 
 def test_minutes_are_forks_times_seconds(record: RunRecord):
@@ -48,4 +50,4 @@ def test_what_the_host_probe_would_save_is_a_column_where_it_is_known(record: Ru
     grid = costs_grid(msgspec.structs.replace(analysis, costs=costs))
     assert grid is not None
     assert [line[-1] for line in grid.lines[:2]] == ["1.2", "n/a"]
-    assert "never decides" in grid.title
+    assert grid.title.endswith("a pair of forks; the last column with the host's probes held equal")

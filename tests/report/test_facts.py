@@ -40,7 +40,7 @@ def test_every_build_of_an_index_is_shown(record: RunRecord):
     assert heads == ["es, build 1 of 2", "es, build 2 of 2", "os"]
     check = AnswerCheck(("range",), {}, ())
     asked = msgspec.structs.replace(several, answers=check)
-    assert section(asked, "Answers") == ("alike on all 1 operations, asked of the first of 2 index builds",)
+    assert section(asked, "Answers") == ("alike on the one operation, asked of the first of 2 index builds",)
 
 
 def test_pinned_cpus_are_shown(record: RunRecord):
@@ -111,6 +111,27 @@ def test_indices_of_another_shape_are_a_difference(
 def test_indices_of_one_shape_are_no_difference(record: RunRecord):
     lines = section(with_segments(record, [False], 150), "Differences between variants")
     assert not any(line.startswith("index") for line in lines)
+
+
+def test_flags_that_later_ones_supersede_are_no_difference(record: RunRecord):
+    own = ("-Xms4g", "-Xmx4g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=50", "-Da=2", "-Db", "-ea")
+    overruled = ("-Xms1g", "-Xmx1g", "-Xss1m", "-XX:-UseG1GC", "-XX:MaxGCPauseMillis=9", "-Da=1", "-Db=x")
+    first, second = (
+        msgspec.structs.replace(facts, version="1", lucene="9", jvm_flags=flags)
+        for facts, flags in zip(record.engines, (own, (*overruled, *own)), strict=True)
+    )
+    lines = section(msgspec.structs.replace(record, engines=(first, second)), "Differences between variants")
+    assert lines == ("JVM flags of os only: -Xss1m",)
+
+
+def test_flags_that_may_be_given_several_times_are_all_differences(record: RunRecord):
+    adding = ("-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,a.b", "--add-opens", "x", "--add-opens")
+    first, second = (
+        msgspec.structs.replace(facts, version="1", lucene="9", jvm_flags=flags)
+        for facts, flags in zip(record.engines, ((), adding), strict=True)
+    )
+    lines = section(msgspec.structs.replace(record, engines=(first, second)), "Differences between variants")
+    assert lines == (f"JVM flags of os only: {' '.join(adding)}",)
 
 
 def test_differences_of_variants_that_never_started_are_those_asked_for(build: Callable[..., RunRecord]):

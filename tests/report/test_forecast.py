@@ -57,7 +57,7 @@ def test_of_many_tasks_the_middle_and_both_ends():
 def test_other_sizes_and_unknown_tasks_are_said():
     plan = plan_of("sort", "range")
     text = forecast_lines(history(plan, {"sort": 0.02}, "similar", None), plan)[-1]
-    assert text.endswith("from 20 earlier forks of other sizes); no earlier run has c: range")
+    assert text.endswith("from 20 earlier forks of other sizes or settings); no earlier run has c: range")
     assert "about" not in text
 
 

@@ -9,6 +9,7 @@ import pytest
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.outlook import SCHEMA_VERSION, ForkPlan, Need, Prospect, Requirement
+from report.html.outline import outline
 
 ASSUMED = (Need(5.0, 18, None), Need(15.0, 148, None))
 PILOT = "benchctl run --challenge c --forks 5"
@@ -107,6 +108,32 @@ def test_pairs_and_several_contenders_have_words_and_a_column():
     assert "es-again" in text
 
 
+def test_tasks_of_several_challenges_are_told_apart():
+    rows = [
+        msgspec.structs.replace(
+            one, prospect=msgspec.structs.replace(one.prospect, schedule=place, challenge=name)
+        )
+        for place, name in enumerate(("short", "long"))
+        for one in (requirement(0, "range", "throughput", 30),)
+    ]
+    lines = render_fork_plan(fork_plan(*rows), width=120).splitlines()
+    assert any(line.startswith("Challenge  Operation") for line in lines)
+    assert [line.split()[:2] for line in lines if "throughput  " in line] == [
+        ["short", "range"],
+        ["long", "range"],
+    ]
+    assert "Challenge" not in render_fork_plan(KNOWN)
+    table = csv.DictReader(io.StringIO(render_fork_plan(fork_plan(*rows), "csv")))
+    assert [row["challenge"] for row in table] == ["short", "long"]
+
+
+def test_forks_that_were_mostly_disturbed_are_said():
+    rows = KNOWN.requirements
+    text = " ".join(render_fork_plan(fork_plan(*rows, disturbed_forks=11)).split())
+    assert "11 of these 20 earlier forks were disturbed (a host probe was more than 5 % off)" in text
+    assert "disturbed" not in render_fork_plan(fork_plan(*rows, disturbed_forks=10))
+
+
 def test_markdown_is_a_table_and_the_command_is_code():
     text = render_fork_plan(KNOWN, "markdown")
     assert "| Operation | Metric | CV of forks | Forks a side | Time | Cautious | Cautious time |" in text
@@ -132,3 +159,13 @@ def test_json_reads_back_and_csv_has_a_line_a_row():
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_it_may_be(width: int):
     assert max(map(len, render_fork_plan(KNOWN, width=width).splitlines())) <= width
+
+
+def test_a_page_has_the_tables_the_sentences_and_the_command():
+    hostile = "</td><script>alert(1)</script>"
+    page = outline(render_fork_plan(fork_plan(requirement(0, hostile, "throughput", 30)), "html"))
+    assert (len(page.all("table")), page.all("script")) == (1, [])
+    assert page.all("th", scope="row")[0].text == hostile
+    assert [text for _, text in page.headings()] == ["Forks for a difference of 5 %", "To measure it"]
+    assert [element.text for element in page.all("pre")] == ["benchctl run --challenge c --forks 69"]
+    assert "Found is a difference whose p" in page.all("main")[0].text

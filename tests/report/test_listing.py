@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from benchctl.report.listing import Listing, pieces
+from report.html.outline import outline
 
 ROWS: list[tuple[object, ...]] = [
     ("a", 12_000, 0.123456789, None, ["x", "y z"]),
@@ -85,3 +86,13 @@ def test_no_rows_still_have_their_columns(output_format: str, expected: str):
 
 def test_rows_may_be_readable_once_only():
     assert written(Listing(("a",), iter([(1,), (2,)])), "csv") == "a\n1\n2\n"
+
+
+def test_a_page_has_one_table_with_its_caption_and_no_cell_joined_to_another():
+    rows = [("a", 1), (None, 2), ("", 3_000)]
+    page = outline(written(Listing(("name", "n"), rows, frozenset({1}), grouped=True, title="Some"), "html"))
+    assert [text for _, text in page.headings()] == ["Some"]
+    assert [element.text for element in page.all("caption")] == ["Some"]
+    assert [element.text for element in page.all("th", scope="row")] == ["a", "", ""]
+    assert [element.text for element in page.all("td", class_="figure")] == ["1", "2", "3,000"]
+    assert page.all("script") == []

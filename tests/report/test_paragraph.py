@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.paragraph import _listed, verdict_paragraph, verdict_sentences
+from benchctl.report.paragraph import _listed, conclusion, verdict_paragraph, verdict_sentences
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import RunRecord
+from benchctl.results.model import HostProbe, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.order import OrderEffect
@@ -40,8 +40,8 @@ def test_differences_alike_rows_and_doubts_in_one_paragraph(record: RunRecord):
         "beyond 5.0 % (equivalent)."
     )
     assert unclear == (
-        "In throughput, nothing could be told on 1 of 3, which does not mean that they are alike: the least "
-        "difference that four of five such runs would find is 4.0 %."
+        "In throughput, nothing could be told on 1 of 3 tasks, which does not mean that they are alike: the "
+        "least difference that four of five such runs would find is 4.0 %."
     )
     assert unlike == ("The answers are not alike on range: the times there may not be of the same work.")
 
@@ -50,8 +50,8 @@ def test_inconclusive_never_reads_as_alike_and_says_what_would_have_been_seen(re
     analysis = judged(analyse_run(record), verdict="inconclusive", mde_percent=12.0)
     text = verdict_paragraph(analysis)
     assert (
-        "In throughput, nothing could be told on 3 of 3, which does not mean that they are alike: the least "
-        "difference that four of five such runs would find is 12.0 %."
+        "In throughput, nothing could be told on any of the 3 tasks, which does not mean that they are "
+        "alike: the least difference that four of five such runs would find is 12.0 %."
     ) in text
     assert "equivalent" not in text
 
@@ -156,10 +156,55 @@ def test_what_ran_before_is_part_of_the_verdict(record: RunRecord):
     )
     text = verdict_paragraph(msgspec.structs.replace(analysis, order_effects=(slower, unclear)))
     assert (
-        "What ran before mattered: range on os, after sort x 2, was slower than on a fresh node: throughput "
-        "21.4 % lower (95 % interval -23.6 to -19.2 %, p <0.001)."
+        "What had run before mattered on range; it could not be told in 1 of 2 comparisons (see the order "
+        "tables)."
     ) in text
-    assert "Whether it matters what ran before could not be told in 1 of 2 comparisons." in text
+    several = verdict_sentences(msgspec.structs.replace(analysis, order_effects=(slower,) * 3))
+    assert "What had run before mattered on range (see the order tables)." in several
+    assert sum("run before" in one for one in several) == 1
+    assert (
+        "Whether it matters what had run before could not be told in 1 of 1 comparison (see the order "
+        "tables)."
+    ) in verdict_sentences(msgspec.structs.replace(analysis, order_effects=(unclear,)))
+
+
+def test_most_forks_disturbed_is_said_and_a_few_are_left_to_the_notes(record: RunRecord):
+    analysis = analyse_run(record)
+    assert analysis.disturbed == {}
+    few, most = (
+        verdict_sentences(msgspec.structs.replace(analysis, disturbed=found))
+        for found in ({"es": 5}, {"es": 5, "os": 1})
+    )
+    assert not any("disturbed" in one for one in few)
+    assert "6 of 10 forks were disturbed: the host was not quiet." in most
+
+
+def test_disturbed_forks_are_counted_by_variant(record: RunRecord):
+    slow = HostProbe(120_000_000, 100_000_000, 0.0, 0.1, None)
+    usual = HostProbe(100_000_000, 100_000_000, 0.0, 0.1, None)
+    forks = tuple(
+        msgspec.structs.replace(fork, probes=(slow if (fork.variant, fork.block) == ("os", 1) else usual,))
+        for fork in record.forks
+    )
+    assert analyse_run(msgspec.structs.replace(record, forks=forks)).disturbed == {"os": 1}
+
+
+def test_what_could_not_be_told_is_counted_in_what_was_compared(build: Callable[..., RunRecord]):
+    several = judged(analyse_run(build(variants=("es", "os", "noinline"))), verdict="inconclusive")
+    assert "In throughput, nothing could be told on any of the 6 comparisons, which" in verdict_paragraph(
+        several
+    )
+    analysis = judged(analyse_run(build()), verdict="inconclusive")
+    one = msgspec.structs.replace(analysis, rows=analysis.rows[:1])
+    assert "In throughput, nothing could be told on the one task, which" in verdict_paragraph(one)
+
+
+def test_a_conclusion_of_one_variant_is_only_what_must_be_known_of_it(build: Callable[..., RunRecord]):
+    alone = analyse_run(build(variants=("es",)))
+    assert conclusion(alone) == ""
+    assert conclusion(msgspec.structs.replace(alone, disturbed={"es": 5})).endswith("the host was not quiet.")
+    compared = analyse_run(build())
+    assert conclusion(compared) == verdict_paragraph(compared)
 
 
 def test_of_many_differences_the_largest_are_named_and_the_others_counted(record: RunRecord):

@@ -7,6 +7,8 @@ from benchctl.report.planning import planning_lines, proposed_forks
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import Caveat, not_steady, small_scale
 
 
 @pytest.mark.parametrize(("forks", "proposed"), [(1, 5), (4, 5), (5, 10), (10, 20)])
@@ -54,3 +56,42 @@ def test_to_see_more_a_run_must_not_end_as_early_again(build: Callable[..., RunR
     line = planning_lines(analyse_run(msgspec.structs.replace(record, plan=plan)), plan)[-1]
     assert "--precision" not in line
     assert line.endswith("--forks 20")
+
+
+def doubting(record: RunRecord, *doubts: Caveat) -> Analysis:
+    found = analyse_run(record)
+    return msgspec.structs.replace(found, caveats=(*found.caveats, *doubts))
+
+
+def test_what_had_not_settled_asks_for_pilot_forks_and_keeps_its_iterations(build: Callable[..., RunRecord]):
+    record = build()
+    found = doubting(record, not_steady("es", "was 9 % faster at the end"))
+    line = planning_lines(found, record.plan)[-1]
+    assert "--until-steady" in line
+    assert "iterations=300 " in line
+    tasks = tuple(
+        msgspec.structs.replace(task, iterations=None, time_period=60.0)
+        for task in record.plan.schedules[0].schedule
+    )
+    timed = msgspec.structs.replace(record.plan.schedules[0], schedule=tasks)
+    plan = msgspec.structs.replace(record.plan, schedules=(timed,))
+    assert "--until-steady" not in planning_lines(found, plan)[-1]
+
+
+def test_warm_ups_are_looked_for_anew_on_a_larger_corpus(build: Callable[..., RunRecord]):
+    record = build()
+    params = {**record.plan.params, "c.warmup_iterations": 470}
+    plan = msgspec.structs.replace(record.plan, params=params)
+    larger = planning_lines(doubting(record, small_scale("20")), plan)[-1]
+    assert "warmup_iterations" not in larger
+    assert "--until-steady" in larger
+
+
+def test_more_index_builds_where_they_are_the_unit(build: Callable[..., RunRecord]):
+    record = build(forks=6)
+    forks = tuple(msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in record.forks)
+    plan = msgspec.structs.replace(record.plan, index_builds=2)
+    record = msgspec.structs.replace(record, forks=forks, plan=plan)
+    line = planning_lines(analyse_run(record), plan)[-1]
+    assert "--index-builds 4 " in line
+    assert line.endswith("--forks 8")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from benchctl.report.paragraph import verdict_paragraph
 from benchctl.report.tables import break_name, render_text, terminal_report
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
@@ -49,6 +50,13 @@ def test_text(build: Callable[..., RunRecord], name: str, width: int, options: d
     text = render_text(analyse_run(record), plan=record.plan, width=width)
     assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_text_begins_with_the_conclusion(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build())
+    top = render_text(analysis, width=80).partition("\n\n")[0]
+    assert " ".join(top.split()) == verdict_paragraph(analysis)
+    assert render_text(analyse_run(build(variants=("es",)))).startswith("big5rangedebug: throughput")
 
 
 def test_a_verdict_says_that_requests_failed(build: Callable[..., RunRecord]):

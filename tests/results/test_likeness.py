@@ -53,28 +53,28 @@ def test_another_host_is_another_world(record: RecordMaker):
 def test_challenges_of_one_name_are_told_apart_by_their_tasks(planned: RecordMaker):
     more = Challenge("c", (Task("range", iterations=300),))
     assert unlike(planned("1"), planned("2", schedules=(more,))) == (
-        "schedules differs (in c, task 1 (range).iterations: 3, 300)",
+        "schedules differ (in c, task 1 (range).iterations: 3, 300)",
     )
 
 
 def test_challenges_that_differ_in_an_inline_operation_show_what_it_is(planned: RecordMaker):
     found = unlike(*(planned(gte, schedules=(searching(gte),)) for gte in ("2023-01-01", "2023-01-02")))
     assert found == (
-        "schedules differs (in c, operations.mine.body.query.range.@timestamp.gte: 2023-01-01, 2023-01-02)",
+        "schedules differ (in c, operations.mine.body.query.range.@timestamp.gte: 2023-01-01, 2023-01-02)",
     )
 
 
 def test_a_task_more_is_none_on_the_other_side(planned: RecordMaker):
     longer = Challenge("c", (Task("range", iterations=3), Task("sort")))
     (text,) = unlike(planned("1"), planned("2", schedules=(longer,)))
-    assert text.startswith("schedules differs (in c, task 2 (sort): none, {")
+    assert text.startswith("schedules differ (in c, task 2 (sort): none, {")
 
 
 def test_other_challenges_are_named(planned: RecordMaker):
     other = Challenge("d", (Task("range", iterations=3),))
-    assert unlike(planned("1"), planned("2", schedules=(other,))) == ("schedules differs (c, d)",)
+    assert unlike(planned("1"), planned("2", schedules=(other,))) == ("schedules differ (c, d)",)
     assert unlike(planned("1"), planned("2", warmup_challenges=(other,))) == (
-        "warmup challenges differs (none, d)",
+        "warmup challenges differ (none, d)",
     )
 
 
@@ -102,6 +102,6 @@ def test_a_search_is_compared_with_searches_for_the_same_objective_only(planned:
 def test_nodes_on_other_cpus_and_other_numbers_of_builds_are_unlike(planned: RecordMaker):
     plain, pinned = planned("1"), planned("2", pin=PinSpec((0, 1), (2,)), index_builds=3)
     found = unlike(plain, pinned)
-    assert [text.partition(" (")[0] for text in found] == ["pin differs", "index builds differs"]
+    assert [text.partition(" (")[0] for text in found] == ["pin differs", "index builds differ"]
     assert "1, 3" in found[1]
     assert unlike(pinned, planned("3", pin=PinSpec((0, 1), (2,)), index_builds=3)) == ()

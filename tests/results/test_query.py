@@ -108,3 +108,21 @@ def test_samples_are_opened_for_those_only_who_ask_for_them(tmp_path: Path):
     assert answer("SELECT count(*) FROM tasks", run) == [(4,)]
     with pytest.raises(UsageError, match="DuckDB: "):
         answer("SELECT count(*) FROM samples", run)
+
+
+def test_times_with_a_zone_are_text_and_need_no_further_package(run: StoredRun):
+    query = """SELECT TIMESTAMPTZ '2026-01-02 03:04:05+00' AS "a ""b", 7 AS n, [now()] AS n -- and that is all
+        ;"""
+    with asked(query, [run]) as found:
+        assert found.columns[:2] == ('a "b', "n")
+        assert found.numeric == frozenset({1})
+        ((when, number, several),) = found.rows
+    assert isinstance(when, str)
+    assert when.startswith("2026-01-0")
+    assert number == 7
+    assert isinstance(several, str)
+
+
+def test_the_order_of_rows_outlives_times_with_a_zone(run: StoredRun):
+    found = answer("SELECT block, now() FROM samples ORDER BY block DESC", run)
+    assert [block for block, _ in found] == [1] * 2 * ROWS + [0] * 2 * ROWS

@@ -17,7 +17,9 @@ from sampled import make_samples
 
 
 def numbered(rows: int, start: int = 0) -> Columns:
-    return empty_columns(rows) | {"start_ns": np.arange(rows) + start, "hits": np.arange(rows) - 1}
+    numbers = np.arange(rows)
+    starts = numbers + start
+    return empty_columns(rows) | {"start_ns": starts, "end_ns": starts + 1, "hits": numbers - 1}
 
 
 def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(tmp_path: Path):
@@ -110,3 +112,29 @@ def concatenate_starts(chunks: list[Columns]) -> list[int]:
 def test_forks_can_have_another_label_than_their_variant(tmp_path: Path):
     (source,) = fork_sources(RunFolder(tmp_path), [make_fork("es", 0)], label="es of monday")
     assert source.label == "es of monday"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"end_ns": -5}, {"end_ns": 2 * 10**15}, {"start_ns": -(10**17), "end_ns": -(10**17)}, {"weight": -1}],
+)
+def test_values_that_no_request_has_are_damage(tmp_path: Path, wrong: dict[str, int]):
+    folder = RunFolder(tmp_path)
+    kept = folder.write_samples([make_samples([1.0, 2.0], **wrong)], "es", 0)
+    with pytest.raises(BenchctlError, match=r"000-es\.parquet holds what no request can have"):
+        list(SampleFile(tmp_path / kept))
+
+
+def test_failed_requests_may_end_whenever(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    kept = folder.write_samples([make_samples([1.0, 2.0], end_ns=-5, outcome=8)], "es", 0)
+    assert len(list(SampleFile(tmp_path / kept))) == 1
+
+
+def test_telemetry_that_is_damaged_is_named(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    kept = folder.write_samples([make_samples([1.0])], "es", 0)
+    (tmp_path / "telemetry.parquet").write_text("no Parquet")
+    (source,) = fork_sources(folder, [make_fork("es", 0, samples=kept, telemetry="telemetry.parquet")])
+    assert source.samples is not None
+    assert (source.telemetry, source.absent) == (None, "its telemetry cannot be read")

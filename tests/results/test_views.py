@@ -4,6 +4,7 @@ import duckdb
 import msgspec
 import pytest
 
+from benchctl.results.columns import moment
 from benchctl.results.figures import CurvePoint
 from benchctl.results.samples import SAMPLE_DTYPES
 from benchctl.results.views import VIEWS, StoredRun, ViewName, create_samples, create_tables, view_columns
@@ -124,3 +125,21 @@ def test_runs_and_forks_have_theirs(tmp_path: Path):
     assert found == [("r1", ["a", "b"], ["es", "os"], ["c"], 1_000_000, None)]
     forks = connection.execute("SELECT variant, block, engine, version, start_s FROM forks").fetchall()
     assert forks[:2] == [("es", 0, "elasticsearch", None, None), ("os", 0, "opensearch", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2026-11-21T13:01:18+02:00", "2026-11-21 11:01:18"),
+        ("2026-11-21T13:01:18.5Z", "2026-11-21 13:01:18.500000"),
+        ("2026-11-21 13:01:18", "2026-11-21 13:01:18"),
+        ("yesterday", None),
+        ("", None),
+        ("0001-01-01T00:00:00+09:00", None),
+    ],
+)
+def test_moments_are_in_utc_and_what_is_none_is_null(tmp_path: Path, created: str, expected: str | None):
+    run = stored(tmp_path, "r1", make_record("r1", plan=make_plan(), created=created))
+    assert moment(created) == expected
+    (found,) = opened(run).execute("SELECT strftime(created, '%Y-%m-%d %H:%M:%S') FROM runs").fetchall()
+    assert found == (None if expected is None else expected[:19],)

@@ -170,11 +170,12 @@ def test_requests_are_counted_by_client():
 
 def test_it_prints_the_command_that_repeats_the_run_without_a_pilot():
     engines, notes = Engines(lambda *_: 95), Notes()
-    choose_counts(planned("range-only-short"), engines.run, notes, engines.clock)
+    choose_counts(planned("range-only-short"), engines.run, notes, engines.clock, tags=("nightly",))
     assert notes.texts[-1].startswith(
         "pilot: the same run without a pilot: benchctl run --challenge range-only"
     )
     assert "--param range-only-short.warmup_iterations=100" in notes.texts[-1]
+    assert "--tag nightly" in notes.texts[-1]
     assert "--forks 2" in notes.texts[-1]
 
 

@@ -31,3 +31,9 @@ def test_error_within_forks_uses_effective_samples(summary: Callable[..., TaskSu
 def test_without_spread_inside_forks_nothing_can_be_called_a_group(summary: Callable[..., TaskSummary]):
     assert within_fork_error([summary(10.0, sd_ns=None)]) == math.inf
     assert separate_groups([1.0, 5.0, 5.1], math.inf) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_a_figure_is_no_group():
+    assert separate_groups([-1.0, 0.0, math.nan, 2.0, 3.0], 0.001) is None
+    assert separate_groups([-1.0, 2.0, 2.0, 3.0], 0.001) == pytest.approx(50)

@@ -6,8 +6,9 @@ import pytest
 
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import answers_differ, failed_forks
+from benchctl.stats.caveat import Caveat, answers_differ, failed_forks
 from benchctl.stats.gate import GateResult, gate
+from benchctl.stats.metrics import THROUGHPUT, Metric, time_metric
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
 from stats.conftest import plan_of
@@ -18,7 +19,10 @@ NOISY = (1.0, 1.2, 0.8, 1.1, 0.9)
 
 
 def analysis(
-    *tasks: tuple[Sequence[float], Sequence[float]], method: str = "holm", **options: Any
+    *tasks: tuple[Sequence[float], Sequence[float]],
+    method: str = "holm",
+    metrics: Sequence[Metric] | None = None,
+    **options: Any,
 ) -> Analysis:
     """Tasks named a, b, ...: factors on 10 ms, one a fork, of the baseline and of the contender."""
     names = [chr(ord("a") + place) for place in range(len(tasks))]
@@ -36,7 +40,7 @@ def analysis(
         ]
         for side, variant in enumerate(("es", "os"))
     }
-    return analyse(forks, plan_of(*(Task(name) for name in names)), method=method)
+    return analyse(forks, plan_of(*(Task(name) for name in names)), method=method, metrics=metrics)
 
 
 def scaled(factor: float, values: Sequence[float] = FLAT) -> list[float]:
@@ -131,6 +135,59 @@ def test_the_rate_of_a_throttled_task_is_judged_by_its_latency():
     plan = plan_of(Task("a", target_throughput=20))
     found = gate(analyse({"es": throttled("es"), "os": throttled("os")}, plan, method="holm"))
     assert found.reasons == ("no regression in 2 comparisons: 2 equivalent",)
+
+
+def test_a_quantile_that_is_the_slowest_request_never_passes():
+    p99 = [time_metric("service_time", 0.99)]
+    found = analysis((FLAT, FLAT), samples=99, metrics=p99)
+    (comparison,) = found.rows[0].comparisons
+    assert comparison.verdict == "insufficient"
+    assert comparison.p_adjusted is None
+    (doubt,) = found.rows[0].caveats
+    assert doubt.text == (
+        "p99 of es and os rests on 99 requests a fork: with fewer than 100 it is the slowest of them, so "
+        "there is no verdict; it needs 1,000 to be precise"
+    )
+    assert gate(found).reasons == (f"os in a, p99 service time: insufficient: {doubt.text}",)
+    enough = analysis((FLAT, FLAT), samples=100, metrics=p99)
+    assert enough.rows[0].comparisons[0].verdict == "equivalent"
+    assert [one.code for one in enough.rows[0].caveats] == ["few-samples"]
+
+
+def throttled_beside(metrics: Sequence[Metric], *others: Task) -> Analysis:
+    """Task a is throttled, the others are not."""
+    forks: dict[str, list[Any]] = {"es": [], "os": []}
+    for variant, made in forks.items():
+        for block, factor in enumerate(FLAT):
+            plain = make_summary("a", 10 * factor, throughput_per_s=20.0, target_per_s=20.0)
+            first = msgspec.structs.replace(plain, latency=plain.service_time)
+            rest = [
+                make_summary(one.operation, 10 * factor, task=place) for place, one in enumerate(others, 1)
+            ]
+            made.append(make_fork(variant, block, first, *rest))
+    plan = plan_of(Task("a", target_throughput=20), *others)
+    return analyse(forks, plan, method="holm", metrics=metrics)
+
+
+def test_throttled_tasks_whose_latency_is_not_compared_are_named():
+    beside = gate(throttled_beside([THROUGHPUT], Task("b")))
+    left = (
+        "left out: the throughput of a, which is the offered rate; the latency that would stand for it was "
+        "not compared"
+    )
+    assert beside == GateResult("pass", ("no regression in 1 comparison: 1 equivalent", left))
+    assert gate(throttled_beside([THROUGHPUT])) == GateResult(
+        "inconclusive", ("there is nothing to judge", left)
+    )
+
+
+def test_unlike_results_that_were_compared_by_force_are_said():
+    found = analysis((FLAT, FLAT))
+    doubt = Caveat("unlike", "unlike results, compared by force: heap differs")
+    forced = gate(msgspec.structs.replace(found, caveats=(doubt, *found.caveats)))
+    assert forced.text == "pass, of unlike results compared by force"
+    assert forced.reasons[-1] == doubt.text
+    assert gate(found).text == "pass"
 
 
 def test_it_needs_holms_adjustment():

@@ -58,7 +58,10 @@ def test_latency_alone_tells_that_a_task_was_throttled():
     assert [figures.value for figures in last.figures] != [None, None]
     assert throughput.comparisons[0].verdict == "n/a"
     assert [doubt.text for doubt in throughput.caveats if doubt.code == "offered-rate"] == [
-        "throttled: this is the offered rate, judge its latency instead"
+        (
+            "taken to be throttled, because its latency is not its service time: this is the offered rate, "
+            "judge its latency instead"
+        )
     ]
     assert [row.metric for row in analyse_run(record()).rows] == ["throughput", "service_time_p90"]
 

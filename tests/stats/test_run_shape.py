@@ -1,7 +1,8 @@
 """Forks become shapes, task by task and variant by variant; what is not there is said, not guessed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from benchctl.errors import BenchctlError
 from benchctl.results.figures import Course
 from benchctl.results.samples import Columns, concatenate
 from benchctl.stats.run_shape import run_shapes
@@ -99,6 +100,33 @@ def test_hits_that_never_vary_make_no_boxes():
 def test_forks_without_samples_are_named_and_their_tasks_left_out():
     found = run_shapes(PLAN, [make_source(None, "os", 3, absent="no samples were kept")])
     assert (found.tasks, found.absent) == ({}, ("os, fork 3: no samples were kept",))
+
+
+class Damaged(Sequence[Columns]):
+    def __getitem__(self, index: object) -> Columns:  # type: ignore[override]
+        raise IndexError(index)
+
+    def __len__(self) -> int:
+        return 2
+
+    def __iter__(self) -> Iterator[Columns]:
+        yield make_samples([9.0], hits=[900])
+        raise BenchctlError("cannot read the rest")
+
+
+def test_forks_whose_samples_are_damaged_are_named_and_count_for_nothing():
+    sources = [
+        make_source(Damaged(), "es", 0),
+        make_source([make_samples([1.0, 2.0], hits=[5, 50])], "es", 1, absent="its telemetry cannot be read"),
+    ]
+    found = run_shapes(PLAN, sources)
+    assert found.absent == (
+        "es, fork 0: its samples cannot be read",
+        "es, fork 1: its telemetry cannot be read",
+    )
+    shapes = found.tasks[0, 0]
+    assert [fork.block for fork in shapes.forks["es"]] == [1]
+    assert [(box.magnitude, box.requests) for box in shapes.hits["es"].boxes] == [(1, 1), (2, 1)]
 
 
 def test_samples_of_a_red_line_search_are_not_read():

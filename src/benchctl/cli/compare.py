@@ -103,7 +103,7 @@ def compare_command(
 def _conclude(result: GateResult) -> None:
     """The verdict in one line on standard error, and the exit code."""
     shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
-    text = f"gate: {result.outcome}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
+    text = f"gate: {result.text}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
     if result.outcome in _EXIT_CODES:
         raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
     complain(f"benchctl: {text}")

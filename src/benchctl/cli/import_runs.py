@@ -15,6 +15,7 @@ from benchctl.results.foreign.record import record_of
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 
+_LAST_ONLY_OF_OPENSEARCH = 4  # no tool that is left measures Elasticsearch before 5
 _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
 
 
@@ -23,9 +24,8 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
 @click.option(
     "--variant",
     "variant_text",
-    required=True,
     metavar="VARIANT",
-    help="What was measured: es, os, es@8.19.0 or LABEL=es.",
+    help="What was measured: es, os, es@8.19.0 or LABEL=es.  [required]",
 )
 @click.option(
     "--tool", type=click.Choice(list(_TOOLS)), default=None, help="What wrote the files  [default: they say]."
@@ -41,7 +41,7 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
 @runs_option
 def import_command(
     files: tuple[Path, ...],
-    variant_text: str,
+    variant_text: str | None,
     tool: str | None,
     tags: tuple[str, ...],
     runs_folder: Path | None,
@@ -52,6 +52,11 @@ def import_command(
     variant: every file is a fork. No samples come with them, and no host, so that not all that benchctl says
     of its own runs can be said of these; tables tell.
     """
+    if variant_text is None:
+        raise UsageError(
+            "no file says what was measured",
+            hint="name it: --variant es, os, es@8.19.0, or LABEL=es to keep it apart from others",
+        )
     home = resolve_home()
     races = read_races(files, None if tool is None else _TOOLS[tool])
     spec = _variant(variant_text, races[0])
@@ -72,6 +77,12 @@ def _variant(text: str, race: Race) -> VariantSpec:
     """What the user says that it is; the version that the file says stands, and must not contradict."""
     spec = parse_variant(text, distributions={}, jdks={})
     found = race.engine_version
+    major = found.partition(".")[0]
+    if spec.engine == "elasticsearch" and major.isdecimal() and int(major) <= _LAST_ONLY_OF_OPENSEARCH:
+        raise UsageError(
+            f"{race.path} measured version {found}, which is OpenSearch's, not Elasticsearch's",
+            hint="import it as os, or as LABEL=os",
+        )
     if "@" not in text:
         return spec if found else _of_unknown_version(spec)
     if found and found != spec.version:

@@ -36,7 +36,7 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         for _, record in open_store(resolve_home(), runs_folder).runs(note)
     ]
     columns = ("run", "status", "variants", "documents", "forks", "tags")
-    print_listing(Listing(columns, rows, frozenset({3}), grouped=True), output_format)
+    print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
 
 
 @list_group.command("challenges")
@@ -48,7 +48,7 @@ def challenges_command(output_format: TableFormat) -> None:
     for name in challenge_names():
         challenge, _ = load_challenge(str(find_challenge(name)), track, {})
         rows.append((name, [f"{task.label} x{task.iterations or 1}" for task in challenge.schedule]))
-    print_listing(Listing(("challenge", "schedule"), rows), output_format)
+    print_listing(Listing(("challenge", "schedule"), rows, title="Shipped challenges"), output_format)
 
 
 @list_group.command("tracks")
@@ -57,7 +57,8 @@ def tracks_command(output_format: TableFormat) -> None:
     """Shipped tracks."""
     tracks = [load_track(name, {})[0] for name in track_names()]
     rows = [(track.name, track.index_name, len(track.operations)) for track in tracks]
-    print_listing(Listing(("track", "index", "operations"), rows, frozenset({2})), output_format)
+    columns = ("track", "index", "operations")
+    print_listing(Listing(columns, rows, frozenset({2}), title="Shipped tracks"), output_format)
 
 
 @list_group.command("operations")
@@ -70,7 +71,8 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
     for operation in track.operations.values():
         body = getattr(operation, "body", None)
         rows.append((operation.name, operation.type_name, list(body) if isinstance(body, dict) else []))
-    print_listing(Listing(("operation", "type", "body"), rows), output_format)
+    columns = ("operation", "type", "body")
+    print_listing(Listing(columns, rows, title=f"Operations of {track.name}"), output_format)
 
 
 @list_group.command("variants")
@@ -79,4 +81,5 @@ def variants_command(output_format: TableFormat) -> None:
     """Built-in variants; any other version is NAME@VERSION."""
     specs = [parse_variant(engine, distributions={}, jdks={}) for engine in BUILT_IN_VERSIONS]
     rows = [(spec.name, spec.engine, spec.version) for spec in specs]
-    print_listing(Listing(("variant", "engine", "version"), rows), output_format)
+    columns = ("variant", "engine", "version")
+    print_listing(Listing(columns, rows, title="Built-in variants"), output_format)

@@ -93,7 +93,7 @@ def print_comparison(
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
     _print(analysis, output_format, plan, records, style=style, gate=gate)
     if gate is not None and output_format in FOR_READERS:
-        click.echo(f"\nGate: {gate.outcome}")
+        click.echo(f"\nGate: {gate.text}")
         for reason in gate.reasons:
             text = textwrap.fill(visible(reason), text_width(), initial_indent="  ", subsequent_indent="    ")
             click.echo(text)

@@ -29,9 +29,8 @@ INDEX = "index.html"
     "--html",
     "target",
     type=click.Path(path_type=Path),
-    required=True,
     metavar="DIR",
-    help="Folder for the pages; open index.html in it.",
+    help="Folder for the pages; open index.html in it.  [required]",
 )
 @click.option("--compare", "comparing", is_flag=True, help="Read the arguments as sides of a comparison.")
 @click.option("--challenge", help="With --compare: only runs of this challenge.")
@@ -40,7 +39,7 @@ INDEX = "index.html"
 @runs_option
 def report_command(
     names: tuple[str, ...],
-    target: Path,
+    target: Path | None,
     challenge: str | None,
     baseline: str | None,
     runs_folder: Path | None,
@@ -53,6 +52,10 @@ def report_command(
     A RUN is an id, the beginning of one, a path, or `latest`; several get a page each, and one that links
     them. With --compare, the arguments are the sides of one comparison, as `benchctl compare` takes them.
     """
+    if target is None:
+        raise UsageError(
+            "the pages need a folder", hint=f"name it: benchctl report {shlex.join(names)} --html DIR"
+        )
     home = resolve_home()
     store = open_store(home, runs_folder)
     if comparing:

@@ -10,6 +10,7 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
+from benchctl.results.columns import moment
 from benchctl.results.query import asked
 from benchctl.results.store import RunStore
 from benchctl.results.views import ONE_ROW, VIEWS, StoredRun, view_columns
@@ -40,22 +41,30 @@ def sql_command(
         raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
     stored = stored_runs(open_store(resolve_home(), runs_folder), runs)
     with asked(query, stored) as answer:
-        print_listing(Listing(answer.columns, answer.rows, answer.numeric), output_format)
+        print_listing(
+            Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
+        )
 
 
 def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
     """The named runs, or all there are."""
     if names:
         folders = [store.find(name) for name in dict.fromkeys(names)]
-        return [StoredRun(folder, folder.load()) for folder in folders]
-    return [StoredRun(folder, record) for folder, record in store.runs(note)]
+        stored = [StoredRun(folder, folder.load()) for folder in folders]
+    else:
+        stored = [StoredRun(folder, record) for folder, record in store.runs(note)]
+    for one in stored:
+        if moment(one.record.created) is None:
+            note(f"{one.folder.record_path}: '{one.record.created}' is no time, and is left out")
+    return stored
 
 
 def _describe(output_format: TableFormat) -> None:
     """The views from the same source that makes them."""
     if output_format != "text":
         rows = [(view, *column) for view in VIEWS for column in view_columns(view)]
-        print_listing(Listing(("view", "column", "type", "meaning"), rows), output_format)
+        columns = ("view", "column", "type", "meaning")
+        print_listing(Listing(columns, rows, title="What benchctl sql can be asked"), output_format)
         return
     for view in VIEWS:
         click.echo(f"{view}: {ONE_ROW[view]}")

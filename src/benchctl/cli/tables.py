@@ -9,23 +9,24 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchctl.cli.options import FORMATS
 from benchctl.cli.streams import is_terminal
 from benchctl.report.listing import Listing, cell, pieces
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-TableFormat = Literal["text", "markdown", "csv", "json"]
+TableFormat = Literal["text", "markdown", "csv", "json", "html"]
 
 # What a person reads, with folded lines; more is scrolled through as it is.
 _MOST_FOLDED = 1000
 
 
 def table_format_option(command: F) -> F:
-    """`--format`, without the forms that only results have."""
+    """`--format` of commands that print tables alone."""
     return click.option(
         "--format",
         "output_format",
-        type=click.Choice(["text", "markdown", "csv", "json"]),
+        type=click.Choice(FORMATS),
         default="text",
         show_default=True,
         help="How the table is printed.",

@@ -42,20 +42,23 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
     )
     sides = f"CV of {analysis.variants[0]} and of the variant"
     return Grid(
-        f"{_title(rows)}; {sides}", (*names, *_EFFECTS, *_SPREADS), lines, frozenset(range(len(names)))
+        f"{_title(rows, 'effect (the plain one decides)')}; {sides}",
+        (*names, *_EFFECTS, *_SPREADS),
+        lines,
+        frozenset(range(len(names))),
     )
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
     """One variant has spreads only."""
     lines = tuple((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
-    return Grid(_title(rows), ("Operation", *_SPREADS), lines, frozenset({0}))
+    return Grid(_title(rows, "spread"), ("Operation", *_SPREADS), lines, frozenset({0}))
 
 
-def _title(rows: Sequence[Row]) -> str:
+def _title(rows: Sequence[Row], what: str) -> str:
     used = dict.fromkeys(one.adjusted_for for row in rows for one in row.comparisons if one.adjusted_for)
     kernels = f" ({', '.join(used)})" if used else ""
-    return f"Adjusted for the host probe{kernels}: {metric_title(rows[0])}; never decides"
+    return f"With the host's probes{kernels} held equal, beside the plain {what}: {metric_title(rows[0])}"
 
 
 def _adjusted(comparison: Comparison) -> tuple[str, str]:

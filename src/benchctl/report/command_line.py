@@ -16,7 +16,13 @@ _ORDINARY_VARIANTS = ("es", "os")
 
 
 def command(
-    plan: Plan, *, forks: int, corpus_documents: int, iterations: int | None, tags: Sequence[str] = ()
+    plan: Plan,
+    *,
+    forks: int,
+    corpus_documents: int,
+    iterations: int | None,
+    tags: Sequence[str] = (),
+    until_steady: bool = False,
 ) -> str:
     """The command line that repeats a plan with other sizes.
 
@@ -26,6 +32,7 @@ def command(
         corpus_documents: documents of the corpus.
         iterations: measured requests of every task; None keeps them.
         tags: of the run that it describes.
+        until_steady: let pilot forks choose for how long tasks warm up.
     """
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan.redline)]
@@ -43,6 +50,7 @@ def command(
     if _starts_nodes(plan):
         words += ["--docs", documents(corpus_documents)]
     words += _repeated("--tag", tags)
+    words += ["--until-steady"] if until_steady else []
     return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(max(forks, plan.index_builds))])
 
 

@@ -30,10 +30,11 @@ def costs_grid(analysis: Analysis) -> Grid | None:
     adjusted = any(one.minutes_adjusted is not None for one in analysis.costs)
     effect = f"{analysis.costs[0].effect_percent:g} %"
     title = (
-        f"Minutes to a verdict on {effect}: forks for 80 % power times the median seconds of a pair of forks"
+        f"Minutes to find a difference of {effect} in four of five runs: forks a side x seconds of a pair of "
+        "forks"
     )
     if adjusted:
-        title += "; adjusted for the host probe, which never decides"
+        title += "; the last column with the host's probes held equal"
     grid = Grid(title, _HEADERS, lines, frozenset({0, 1, 2}))
     grid = grid if adjusted else grid.without(_ADJUSTED)
     return grid if len(analysis.variants) > _TWO else grid.without("Variant")

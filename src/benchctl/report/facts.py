@@ -1,5 +1,6 @@
 """Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -20,6 +21,11 @@ from benchctl.results.plan import RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
+# Of flags of one kind, a virtual machine obeys the last; these commands add up.
+_SETS = re.compile(
+    r"-X(?:ms|mx|ss)|-XX:(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?(?P<option>[^=]+)"
+    r"|-D(?P<property>[^=]+)"
+)
 
 
 class FactSection(msgspec.Struct, frozen=True):
@@ -167,7 +173,7 @@ def _difference_lines(record: RunRecord) -> Iterator[str]:
         if baseline.name in engines and other.name in engines:
             yield from _engine_differences(baseline, other, engines)
         else:
-            yield from _set_difference("JVM flags", baseline, other, baseline.jvm_flags, other.jvm_flags)
+            yield from _flag_difference(baseline, other, baseline.jvm_flags, other.jvm_flags)
         settings = [_assignments(spec.settings) for spec in (baseline, other)]
         yield from _set_difference("settings", baseline, other, *settings)
         yield from _index_difference(baseline.name, other.name, record.indices)
@@ -182,7 +188,35 @@ def _engine_differences(
         pair = (getattr(first, name), getattr(second, name))
         if pair[0] != pair[1]:
             yield f"{name}: {baseline.name} {pair[0]}, {other.name} {pair[1]}"
-    yield from _set_difference("JVM flags", baseline, other, first.jvm_flags, second.jvm_flags)
+    yield from _flag_difference(baseline, other, first.jvm_flags, second.jvm_flags)
+
+
+def _flag_difference(
+    baseline: VariantSpec, other: VariantSpec, first: Sequence[str], second: Sequence[str]
+) -> Iterator[str]:
+    """Of the flags in force only: a heap that a later flag replaces is not one that a node had."""
+    yield from _set_difference("JVM flags", baseline, other, _in_force(first), _in_force(second))
+
+
+def _in_force(flags: Sequence[str]) -> list[str]:
+    """Without those that a later one of the same kind supersedes."""
+    kinds = [_kind_of(flag) for flag in flags]
+    last = {kind: place for place, kind in enumerate(kinds)}
+    return [
+        flag
+        for place, (flag, kind) in enumerate(zip(flags, kinds, strict=True))
+        if not kind or last[kind] == place
+    ]
+
+
+def _kind_of(flag: str) -> str:
+    """`-Xmx` of `-Xmx1g`, `-XX:UseG1GC` of `-XX:-UseG1GC`, `-Dname` of `-Dname=value`; else nothing."""
+    found = _SETS.match(flag)
+    if found is None:
+        return ""
+    if found["option"]:
+        return f"-XX:{found['option']}"
+    return f"-D{found['property']}" if found["property"] else found[0]
 
 
 def _set_difference(
@@ -269,7 +303,8 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
         yield "none compared: the requests of these operations differ from one to the next, or search nothing"
     elif not check.findings:
         where = f", asked of the first of {record.plan.index_builds} index builds" if record.builds else ""
-        yield f"alike on all {len(check.operations)} operations{where}"
+        count = len(check.operations)
+        yield f"alike on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
     for finding in check.findings:
         if finding.kind == "unsupported":
             yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"

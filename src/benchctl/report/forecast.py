@@ -47,14 +47,14 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
 
 
 def _source(history: History, found: Sequence[Prospect]) -> str:
-    """What it rests on: earlier forks, and whether they were of other sizes."""
+    """What it rests on: earlier forks, and whether they were of other sizes or settings."""
     matches = {one.match for one in found}
     sizes = (
         ""
         if matches == {"same"}
-        else " of other sizes"
+        else " of other sizes or settings"
         if matches == {"similar"}
-        else ", some of other sizes"
+        else ", some of other sizes or settings"
     )
     return f"80 % power, from {history.forks} earlier forks{sizes}"
 

@@ -8,16 +8,20 @@ from benchctl.report.json_text import json_text
 from benchctl.report.layout import Grid
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import duration, percent
+from benchctl.report.planning import split_command
 from benchctl.report.tables import WIDE, render_page
+from benchctl.stats.disturbed import TOLERANCE_PERCENT
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
 from benchctl.stats.power import MOST_FORKS
 
 _CSV_COLUMNS = (
-    "schedule", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",
+    "schedule", "challenge", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",
     "cv_percent", "forks", "seconds", "cv_upper_percent", "forks_upper", "seconds_upper",
 )  # fmt: skip
+_OF_PROSPECT = _CSV_COLUMNS.index("cv_percent")
 _OTHER = "*"
+_MOST = 0.5  # of the earlier forks
 
 
 def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
@@ -25,8 +29,8 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
 
     Args:
         found: forks and time.
-        output_format: text and Markdown for readers; CSV (one line a task and metric) and JSON (everything)
-            for programs.
+        output_format: text, Markdown and HTML (a page) for readers; CSV (one line a task and metric) and
+            JSON (everything) for programs.
         width: columns, for text.
     """
     if output_format == "csv":
@@ -36,6 +40,8 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
     if output_format == "markdown":
         listed = "\n".join(f"- {planning_item(line)}" for line in plan_lines(found))
         return "\n\n".join([*(grid_table(grid) for grid in plan_grids(found)), listed]) + "\n"
+    if output_format == "html":
+        return _page(found)
     return render_page(plan_grids(found), plan_lines(found), width)
 
 
@@ -51,14 +57,26 @@ def plan_grids(found: ForkPlan) -> list[Grid]:
         f"{size}, from {found.earlier_forks} earlier forks on this machine; cautious: with the largest CV "
         "that these allow (80 % confidence)"
     )
-    headers = ("Operation", "Metric", "Variant", "CV of forks", unit, "Time", "Cautious", "Cautious time")
+    headers = (
+        "Challenge",
+        "Operation",
+        "Metric",
+        "Variant",
+        "CV of forks",
+        unit,
+        "Time",
+        "Cautious",
+        "Cautious time",
+    )
     lines = [_line(one) for one in found.requirements]
     if len(lines) > 1:
         most = [max(needs, key=lambda need: need.forks) for needs in _needs(found)]
-        lines.append(("all of them", "", "", "", *_need(most[0]), *_need(most[1])))
-    grid = _without_unknown(Grid(title, headers, tuple(lines), frozenset({0, 1, 2})))
-    contenders = {one.prospect.contender for one in found.requirements}
-    return [grid if len(contenders) > 1 else grid.without("Variant")]
+        lines.append(("", "all of them", "", "", "", *_need(most[0]), *_need(most[1])))
+    grid = _without_unknown(Grid(title, headers, tuple(lines), frozenset({0, 1, 2, 3})))
+    who = [one.prospect for one in found.requirements]
+    if len({one.schedule for one in who}) == 1:
+        grid = grid.without("Challenge")
+    return [grid if len({one.contender for one in who}) > 1 else grid.without("Variant")]
 
 
 def plan_lines(found: ForkPlan) -> list[str]:
@@ -68,7 +86,12 @@ def plan_lines(found: ForkPlan) -> list[str]:
         lines.append("No earlier run of this on this machine says how much its forks differ.")
     if any(_other_sizes(one) for one in found.requirements):
         lines.append(
-            f"{_OTHER} from runs of the same task with other sizes: with these, the CV may be another"
+            f"{_OTHER} from runs of the same task with other sizes or settings: the CV may be another here"
+        )
+    if found.requirements and found.disturbed_forks > _MOST * found.earlier_forks:
+        lines.append(
+            f"{found.disturbed_forks} of these {found.earlier_forks} earlier forks were disturbed (a host "
+            f"probe was more than {TOLERANCE_PERCENT:g} % off): on a quiet host it may take fewer forks."
         )
     if found.unknown and found.requirements:
         lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
@@ -91,6 +114,23 @@ def plan_lines(found: ForkPlan) -> list[str]:
     return lines
 
 
+def _page(found: ForkPlan) -> str:
+    # Templates take a while to load, which no other form needs.
+    from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
+    from benchctl.report.html.subject import Command  # noqa: PLC0415 - see above
+    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
+
+    lines, commands = [], []
+    for text in plan_lines(found):
+        purpose, line = split_command(text)
+        if line:
+            commands.append(Command(purpose, line))
+        else:
+            lines.append(text)
+    title = f"Forks for a difference of {found.effect_percent:g} %"
+    return render_tables(title, [table(grid) for grid in plan_grids(found)], lines=lines, commands=commands)
+
+
 def plan_csv(found: ForkPlan) -> str:
     """One line a comparison, in full precision; empty fields where nothing is known."""
     stream = io.StringIO()
@@ -100,12 +140,12 @@ def plan_csv(found: ForkPlan) -> str:
         who, needs = one.prospect, (one.likely, one.cautious)
         writer.writerow(
             [
-                *(getattr(who, name) for name in _CSV_COLUMNS[:9]),
+                *(getattr(who, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]),
                 *(value for need in needs for value in (need.cv_percent, need.forks, need.seconds)),
             ]
         )
     for need in () if found.requirements else found.assumed:
-        empty = [""] * 6
+        empty = [""] * _CSV_COLUMNS.index("match")
         writer.writerow([*empty, "assumed", "", "", need.cv_percent, need.forks, need.seconds, "", "", ""])
     return stream.getvalue()
 
@@ -114,7 +154,7 @@ def _line(one: Requirement) -> tuple[str, ...]:
     who = one.prospect
     mark = f"{_OTHER} " if _other_sizes(one) else ""
     cv = f"{mark}{percent(one.likely.cv_percent)}"
-    words = (who.label, metric_of(who.metric).title, who.contender)
+    words = (who.challenge, who.label, metric_of(who.metric).title, who.contender)
     return (*words, cv, *_need(one.likely), *_need(one.cautious))
 
 

@@ -13,6 +13,7 @@ from benchctl.report.json_text import json_text
 from benchctl.report.layout import result_grids
 from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import collect_notes
+from benchctl.report.paragraph import conclusion
 from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.tables import WIDE, legend, render_text
 from benchctl.report.visible import visible
@@ -74,7 +75,8 @@ def render(
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
-    parts = [grid_table(grid) for grid in result_grids(analysis, notes)]
+    parts = [escaped(conclusion(analysis))]
+    parts += [grid_table(grid) for grid in result_grids(analysis, notes)]
     parts.append(escaped(" ".join(legend(analysis))))
     parts += note_lists(notes)
     parts += [grid_table(grid) for grid in further_grids(analysis, details=details)]

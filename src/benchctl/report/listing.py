@@ -1,4 +1,4 @@
-"""Plain tables, such as lists and answers of queries, as text, Markdown, CSV or JSON."""
+"""Plain tables, such as lists and answers of queries, as text, Markdown, CSV, JSON or HTML."""
 
 import csv
 import datetime as dt
@@ -25,12 +25,14 @@ class Listing:
         rows: one value a column; None where there is none. May be readable once only.
         numeric: positions of the columns that hold numbers, which are set flush right.
         grouped: whether readers get the digits of whole numbers in groups of three.
+        title: what the table is of, where it stands by itself, as on a page.
     """
 
     columns: tuple[str, ...]
     rows: Iterable[tuple[object, ...]]
     numeric: frozenset[int] = frozenset()
     grouped: bool = False
+    title: str = ""
 
 
 def pieces(listing: Listing, output_format: str) -> Iterator[str]:
@@ -38,8 +40,8 @@ def pieces(listing: Listing, output_format: str) -> Iterator[str]:
 
     Args:
         listing: what to print.
-        output_format: text and Markdown for readers; csv (empty where there is no value, a semicolon between
-            the items of a list) and json (an array of objects) for programs.
+        output_format: text, Markdown and HTML (a page) for readers; csv (empty where there is no value, a
+            semicolon between the items of a list) and json (an array of objects) for programs.
     """
     match output_format:
         case "csv":
@@ -50,6 +52,8 @@ def pieces(listing: Listing, output_format: str) -> Iterator[str]:
             words = frozenset(range(len(listing.columns))) - listing.numeric
             lines = ([cell(value, grouped=listing.grouped) for value in row] for row in listing.rows)
             return iter([table(listing.columns, lines, words) + "\n"])
+        case "html":
+            return _html(listing)
         case _:
             return _plain(listing)
 
@@ -84,6 +88,15 @@ def _plain(listing: Listing) -> Iterator[str]:
     yield line(map(visible, listing.columns))
     yield _RULE * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n"
     yield from map(line, lines)
+
+
+def _html(listing: Listing) -> Iterator[str]:
+    # Templates take a while to load, which no other form needs.
+    from benchctl.report.html.tables import listed, render_tables  # noqa: PLC0415 - see above
+
+    rows = ([cell(value, grouped=listing.grouped) for value in row] for row in listing.rows)
+    columns = [visible(column) for column in listing.columns]
+    yield render_tables(listing.title, [listed(listing.title, columns, rows, listing.numeric)])
 
 
 def _csv(listing: Listing) -> Iterator[str]:

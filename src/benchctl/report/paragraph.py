@@ -6,7 +6,6 @@ from benchctl.report.layout import metric_title, task_name
 from benchctl.report.numbers import counted, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.order import describe_before
 from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 6
@@ -18,6 +17,12 @@ Pair = tuple[Row, Comparison]
 def verdict_paragraph(analysis: Analysis) -> str:
     """All of `verdict_sentences` as one text."""
     return " ".join(verdict_sentences(analysis))
+
+
+def conclusion(analysis: Analysis) -> str:
+    """The same to begin a report with; empty where it says no more than that there is one variant."""
+    sentences = verdict_sentences(analysis)
+    return " ".join(sentences) if len(analysis.variants) > 1 or len(sentences) > 1 else ""
 
 
 def verdict_sentences(analysis: Analysis) -> list[str]:
@@ -35,6 +40,7 @@ def verdict_sentences(analysis: Analysis) -> list[str]:
         sentences += _withheld(pairs)
     sentences += _orders(analysis)
     sentences += _unsettled(analysis)
+    sentences += _unquiet(analysis)
     sentences += _unsound(analysis)
     return sentences
 
@@ -97,16 +103,29 @@ def _equivalent(pairs: Sequence[Pair], analysis: Analysis) -> Iterator[str]:
 def _open(pairs: Sequence[Pair]) -> Iterator[str]:
     """What could not be told, and from which difference on this run could have told it."""
     for title, group in _by(pairs, lambda pair: metric_title(pair[0])):
-        judged = [one for _, one in group if one.verdict not in {"n/a", "insufficient"}]
-        visible = [one.mde_percent for one in judged if one.verdict == "inconclusive" and one.mde_percent]
+        visible = [one.mde_percent for _, one in group if one.verdict == "inconclusive" and one.mde_percent]
         if not visible:
             continue
         low, high = percent(min(visible)), percent(max(visible))
         reach = low if low == high else f"{low} to {high}"
         yield (
-            f"In {title}, nothing could be told on {len(visible)} of {len(judged)}, which does not mean that "
-            f"they are alike: the least difference that four of five such runs would find is {reach}."
+            f"In {title}, nothing could be told {_on_how_many(len(visible), group)}, which does not mean "
+            f"that they are alike: the least difference that four of five such runs would find is {reach}."
         )
+
+
+def _on_how_many(count: int, group: Sequence[Pair]) -> str:
+    """`on 2 of 3 tasks`; with several contenders, a task is compared with each."""
+    judged = [pair for pair in group if _is_judged(pair[1])]
+    noun = "task" if all(len(row.comparisons) == 1 for row, _ in judged) else "comparison"
+    every = counted(len(judged), noun)
+    if count < len(judged):
+        return f"on {count} of {every}"
+    return f"on the one {noun}" if count == 1 else f"on any of the {every}"
+
+
+def _is_judged(one: Comparison) -> bool:
+    return one.verdict not in {"n/a", "insufficient"}
 
 
 def _withheld(pairs: Sequence[Pair]) -> Iterator[str]:
@@ -132,21 +151,14 @@ def _orders(analysis: Analysis) -> Iterator[str]:
     effects = analysis.order_effects
     found = [one for one in effects if one.comparison.verdict in {"faster", "slower", "different"}]
     found.sort(key=lambda one: -_size(one.comparison))
-    for one in found[:_MOST_NAMED]:
-        yield (
-            f"What ran before mattered: {one.operation} on {one.variant}, "
-            f"{describe_before(one.contender_after)}, was {one.comparison.direction} than "
-            f"{describe_before(one.baseline_after)}: {one.title} {_difference(one.comparison)}."
-        )
-    rest = len(found) - _MOST_NAMED
-    if rest > 0:
-        yield f"What ran before mattered in {rest} further comparisons, too (see the tables of order)."
+    names = list(dict.fromkeys(one.operation for one in found))
     unclear = sum(one.comparison.verdict in {"inconclusive", "insufficient"} for one in effects)
-    if unclear:
-        yield (
-            f"Whether it matters what ran before could not be told in {unclear} of {len(effects)} "
-            "comparisons."
-        )
+    open_in = f"could not be told in {unclear} of {counted(len(effects), 'comparison')}"
+    if names:
+        also = f"; it {open_in}" if unclear else ""
+        yield f"What had run before mattered on {_listed(names, _MOST_NAMED)}{also} (see the order tables)."
+    elif unclear:
+        yield f"Whether it matters what had run before {open_in} (see the order tables)."
 
 
 def _unsettled(analysis: Analysis) -> Iterator[str]:
@@ -167,6 +179,14 @@ def _unsettled(analysis: Analysis) -> Iterator[str]:
         f"Not steady: {who} settled when the measurement ended, so these figures are partly those of warming "
         "up."
     )
+
+
+def _unquiet(analysis: Analysis) -> Iterator[str]:
+    """A few disturbed forks are in the notes; most of them are news."""
+    count, every = sum(analysis.disturbed.values()), sum(analysis.forks.values())
+    if 2 * count > every:
+        verb = "was" if count == 1 else "were"
+        yield f"{count} of {counted(every, 'fork')} {verb} disturbed: the host was not quiet."
 
 
 def _unsound(analysis: Analysis) -> Iterator[str]:

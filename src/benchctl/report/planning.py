@@ -11,9 +11,10 @@ from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import fork_sd
-from benchctl.stats.power import forks_needed, mde, mde_paired
+from benchctl.stats.power import FORKS_FOR_VERDICT, forks_needed, mde, mde_paired
 
 _DEFAULT_FORKS = 5
+_WARM_UP = "warmup_iterations"
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
 _LEAST_ITERATIONS = 100
@@ -35,15 +36,59 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
     if plan is not None:
-        # With the rule that ended this run, the next one would end as early.
-        proposal = command(
-            msgspec.structs.replace(plan, stop=None),
-            forks=forks,
-            corpus_documents=_proposed_documents(analysis),
-            iterations=_proposed_iterations(analysis, plan),
-        )
-        lines.append(f"To see more: {proposal}")
+        lines.append(f"To see more: {_proposal(analysis, plan)}")
     return lines
+
+
+def _proposal(analysis: Analysis, plan: Plan) -> str:
+    """More of what intervals count, more warm-up where tasks had not settled, and more documents."""
+    forks, builds = proposed_forks(analysis), plan.index_builds
+    if _by_build(analysis):
+        builds = _proposed_builds(min(min(one.replicates) for one in _comparisons(analysis)))
+        fewest = min(analysis.forks.values(), default=0)
+        forks = builds * math.ceil(max(fewest, builds) / builds)
+    documents = _proposed_documents(analysis)
+    grows = documents != plan.corpus.documents
+    unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
+    until_steady = unfit and _can_lengthen(plan)
+    params = dict(plan.params)
+    if grows and until_steady:
+        # How many requests it takes to warm up was found out for this corpus, not for a larger one.
+        params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
+    return command(
+        # With the rule that ended this run, the next one would end as early.
+        msgspec.structs.replace(plan, stop=None, index_builds=builds, params=params),
+        forks=forks,
+        corpus_documents=documents,
+        iterations=_proposed_iterations(analysis, plan, until_steady=until_steady),
+        until_steady=until_steady,
+    )
+
+
+def _comparisons(analysis: Analysis) -> list[Comparison]:
+    return [one for row in analysis.rows for one in row.comparisons]
+
+
+def _by_build(analysis: Analysis) -> bool:
+    """Whether the index build is what intervals count."""
+    return any(one.replicate == "build" for one in _comparisons(analysis))
+
+
+def _proposed_builds(fewest: int) -> int:
+    return max(FORKS_FOR_VERDICT, _GROWTH * fewest)
+
+
+def _can_lengthen(plan: Plan) -> bool:
+    """Whether pilot forks can choose a warm-up: a challenge counts its requests, and has no time periods."""
+    return plan.redline is None and any(
+        not any(task.time_period or task.warmup_time_period for task in one.schedule)
+        for one in plan.schedules
+    )
+
+
+def _warm_ups(plan: Plan) -> set[str]:
+    """Parameters that say for how many requests tasks warm up, of one challenge or of all."""
+    return {name for name in plan.params if name.replace("-", "_").endswith(_WARM_UP)}
 
 
 def split_command(line: str) -> tuple[str, str]:
@@ -58,10 +103,11 @@ def proposed_forks(analysis: Analysis) -> int:
     return _DEFAULT_FORKS if fewest < _DEFAULT_FORKS else _GROWTH * fewest
 
 
-def _proposed_iterations(analysis: Analysis, plan: Plan) -> int | None:
-    """More where a task had not settled or rests on few requests; None to keep them."""
+def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) -> int | None:
+    """More where a task rests on few requests, or had not settled and can do so no other way; else None."""
     counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
-    if counts and _codes(analysis) & {"few-samples", "not-steady"}:
+    wanting = {"few-samples"} if until_steady else {"few-samples", "not-steady"}
+    if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
     return None
 
@@ -90,15 +136,20 @@ def _scale_texts(analysis: Analysis) -> Iterator[str]:
 
 
 def _noisiest(analysis: Analysis) -> Comparison | None:
-    known = [one for row in analysis.rows for one in row.comparisons if one.judged and one.mde_percent]
+    known = [one for one in _comparisons(analysis) if one.judged and one.mde_percent and not _extreme(one)]
     return max(known, key=lambda one: one.mde_percent or 0.0, default=None)
+
+
+def _extreme(comparison: Comparison) -> bool:
+    """Whether a side's figure is that of a fork's slowest request: no forks make that more precise."""
+    return any(doubt.code == "few-samples" for doubt in comparison.caveats)
 
 
 def _precision_text(noisiest: Comparison, forks: int) -> str:
     """From the noisiest row: what was visible, what more forks would show, and what a small effect takes."""
     fewest, unit = min(noisiest.replicates), "forks"
     if noisiest.replicate == "build":
-        forks, unit = _GROWTH * fewest, "index builds"
+        forks, unit = _proposed_builds(fewest), "index builds"
     spread = fork_sd(noisiest) or 0.0
     then = mde_paired(forks, spread) if noisiest.paired else mde(forks, forks, spread)
     needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)

@@ -15,6 +15,7 @@ from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.layout import Grid, result_grids
 from benchctl.report.notes import Notes, collect_notes
+from benchctl.report.paragraph import conclusion
 from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
@@ -90,6 +91,8 @@ def terminal_report(
     """
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
+    if found := conclusion(analysis):
+        parts += [_paragraph(found, width), Text()]
     for result in result_grids(analysis, notes):
         parts += [_paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from benchctl.results.figures import Quantiles, TaskSummary
@@ -28,6 +29,17 @@ class Column(Generic[T]):
     sql_type: str
     meaning: str
     value: Callable[[T], Any]
+
+
+def moment(text: str) -> str | None:
+    """A time of a record as DuckDB reads it, in UTC; None for a text that is no time."""
+    try:
+        found = datetime.fromisoformat(text)
+        # What has no zone was written in UTC.
+        utc = found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    return utc.isoformat(" ")
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class TaskRow:
 
 RUNS: tuple[Column[RunRow], ...] = (
     Column("run", "VARCHAR", "id of the run", lambda row: row.record.id),
-    Column("created", "TIMESTAMP", "when it began, UTC", lambda row: row.record.created),
+    Column("created", "TIMESTAMP", "when it began, UTC", lambda row: moment(row.record.created)),
     Column("status", "VARCHAR", "running, complete, interrupted or failed", lambda row: row.record.status),
     Column("tags", "VARCHAR[]", "words that the user gave it", lambda row: list(row.record.tags)),
     Column("track", "VARCHAR", "name of the track", lambda row: row.record.plan.track),

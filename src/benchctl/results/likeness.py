@@ -20,6 +20,8 @@ _ALIKE = (
 # Words for listings, which decide nothing.
 _WORDS: Final[dict[str, Any]] = {"default": False, "description": "", "user_info": "", "meta": {}}
 
+_PLURAL = frozenset({"segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"})
+
 _EXCERPT = 40
 _LEAD = 12
 _ABSENT = object()
@@ -67,7 +69,8 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         first, second = _deciding(one.plan, name), _deciding(other.plan, name)
         # Challenges are the same object or equal in nearly all cases; only others are looked at twice.
         if first != second and (first := _bare(first)) != (second := _bare(second)):
-            yield f"{name.replace('_', ' ')} differs ({_difference(first, second)})"
+            verb = "differ" if name in _PLURAL else "differs"
+            yield f"{name.replace('_', ' ')} {verb} ({_difference(first, second)})"
     if here.benchctl != there.benchctl:
         yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
 

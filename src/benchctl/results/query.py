@@ -13,6 +13,8 @@ from benchctl.results.views import StoredRun, create_samples, create_tables
 
 _BATCH = 10_000
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
+# DuckDB makes Python values of such times with a package that is not needed for anything else.
+_ZONED = "WITH TIME ZONE"
 _SAMPLES = re.compile(r"\bsamples\b", re.IGNORECASE)
 
 
@@ -44,13 +46,13 @@ def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
     """
     with connect() as connection:
         try:
-            _check(connection, query)
+            text = _checked(connection, query)
             create_tables(connection, runs)
             # Opening thousands of files takes time: only for who asks for them.
             create = create_samples if _SAMPLES.search(query) else _nothing
             paths = create(connection, runs)
             _lock(connection, paths)
-            result = connection.execute(query)
+            result = _executed(connection, text)
             described = result.description or []
             numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
             yield Answer(tuple(column[0] for column in described), frozenset(numbers), _batches(result))
@@ -64,7 +66,7 @@ def _nothing(_connection: duckdb.DuckDBPyConnection, _runs: Sequence[StoredRun])
     return ()
 
 
-def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     """Only what reads: DuckDB's own lock would still let a query write over the files that it may read."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -72,6 +74,27 @@ def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
             "one query is wanted, and nothing that writes: SELECT, FROM, WITH, DESCRIBE or SUMMARIZE",
             hint='for example: benchctl sql "select variant, avg(p90_ms) from tasks group by all"',
         )
+    return statements[0].query.strip().rstrip(";")
+
+
+def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
+    """The answer, with times that have a zone as text."""
+    result = connection.execute(query)
+    described = result.description or []
+    if not any(_ZONED in str(column[1]) for column in described):
+        return result
+    # Its columns get names of ours within, where two of its own may be alike.
+    chosen = ", ".join(
+        f"c{place}{'::VARCHAR' if _ZONED in str(kind) else ''} AS {_identifier(name)}"
+        for place, (name, kind, *_) in enumerate(described)
+    )
+    inner = ", ".join(f"c{place}" for place in range(len(described)))
+    # The line break ends a comment that the query may end with.
+    return connection.execute(f"SELECT {chosen} FROM ({query}\n) t({inner})")  # noqa: S608 - it was checked
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:

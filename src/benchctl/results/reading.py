@@ -13,12 +13,15 @@ from benchctl.results.duck import DuckError, database
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.parquet import SINCE_SCHEMA_2
-from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns
+from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, Outcome
 from benchctl.results.store import RunFolder
 from benchctl.results.telemetry import gc_events, read_telemetry
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_LONGEST_FORK_NS = 10**17  # three years
+_LONGEST_REQUEST_NS = 10**15  # eleven days, and what charts can count
 
 CHART_COLUMNS = (
     "schedule",
@@ -72,7 +75,10 @@ class SampleFile:
         for rows in _group_sizes(connection, name):
             chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
             first += rows
-            yield {column: _column(chunk, column, rows) for column in CHART_COLUMNS}
+            values = {column: _column(chunk, column, rows) for column in CHART_COLUMNS}
+            if not _possible(values):
+                raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
+            yield values
 
 
 @dataclass(frozen=True)
@@ -96,9 +102,9 @@ class ForkSource:
         label: what tables call its variant.
         block: which block.
         samples: chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
-        absent: why there are none; empty otherwise.
+        absent: what of it is not there or cannot be read; empty when nothing is missing.
         summaries: of its tasks.
-        telemetry: of its nodes; None when none was kept.
+        telemetry: of its nodes; None when none was kept or it cannot be read.
     """
 
     label: str
@@ -120,12 +126,13 @@ def fork_sources(
         label: what tables call them; None for the names of their variants.
 
     Raises:
-        BenchctlError: telemetry cannot be read.
+        BenchctlError: the record names files outside of the run's folder.
     """
     for fork in sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block):
         samples, absent = _samples(folder, fork)
-        telemetry = _telemetry(folder, fork)
-        yield ForkSource(label or fork.variant, fork.block, samples, absent, fork.summaries, telemetry)
+        telemetry, unread = _telemetry(folder, fork)
+        missing = ", ".join(filter(None, (absent, unread)))
+        yield ForkSource(label or fork.variant, fork.block, samples, missing, fork.summaries, telemetry)
 
 
 def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, str]:
@@ -136,10 +143,13 @@ def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, st
     return (SampleFile(path), "") if path.is_file() else (None, f"{fork.samples} is gone")
 
 
-def _telemetry(folder: RunFolder, fork: ForkRecord) -> Telemetry | None:
+def _telemetry(folder: RunFolder, fork: ForkRecord) -> tuple[Telemetry | None, str]:
     if fork.telemetry is None or not (path := folder.inside(fork.telemetry)).is_file():
-        return None
-    return Telemetry(read_telemetry(path), gc_events(path))
+        return None, ""
+    try:
+        return Telemetry(read_telemetry(path), gc_events(path)), ""
+    except BenchctlError:
+        return None, "its telemetry cannot be read"
 
 
 def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
@@ -150,6 +160,18 @@ def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
     )
     groups = [rows for (rows,) in connection.execute(query, [name]).fetchall()]
     return [min(CHUNK_ROWS, rows - start) for rows in groups for start in range(0, rows, CHUNK_ROWS)]
+
+
+def _possible(rows: Columns) -> bool:
+    """Whether times and weights can be those of requests; a file may be damaged and still be read."""
+    clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
+    ok = rows["outcome"] == Outcome.OK
+    service_ns = (rows["end_ns"] - rows["start_ns"])[ok]
+    return bool(
+        all((np.abs(clock) < _LONGEST_FORK_NS).all() for clock in clocks)
+        and ((service_ns >= 0) & (service_ns < _LONGEST_REQUEST_NS)).all()
+        and (rows["weight"] >= 0).all()
+    )
 
 
 def _column(chunk: Columns, name: str, rows: int) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ from benchctl.results.duck import DuckDiskError
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
+from benchctl.results.soundness import contradiction
 from benchctl.results.telemetry import write_telemetry
 
 RECORD_NAME = "run.json"
@@ -57,7 +58,7 @@ class RunFolder:
         """Read the record.
 
         Raises:
-            BenchctlError: it is missing, broken, or of another version.
+            BenchctlError: it is missing, broken, at odds with itself, or of another version.
         """
         try:
             raw = self.record_path.read_bytes()
@@ -70,9 +71,12 @@ class RunFolder:
                     f"{self.record_path} has record version {version}, this benchctl reads {RECORD_VERSION}",
                     hint="read it with the benchctl that wrote it",
                 )
-            return msgspec.json.decode(raw, type=RunRecord)
+            record = msgspec.json.decode(raw, type=RunRecord)
         except msgspec.DecodeError as err:
             raise BenchctlError(f"{self.record_path} is damaged: {err}") from err
+        if wrong := contradiction(record):
+            raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
+        return record
 
     def inside(self, relative: str) -> Path:
         """A file that the record names.

@@ -20,7 +20,7 @@ from benchctl.results.model import Environment, HostProbe
 
 _CPU_KERNEL_ROUNDS = 1_300_000
 _MEMORY_KERNEL_BYTES = 64 * 1024 * 1024
-_MEMORY_KERNEL_ROUNDS = 8
+_MEMORY_KERNEL_ROUNDS = 32
 
 
 def describe_host() -> Environment:

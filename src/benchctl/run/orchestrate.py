@@ -107,7 +107,8 @@ def start_run(
     pilot = None
     if until_steady:
         clock = time.monotonic()
-        plan, pilot = run_pilot(PilotBench(bench.home, bench.observer, bench.stop), plan, track, subjects)
+        pilots = PilotBench(bench.home, bench.observer, bench.stop, tags)
+        plan, pilot = run_pilot(pilots, plan, track, subjects)
         timings["pilot-s"] = time.monotonic() - clock
     announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)

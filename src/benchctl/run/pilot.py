@@ -43,11 +43,13 @@ class PilotBench:
         home: with the scratch folder that everything they leave goes to.
         observer: told what happens.
         stop: set from outside to end a task early.
+        tags: of the run that follows.
     """
 
     home: Home
     observer: Observer
     stop: threading.Event
+    tags: tuple[str, ...] = ()
 
 
 def check_lengthening(plan: Plan) -> None:
@@ -92,14 +94,19 @@ def run_pilot(
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork
 
-        found = choose_counts(plan, run_fork, bench.observer)
+        found = choose_counts(plan, run_fork, bench.observer, tags=bench.tags)
     # What a failed fork has left there stays until the next run begins: its error points to it.
     shutil.rmtree(folder.path, ignore_errors=True)
     return found
 
 
 def choose_counts(
-    plan: Plan, run_fork: RunFork, observer: Observer, clock: Callable[[], float] = time.monotonic
+    plan: Plan,
+    run_fork: RunFork,
+    observer: Observer,
+    clock: Callable[[], float] = time.monotonic,
+    *,
+    tags: Sequence[str] = (),
 ) -> tuple[Plan, Pilot]:
     """Measure every task from its first request on, longer and longer, until all of them settle.
 
@@ -114,6 +121,7 @@ def choose_counts(
         run_fork: runs a fork.
         observer: told what happens.
         clock: seconds.
+        tags: of the run, for the command that repeats it.
 
     Returns:
         The plan with these counts, and how they were found.
@@ -154,7 +162,7 @@ def choose_counts(
         unsettled=tuple(need.where for need in needs if not need.settled),
     )
     chosen = with_params(plan, pilot.params)
-    _tell(chosen, pilot, observer)
+    _tell(chosen, pilot, observer, tags)
     return chosen, pilot
 
 
@@ -225,12 +233,13 @@ def _chosen(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
     return chosen
 
 
-def _tell(plan: Plan, pilot: Pilot, observer: Observer) -> None:
+def _tell(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -> None:
     listed = ", ".join(f"{name}={count}" for name, count in pilot.params.items())
     observer.note(f"pilot: {listed or 'no task needs more warm-up than it has'}")
     for where in pilot.unsettled:
         observer.note(f"pilot: not settled within its bound: {where}; the tables will say whether it matters")
-    repeat = command(plan, forks=plan.forks, corpus_documents=plan.corpus.documents, iterations=None)
+    documents = plan.corpus.documents
+    repeat = command(plan, forks=plan.forks, corpus_documents=documents, iterations=None, tags=tags)
     observer.note(f"pilot: the same run without a pilot: {repeat}")
 
 

@@ -1,5 +1,6 @@
 """Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -13,10 +14,18 @@ from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Sect
 from benchctl.stats.bounds import any_bound, redline_doubts
 from benchctl.stats.builds import several_builds
 from benchctl.stats.caveat import Caveat, separate_runs
-from benchctl.stats.compare import adjust
+from benchctl.stats.compare import Comparison, adjust
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.curve import redline_curves
-from benchctl.stats.doubts import WITHHOLDING, floor_doubts, general_doubts, row_doubts, unsupported_reason
+from benchctl.stats.disturbed import disturbances
+from benchctl.stats.doubts import (
+    WITHHOLDING,
+    extreme_doubts,
+    floor_doubts,
+    general_doubts,
+    row_doubts,
+    unsupported_reason,
+)
 from benchctl.stats.imported import with_imports
 from benchctl.stats.metrics import METRICS, REDLINE, Metric, MetricKey
 from benchctl.stats.multiplicity import Method
@@ -29,6 +38,7 @@ from benchctl.stats.steady import steadiness
 from benchctl.stats.times import time_rows
 from benchctl.stats.values import (
     ForkSummaries,
+    challenge_title,
     collect,
     fork_values,
     open_loop,
@@ -137,6 +147,7 @@ def analyse(
         order_effects=tuple(orders),
         costs=verdict_costs(_compared(rows), done),
         method=method,
+        disturbed=dict(Counter(one.variant for one in disturbances(done))),
     )
 
 
@@ -172,17 +183,11 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     warmups = tuple(challenge.name for challenge in plan.warmup_challenges)
     names = tuple(challenge.name for challenge in plan.schedules)
     return tuple(
-        Section(place, _title(names, place), warmups + (names[:place] if plan.restart == "never" else ()))
+        Section(
+            place, challenge_title(plan, place), warmups + (names[:place] if plan.restart == "never" else ())
+        )
         for place in range(len(names))
     )
-
-
-def _title(names: Sequence[str], place: int) -> str:
-    """A challenge's name; of one that runs more than once, with its number."""
-    name = names[place]
-    if names.count(name) == 1:
-        return name
-    return f"{name} ({names[: place + 1].count(name)} of {names.count(name)})"
 
 
 def _row(
@@ -208,6 +213,7 @@ def _row(
     judged &= not any(check.withholds(metric.usual_key) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     by_build = several_builds(done)
+    extremes = extreme_doubts(metric, found)
     spreads = forks_without_host(sides.values())
     return Row(
         schedule=place[0],
@@ -227,14 +233,23 @@ def _row(
             for label, forks in found.items()
         ),
         comparisons=tuple(
-            compare_sides(
-                metric, sides[baseline], sides[contender], paired=paired, judged=judged, by_build=by_build
+            _doubting(
+                compare_sides(
+                    metric, sides[baseline], sides[contender], paired=paired, judged=judged, by_build=by_build
+                ),
+                extremes,
             )
             for contender in contenders
         ),
         scale=_scale(task.operation, challenge.name, found, plan, answers),
         caveats=caveats,
     )
+
+
+def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Comparison:
+    """With the doubts about either side; the verdict follows when p-values are adjusted."""
+    own = [doubts[label] for label in (comparison.baseline, comparison.contender) if label in doubts]
+    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(own)))
 
 
 def _figures(metric: Metric, label: str, forks: ForkSummaries, check: LoadCheck) -> Figures:
@@ -266,7 +281,8 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     for row in rows:
         comparisons = tuple(next(adjusted) for _ in row.comparisons)
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
-        finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=(*row.caveats, *own)))
+        caveats = tuple(dict.fromkeys((*row.caveats, *own)))
+        finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))
     return finished
 
 

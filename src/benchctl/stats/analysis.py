@@ -182,6 +182,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         order_effects: operations that ran in several places of a fork, by metric and variant.
         costs: minutes to a verdict, in the order of the rows.
         method: how p-values were adjusted: Benjamini-Hochberg within each metric, or Holm over all of them.
+        disturbed: variant -> number of its forks around which a host probe was off; without those that have
+            none.
     """
 
     schema_version: int
@@ -200,3 +202,4 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     order_effects: tuple[OrderEffect, ...] = ()
     costs: tuple[VerdictCost, ...] = ()
     method: Method = "benjamini-hochberg"
+    disturbed: dict[str, int] = {}

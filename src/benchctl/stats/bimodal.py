@@ -16,16 +16,17 @@ def separate_groups(values: Sequence[float], relative_error: float) -> float | N
     """The largest gap between neighbouring forks, when noise inside forks cannot explain it.
 
     Args:
-        values: one value a fork, all above 0.
+        values: one value a fork; what is not above 0 is no value.
         relative_error: standard error of one such value within its fork, as a fraction of it.
 
     Returns:
         The gap in percent of its lower end; None when it is under 5 % or 3 standard errors, or there are
         fewer than three forks.
     """
-    if len(values) < _LEAST_FORKS:
+    usable = [value for value in values if value > 0]
+    if len(usable) < _LEAST_FORKS:
         return None
-    gap = float(np.diff(np.sort(np.log(np.asarray(values, dtype=np.float64)))).max())
+    gap = float(np.diff(np.sort(np.log(np.asarray(usable, dtype=np.float64)))).max())
     if gap <= max(_LEAST_GAP, _ERRORS * relative_error):
         return None
     return 100 * math.expm1(gap)

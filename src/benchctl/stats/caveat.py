@@ -55,11 +55,11 @@ class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
-def single_fork(sides: str) -> Caveat:
-    """A side rests on one node start."""
+def single_fork(forks: Mapping[str, int]) -> Caveat:
+    """A side rests on one node start (variant -> forks)."""
     return Caveat(
         "single-fork",
-        f"1 node start a side ({sides}): start-to-start variance unobserved, no interval, no p",
+        f"1 node start {_alone(forks)}: start-to-start variance unobserved, no interval, no p",
     )
 
 
@@ -68,12 +68,19 @@ def few_forks(fewest: int, needed: int) -> Caveat:
     return Caveat("few-forks", f"{fewest} forks a side: a verdict needs {needed}")
 
 
-def single_build(sides: str) -> Caveat:
-    """A side rests on one index build, where the build is the unit."""
+def single_build(builds: Mapping[str, int]) -> Caveat:
+    """A side rests on one index build, where the build is the unit (variant -> builds)."""
     return Caveat(
         "single-build",
-        f"1 index build a side ({sides}): build-to-build variance unobserved, no interval, no p",
+        f"1 index build {_alone(builds)}: build-to-build variance unobserved, no interval, no p",
     )
+
+
+def _alone(counts: Mapping[str, int]) -> str:
+    """Which side has only one, with the numbers of both."""
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    alone = [name for name, count in counts.items() if count == 1]
+    return f"{'a side' if len(alone) == len(counts) else f'of {alone[0]}'} ({listed})"
 
 
 def few_builds(fewest: int, needed: int) -> Caveat:
@@ -85,8 +92,19 @@ def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: i
     """A percentile that rests on few requests."""
     return Caveat(
         "few-samples",
-        f"{percentile} of {' and '.join(variants)} rests on {fewest} requests a fork; "
+        f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork; "
         f"it needs {needed:,} to be precise",
+    )
+
+
+def extreme_samples(
+    variants: Sequence[str], fewest: int, percentile: str, needed: int, least: int, extreme: str
+) -> Caveat:
+    """A percentile that rests on so few requests that it is that of the `slowest` or `fastest`."""
+    return Caveat(
+        "few-samples",
+        f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork: with fewer than "
+        f"{least:,} it is the {extreme} of them, so there is no verdict; it needs {needed:,} to be precise",
     )
 
 
@@ -117,8 +135,12 @@ def no_spread() -> Caveat:
 
 def offered_rate(target_per_s: float | None) -> Caveat:
     """The throughput of a throttled task is what was asked for, known or not."""
-    rate = "" if target_per_s is None else f" to {target_per_s:g} requests/s"
-    return Caveat("offered-rate", f"throttled{rate}: this is the offered rate, judge its latency instead")
+    what = (
+        "taken to be throttled, because its latency is not its service time"
+        if target_per_s is None
+        else f"throttled to {target_per_s:g} requests/s"
+    )
+    return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
 
 
 def imported(tools: Mapping[str, Sequence[str]]) -> Caveat:
@@ -246,6 +268,10 @@ def builds(forks: Mapping[str, Sequence[int]]) -> Caveat:
     return Caveat(
         "builds", f"{unit}; forks on each build: {listed}: uneven, and every build counts alike all the same"
     )
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count} requests"
 
 
 def _forks(count: int) -> str:

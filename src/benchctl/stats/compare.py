@@ -237,7 +237,7 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
     blank = msgspec.structs.replace(blank, effect_percent=as_percent(effect))
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
-        sides = f"{blank.baseline} {baseline.size}, {blank.contender} {contender.size}"
+        sides = {blank.baseline: baseline.size, blank.contender: contender.size}
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
     found = spread(baseline, contender, paired=blank.paired)
@@ -274,8 +274,9 @@ def _too_few(comparison: Comparison) -> bool:
     if not comparison.judged or comparison.effect_percent is None:
         return False
     few = min(comparison.replicates) < FORKS_FOR_VERDICT
-    missing = any(doubt.code == "missing-values" for doubt in comparison.caveats)
-    return few or missing or comparison.p is None
+    # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
+    unfit = any(doubt.code in {"few-samples", "missing-values"} for doubt in comparison.caveats)
+    return few or unfit or comparison.p is None
 
 
 def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:

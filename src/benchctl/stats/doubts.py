@@ -19,6 +19,7 @@ from benchctl.stats.values import ForkSummaries, open_loop
 from benchctl.track.model import Task
 
 _NOTABLE_SCALE = 10.0
+_MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
 WITHHOLDING = frozenset({"lower-bound", "offered-rate", "saturated"})
@@ -97,13 +98,38 @@ def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterat
     """One sentence for all variants whose forks have equally few requests."""
     if metric.quantile is None:
         return
+    for fewest, labels in _few(metric.samples_needed, found).items():
+        if fewest >= metric.samples_least:
+            yield caveat.few_samples(labels, fewest, percentile(metric.quantile), metric.samples_needed)
+    yield from dict.fromkeys(extreme_doubts(metric, found).values())
+
+
+def extreme_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
+    """Variants whose quantile is the slowest (or fastest) request of a fork, each with what to say of that.
+
+    Args:
+        metric: the metric of the row.
+        found: label -> its forks' summaries.
+    """
+    if metric.quantile is None:
+        return {}
+    doubts: dict[str, Caveat] = {}
+    extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
+    name, needed, least = percentile(metric.quantile), metric.samples_needed, metric.samples_least
+    for fewest, labels in _few(least, found).items():
+        doubt = caveat.extreme_samples(labels, fewest, name, needed, least, extreme)
+        doubts |= dict.fromkeys(labels, doubt)
+    return doubts
+
+
+def _few(needed: int, found: Mapping[str, ForkSummaries]) -> dict[int, list[str]]:
+    """Fewest requests of a fork -> the variants that have so many, where that is less than needed."""
     few: dict[int, list[str]] = {}
     for label, forks in found.items():
         fewest = min((summary.samples for _, summary in forks if summary.samples > 0), default=None)
-        if fewest is not None and fewest < metric.samples_needed:
+        if fewest is not None and fewest < needed:
             few.setdefault(fewest, []).append(label)
-    for fewest, labels in few.items():
-        yield caveat.few_samples(labels, fewest, percentile(metric.quantile), metric.samples_needed)
+    return few
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:

@@ -19,10 +19,18 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         outcome: `pass` means that every comparison could have shown a regression, and none did.
         reasons: sentences without a final full stop, regressions first; for a pass, what was found instead.
+            At the end, which rows were left out, and how results differ that were compared by force.
+        forced: unlike results were compared by force: then the outcome is not the engines' alone.
     """
 
     outcome: Outcome
     reasons: tuple[str, ...]
+    forced: bool = False
+
+    @property
+    def text(self) -> str:
+        """The outcome in words."""
+        return f"{self.outcome}, of unlike results compared by force" if self.forced else self.outcome
 
 
 def gate(analysis: Analysis) -> GateResult:
@@ -34,7 +42,8 @@ def gate(analysis: Analysis) -> GateResult:
     the margin, slower by an unclear amount, answers that are not the same, and forks or requests that failed.
     A gate never passes for want of data.
 
-    The throughput of a throttled task is what was offered: its latency stands for it.
+    The throughput of a throttled task is what was offered: its latency stands for it, and where that was not
+    compared, a reason says what was left out.
 
     Args:
         analysis: made with `method="holm"`.
@@ -58,19 +67,38 @@ def gate(analysis: Analysis) -> GateResult:
             doubts.append(f"{name}: {'; '.join(unsound)}")
         else:
             counts[comparison.verdict] += 1
+    unlike = [doubt.text for doubt in analysis.caveats if doubt.code == "unlike"]
+    notes = (*_left_out(analysis), *unlike)
     if regressions:
-        return GateResult("regression", (*regressions, *doubts))
+        return GateResult("regression", (*regressions, *doubts, *notes), bool(unlike))
     if doubts or not counts:
-        return GateResult("inconclusive", tuple(doubts) or ("there is nothing to judge",))
-    return GateResult("pass", (_summary(counts),))
+        found = tuple(doubts) or ("there is nothing to judge",)
+        return GateResult("inconclusive", (*found, *notes), bool(unlike))
+    return GateResult("pass", (_summary(counts), *notes), bool(unlike))
+
+
+def _left_out(analysis: Analysis) -> Iterator[str]:
+    """Throttled tasks whose latency was not compared, so that nothing stands for their throughput."""
+    judged = {(row.schedule, row.task) for row in analysis.rows if row.metric.startswith("latency")}
+    rows = [row for row in analysis.rows if _offered(row) and (row.schedule, row.task) not in judged]
+    if rows:
+        names = ", ".join(dict.fromkeys(_where(analysis, row) for row in rows))
+        yield (
+            f"left out: the throughput of {names}, which is the offered rate; the latency that would stand "
+            "for it was not compared"
+        )
 
 
 def _looked_at(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
     for row in analysis.rows:
-        if any(doubt.code == "offered-rate" for doubt in row.caveats):
+        if _offered(row):
             continue
         for comparison in row.comparisons:
             yield row, comparison
+
+
+def _offered(row: Row) -> bool:
+    return any(doubt.code == "offered-rate" for doubt in row.caveats)
 
 
 def _unclear(comparison: Comparison) -> bool:
@@ -86,7 +114,8 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
         found = comparison.mde_percent
         sees = "" if found is None else f"; these forks see differences from {found:.1f} %"
         return f"inconclusive{_size(comparison)}{sees}"
-    withheld = [doubt.text for doubt in (*comparison.caveats, *row.caveats) if doubt.code in _WITHOUT_VERDICT]
+    own = [doubt.text for doubt in comparison.caveats if doubt.code in _WITHOUT_VERDICT | {"few-samples"}]
+    withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in _WITHOUT_VERDICT)]
     return f"{comparison.verdict}: {withheld[0]}" if withheld else comparison.verdict
 
 
@@ -124,6 +153,8 @@ def _summary(counts: Counter[str]) -> str:
 
 def _name(analysis: Analysis, row: Row, comparison: Comparison) -> str:
     """Who in what: the challenge and the contender where there are several."""
-    title = metric_of(row.metric).title
-    where = f"{row.challenge}: {row.label}" if len(analysis.sections) > 1 else row.label
-    return f"{comparison.contender} in {where}, {title}"
+    return f"{comparison.contender} in {_where(analysis, row)}, {metric_of(row.metric).title}"
+
+
+def _where(analysis: Analysis, row: Row) -> str:
+    return f"{row.challenge}: {row.label}" if len(analysis.sections) > 1 else row.label

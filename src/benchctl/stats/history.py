@@ -7,6 +7,7 @@ a run asks before its first request.
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -15,6 +16,7 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan, VariantSpec
+from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LATENCY, REDLINE, SERVICE_TIME, THROUGHPUT, Metric, MetricKey
 from benchctl.stats.values import places, task_at
 from benchctl.track.model import Task
@@ -61,6 +63,7 @@ class History(msgspec.Struct, frozen=True):
         hidden: places that tables do not show, because they only prepare the others.
         forks: earlier forks of any variant that it rests on.
         runs: ids, newest first.
+        disturbed: how many of the forks, by the host probes around them.
     """
 
     noises: Mapping[tuple[Place, MetricKey, Kind], Noise]
@@ -68,6 +71,7 @@ class History(msgspec.Struct, frozen=True):
     hidden: frozenset[Place]
     forks: int
     runs: tuple[str, ...]
+    disturbed: int = 0
 
     def noise(self, place: Place, metric: Metric, spec: VariantSpec) -> Noise | None:
         """Of one task, metric and variant; None when nothing is known."""
@@ -141,6 +145,7 @@ class _Collected:
         self._fork_s: dict[Kind, list[float]] = {}
         self._hidden: set[Place] = set()
         self._runs: dict[Match, dict[str, int]] = {"same": {}, "similar": {}}
+        self._disturbed: Counter[str] = Counter()
 
     @property
     def enough(self) -> bool:
@@ -152,14 +157,20 @@ class _Collected:
     def add(self, record: RunRecord) -> None:
         """Take what one run has."""
         match: Match = "same" if _same(self._plan, record.plan) else "similar"
+        off = Counter(
+            one.variant
+            for one in disturbances({spec.name: record.done(spec.name) for spec in record.plan.variants})
+        )
         for spec in record.plan.variants:
             forks = record.done(spec.name)
             if forks and any(kind == kind_of(spec) for _, _, kind in self._wanted):
-                self._add_variant(match, record, spec, forks)
+                used = self._add_variant(match, record, spec, forks)
+                self._disturbed[record.id] += off[spec.name] * used
 
     def _add_variant(
         self, match: Match, record: RunRecord, spec: VariantSpec, forks: Sequence[ForkRecord]
-    ) -> None:
+    ) -> bool:
+        """Take one variant of a run; whether it had anything to take."""
         used = False
         for place, metric, kind in self._wanted:
             if kind != kind_of(spec):
@@ -175,6 +186,7 @@ class _Collected:
             self._fork_s.setdefault(kind_of(spec), []).extend(fork.wall_s for fork in forks)
         if used:
             self._runs[match][record.id] = self._runs[match].get(record.id, 0) + len(forks)
+        return used
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
         """One fork's figures for a task: those of its place, or the first of the same task elsewhere."""
@@ -199,6 +211,7 @@ class _Collected:
             hidden=frozenset(self._hidden),
             forks=sum(used.values()),
             runs=tuple(sorted(used, reverse=True)),
+            disturbed=sum(self._disturbed[run] for run in used),
         )
 
 

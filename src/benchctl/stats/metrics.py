@@ -69,6 +69,13 @@ class Metric(msgspec.Struct, frozen=True):
         rarer = min(self.quantile, 1 - self.quantile)
         return math.ceil(round(_SAMPLES_BEYOND / rarer, _DIGITS - 4))
 
+    @property
+    def samples_least(self) -> int:
+        """Requests of a fork under which the value is that of the slowest (or fastest) one; 0 for rates."""
+        if self.quantile is None:
+            return 0
+        return math.ceil(round(1 / min(self.quantile, 1 - self.quantile), _DIGITS - 4))
+
     def counting(self, unit: str) -> "Metric":
         """The metric for tasks whose throughput counts something else, such as documents."""
         return msgspec.structs.replace(self, unit=f"{unit}/s") if self.kind == "throughput" else self

@@ -12,7 +12,7 @@ from benchctl.stats.history import History, Match, Noise, metrics_of
 from benchctl.stats.lognormal import cv_of, sd_of
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.power import forks_for_width, forks_needed, mde, mde_paired
-from benchctl.stats.values import places, task_at
+from benchctl.stats.values import challenge_title, places, task_at
 
 SCHEMA_VERSION: Final = 1
 CONFIDENCE = 0.8
@@ -32,6 +32,7 @@ class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sd: fork SD of natural logarithms: that of a side, if both had the same.
         df: degrees of freedom that it is known with (Satterthwaite).
         match: whether it comes from runs of the same sizes.
+        challenge: its name, numbered where it runs more than once.
     """
 
     schedule: int
@@ -43,6 +44,7 @@ class Prospect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sd: float
     df: float
     match: Match
+    challenge: str = ""
 
     @property
     def upper_sd(self) -> float:
@@ -89,6 +91,7 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         requirements: by challenge, task and metric; empty without earlier runs.
         unknown: tasks without earlier forks, as `challenge: task`.
         earlier_forks: that the figures rest on.
+        disturbed_forks: of these, while the host was another one than usual.
         runs: where they come from, newest first.
         block_s: seconds of one fork of every variant; None when not known.
         assumed: what it takes at fork CVs that are assumed, not measured.
@@ -108,6 +111,7 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assumed: tuple[Need, ...]
     index_builds: int = 1
     command: str = ""
+    disturbed_forks: int = 0
 
     @property
     def hardest(self) -> Requirement | None:
@@ -129,9 +133,8 @@ def prospects(history: History, plan: Plan) -> list[Prospect]:
                     continue
                 sd, df = _together(first, second)
                 match: Match = "same" if first.match == second.match == "same" else "similar"
-                found.append(
-                    Prospect(*place, task.label, metric.key, baseline.name, spec.name, sd, df, match)
-                )
+                names = (task.label, metric.key, baseline.name, spec.name)
+                found.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
     return found
 
 
@@ -203,6 +206,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         requirements=tuple(Requirement(one, need(one.sd), need(one.upper_sd)) for one in found),
         unknown=unknown_tasks(history, plan),
         earlier_forks=history.forks,
+        disturbed_forks=history.disturbed,
         runs=history.runs,
         block_s=block_s,
         assumed=tuple(need(sd_of(percent / 100)) for percent in ASSUMED_CVS_PERCENT),

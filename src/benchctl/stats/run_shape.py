@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
+from benchctl.errors import BenchctlError
 from benchctl.results.figures import Course
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import ForkSource
@@ -82,7 +83,7 @@ class RunShapes(msgspec.Struct, frozen=True):
 
     Attributes:
         tasks: by place.
-        absent: forks without samples, and why: `es, fork 3: no samples were kept`.
+        absent: forks of which something is not there or cannot be read: `es, fork 3: no samples were kept`.
     """
 
     tasks: dict[Place, TaskShapes]
@@ -105,7 +106,7 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
         sources: the forks, in the order in which they are to be shown.
 
     Raises:
-        BenchctlError: samples cannot be read.
+        BenchctlError: samples could be read once, and not again.
     """
     if plan.redline is not None:
         return RunShapes({})
@@ -116,11 +117,19 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
     units: dict[Place, str] = {}
     absent = []
     for source in sources:
+        name = fork_name(source.label, source.block)
+        if source.absent:
+            absent.append(f"{name}: {source.absent}")
         if source.samples is None:
-            absent.append(f"{fork_name(source.label, source.block)}: {source.absent}")
+            continue
+        try:
+            surveys = _surveys(source.samples, throttled)
+        except BenchctlError:
+            # One damaged file of many: the others are drawn.
+            absent.append(f"{name}: its samples cannot be read")
             continue
         mine = {place: hits[place].setdefault(source.label, HitTimes()) for place in throttled}
-        shapes = _fork_shapes(source.samples, throttled, mine, points)
+        shapes = _fork_shapes(source.samples, surveys, mine, points)
         summaries = {(summary.schedule, summary.task): summary for summary in source.summaries}
         for place, shape in shapes.items():
             summary = summaries.get(place)
@@ -153,17 +162,22 @@ def _points(plan: Plan) -> int:
     return min(max(wanted, _LEAST_POINTS), _MOST_POINTS)
 
 
-def _fork_shapes(
-    chunks: Iterable[Columns],
-    throttled: Mapping[Place, bool],
-    hits: Mapping[Place, HitTimes],
-    points: int,
-) -> dict[Place, TaskShape]:
-    """The tasks of one fork that sent anything."""
+def _surveys(chunks: Iterable[Columns], throttled: Mapping[Place, bool]) -> dict[Place, Survey]:
+    """The first reading of one fork, of all that the second one reads."""
     surveys: dict[Place, Survey] = {}
     for place, rows in _by_place(chunks):
         if place in throttled:
             surveys.setdefault(place, Survey(throttled=throttled[place])).add(rows)
+    return surveys
+
+
+def _fork_shapes(
+    chunks: Iterable[Columns],
+    surveys: Mapping[Place, Survey],
+    hits: Mapping[Place, HitTimes],
+    points: int,
+) -> dict[Place, TaskShape]:
+    """The tasks of one fork that sent anything."""
     sequels = {place: Sequel(survey, points) for place, survey in surveys.items() if survey.began}
     for place, rows in _by_place(chunks):
         if place in sequels:

@@ -23,6 +23,15 @@ def places(plan: Plan) -> list[Place]:
     ]
 
 
+def challenge_title(plan: Plan, schedule: int) -> str:
+    """A challenge's name; of one that runs more than once, with its number."""
+    names = [challenge.name for challenge in plan.schedules]
+    name = names[schedule]
+    if names.count(name) == 1:
+        return name
+    return f"{name} ({names[: schedule + 1].count(name)} of {names.count(name)})"
+
+
 def task_at(plan: Plan, place: Place) -> Task:
     """The task at a place."""
     return plan.schedules[place[0]].schedule[place[1]]

@@ -74,7 +74,7 @@ def test_quantiles_that_too_few_requests_carry_are_not_drawn_and_it_is_said():
     lower = [trace for trace in chart.figure["data"] if trace.get("xaxis") == "x2"]
     assert max(max(trace["x"]) for trace in lower) < 100
     assert "A fork has 100 to 150 requests" in chart.about
-    assert "fewer than 10 are not drawn (p99, p99.9, in some forks or all)" in chart.about
+    assert "fewer than 10 are not drawn in the lower plot (p99, p99.9, in some forks or all)" in chart.about
 
 
 def test_the_median_over_forks_ends_where_the_shortest_fork_does():
@@ -87,7 +87,8 @@ def test_few_requests_have_a_distribution_but_no_percentile_panel():
     chart = draw(*forks(1.0, requests=10))
     assert "xaxis2" not in chart.figure["layout"]
     assert len(chart.figure["data"]) == 1
-    assert "p50" in chart.about
+    assert "A fork has 10 requests: too few for a plot of quantiles, with under 10 beyond p50." in chart.about
+    assert "lower plot" not in chart.about
 
 
 def test_the_line_of_a_single_fork_is_the_variants():

@@ -9,7 +9,7 @@ from benchctl.results.foreign.race import read_race
 from benchctl.results.foreign.record import record_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from builders import ES
+from builders import ES, OS
 from races import race, run_of_osb, task_of, times, write
 
 UNKNOWN_VERSION = VariantSpec("es", "elasticsearch", "unknown")
@@ -56,6 +56,19 @@ def test_the_latency_of_a_throttled_task_is_kept(tmp_path: Path):
     record = imported(tmp_path, race(1, throttled))
     assert record.forks[0].summaries[0].latency == Quantiles(14e6, 20e6, 30e6, 14e6, 20e6, 30e6)
     assert record.caveats == ()
+
+
+def test_what_speaks_against_the_variant_is_said(tmp_path: Path):
+    osb = write(tmp_path / "osb.json", run_of_osb(1, cluster={}))
+    first, *_ = record_of([read_race(osb)], ES, "r").caveats
+    assert first == (
+        "es is taken to be elasticsearch, as the user says, although OpenSearch Benchmark measured it"
+    )
+    old = write(tmp_path / "old.json", race(1, cluster={"distribution-version": "7.10.2"}))
+    first, *_ = record_of([read_race(old)], OS, "r").caveats
+    assert "although its version is 7.10.2, which is Elasticsearch's" in first
+    plain = write(tmp_path / "plain.json", run_of_osb(1, cluster={"distribution-version": "2.11.0"}))
+    assert not any("taken to be" in text for text in record_of([read_race(plain)], OS, "r").caveats)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Gette
     return frame.chart(
         kind.replace(" ", "-"),
         f"Distribution of {kind}",
-        [*_about(kind, found, curved=curved), _limits(times)],
+        [*_about(kind, found, curved=curved), _limits(times, curved=curved)],
         {"data": data, "layout": _layout(kind, times, curved=curved)},
         _table(found, kind),
     )
@@ -156,15 +156,18 @@ def _reach(times: Sequence[Distribution]) -> float:
     return float(np.log10(next(odd for odd in _MARKED if odd >= most)))
 
 
-def _limits(times: Sequence[Distribution]) -> str:
+def _limits(times: Sequence[Distribution], *, curved: bool) -> str:
     """Which quantiles are missing, and why."""
     sizes = [one.requests for one in times]
     missing = [name for name, odd in zip(_NAMES, _MARKED, strict=True) if not _carried(min(sizes), odd)]
     if not missing:
         return ""
+    have = f"A fork has {spans(min(sizes), max(sizes))} requests"
+    if not curved:
+        return f"{have}: too few for a plot of quantiles, with under {TAIL_REQUESTS} beyond {_NAMES[0]}."
     return (
-        f"A fork has {spans(min(sizes), max(sizes))} requests; quantiles beyond which there are fewer than "
-        f"{TAIL_REQUESTS} are not drawn ({', '.join(missing)}, in some forks or all)."
+        f"{have}; quantiles beyond which there are fewer than {TAIL_REQUESTS} are not drawn in the lower "
+        f"plot ({', '.join(missing)}, in some forks or all)."
     )
 
 

@@ -16,6 +16,7 @@ from benchctl.stats.compare import Comparison
 _LABEL_PX = 22
 _CONTENDER_PX = 22
 _GAP_PX = 10
+_REVERSED = " (lower is better: the axis runs from high to low)"
 _DIRECTION_PX = 26
 _LEAST_REACH = math.log(1.05)
 _USUAL_REACH = math.log(5)
@@ -59,15 +60,16 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
     margin = rows[0].comparisons[0].margin_percent
     reach, beyond = _reach(marks, margin)
     baseline = analysis.variants[0]
+    ends, how = ([-reach, reach], "") if rows[0].higher_is_better else ([reach, -reach], _REVERSED)
     layout = base_layout(
-        f"{plain(title)} against {plain(baseline)}, %",
+        f"{plain(title)} against {plain(baseline)}, %{how}",
         "",
         height=height,
         showlegend=len(rows[0].comparisons) > 1,
-        xaxis={"range": [-reach, reach], "tickmode": "array", **_ticks(reach)},
+        xaxis={"range": ends, "tickmode": "array", **_ticks(reach)},
         yaxis={"range": [height, 0], "visible": False},
         shapes=[_band(margin), _no_difference()],
-        annotations=[*labels, *_directions(higher_is_better=rows[0].higher_is_better)],
+        annotations=[*labels, *_directions()],
     )
     return Chart(
         key=f"effects-{rows[0].metric.replace('_', '-').replace('.', '-')}",
@@ -75,8 +77,9 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         title=f"Effects: {title}",
         about=(
             f"Each mark is how far a variant differs from {baseline} in {title}, with its 95 % interval; the "
-            f"scale is one of ratios. Beyond the grey band, {margin:g} % wide to each side, a difference "
-            "matters in practice; an interval that crosses the line in the middle leaves open who is faster."
+            f"scale is one of ratios, and right is faster. Beyond the grey band, {margin:g} % wide to each "
+            "side, a difference matters in practice; an interval that crosses the line in the middle leaves "
+            "open who is faster."
             f"{' Intervals that run off the plot are in the table.' if beyond else ''}"
         ),
         figure={"data": _traces(analysis, marks), "layout": layout},
@@ -106,12 +109,11 @@ def _label(text: str, y: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _directions(*, higher_is_better: bool) -> list[dict[str, Any]]:
-    """Which side of the middle is good news for a variant."""
-    left, right = ("slower", "faster") if higher_is_better else ("faster", "slower")
+def _directions() -> list[dict[str, Any]]:
+    """Good news for a variant is on the right, whichever way the metric counts."""
     return [
-        _label(f"\u2190 {left}", 0),
-        _label(f"{right} \u2192", 0) | {"x": 1, "xanchor": "right"},
+        _label("\u2190 slower", 0),
+        _label("faster \u2192", 0) | {"x": 1, "xanchor": "right"},
     ]
 
 

@@ -23,6 +23,9 @@ from benchctl.track.model import Challenge, Task
 _PERCENTILE = re.compile(r"[0-9]+(_[0-9]+)?", re.ASCII)
 _NOTICED = 1e-9  # relative; Rally copies the service time of unthrottled tasks, digit for digit
 
+_FIRST_ONLY_OF_ELASTICSEARCH = 5
+"""Elasticsearch went from 2 to 5, the oldest that is still measured; OpenSearch began again with 1."""
+
 # Both tools leave percentiles out that a task has too few requests for: with this one, it had so many.
 _LEAST_SAMPLES = {"99_99": 10_000, "99_9": 1_000, "99_0": 100, "90_0": 10, "50_0": 2}
 
@@ -51,7 +54,7 @@ def record_of(
         environment=_environment(first),
         engines=(_engine(first, spec),),
         forks=forks,
-        caveats=tuple(dict.fromkeys(_remarks(races, spec.name))),
+        caveats=tuple(dict.fromkeys((*_contradictions(first, spec), *_remarks(races, spec.name)))),
         tags=tuple(tags),
         imported=Imported(first.tool, first.tool_version, tuple(str(race.path) for race in races)),
     )
@@ -193,6 +196,19 @@ def _least_samples(found: Statistics) -> int:
     """Requests that there must have been, by the percentiles that the tool gave."""
     by_percentile = (count for name, count in _LEAST_SAMPLES.items() if found.get(name) is not None)
     return next(by_percentile, 1 if found.get("100_0") is not None else 0)
+
+
+def _contradictions(race: Race, spec: VariantSpec) -> Iterator[str]:
+    """What of the file speaks against the engine that the user says was measured."""
+    title = f"{spec.name} is taken to be {spec.engine}, as the user says"
+    if race.tool == "opensearch-benchmark" and spec.engine == "elasticsearch":
+        yield f"{title}, although {TITLES[race.tool]} measured it"
+    major = race.engine_version.partition(".")[0]
+    if spec.engine == "opensearch" and major.isdecimal() and int(major) >= _FIRST_ONLY_OF_ELASTICSEARCH:
+        yield (
+            f"{title}, although its version is {race.engine_version}, which is Elasticsearch's, or what "
+            "OpenSearch says for the sake of old clients"
+        )
 
 
 def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:

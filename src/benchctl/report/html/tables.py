@@ -1,0 +1,55 @@
+"""Tables alone as a page in one file, without plots and without a script."""
+
+from collections.abc import Iterable, Sequence
+
+import jinja2
+
+import benchctl
+from benchctl.report.html.assets import inline_style, scriptless_policy
+from benchctl.report.html.parts import Cell, Table, breakable
+from benchctl.report.html.subject import Command
+
+
+def render_tables(
+    title: str, tables: Sequence[Table], *, lines: Sequence[str] = (), commands: Sequence[Command] = ()
+) -> str:
+    """Write the page.
+
+    Args:
+        title: of the page.
+        tables: one below the other.
+        lines: sentences below them.
+        commands: below these.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("benchctl.report.html", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["breakable"] = breakable
+    return environment.get_template("tables.html.jinja").render(
+        title=title,
+        tables=tables,
+        lines=lines,
+        commands=commands,
+        style=inline_style(),
+        version=benchctl.__version__,
+        policy=scriptless_policy(),
+    )
+
+
+def listed(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: frozenset[int]
+) -> Table:
+    """A table whose cells mean nothing but what they say, whatever its columns are called.
+
+    Args:
+        caption: above it.
+        columns: their names.
+        rows: cells.
+        numeric: positions of the columns that hold numbers.
+    """
+    kinds = ["figure" if place in numeric else "words" for place in range(len(columns))]
+    lines = tuple(tuple(map(Cell, row, kinds)) for row in rows)
+    return Table(caption, tuple(map(Cell, columns, kinds)), lines)
