@@ -60,13 +60,52 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     target: TargetSpec | None = None
 
 
-class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Which documents: the digest follows from the other three."""
+class CorpusFile(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True, kw_only=True
+):
+    """One file of documents that benchctl did not generate.
+
+    Attributes:
+        path: absolute path of the file, compressed or not.
+        documents: how many of its documents are used: all of them, or an even share.
+        held: how many it holds.
+        raw_bytes: of all its lines, decompressed.
+        sha256: of the same, hexadecimal.
+        corpus: name of its corpus in the track; empty for a file of the command line.
+        index: where its documents go; None when their own lines say so, or a data stream is meant.
+        data_stream: the same for a data stream.
+        type: of its documents, for nodes old enough to have types.
+        has_actions: whether a line before each document says what to do with it.
+    """
+
+    path: str
+    documents: int
+    held: int
+    raw_bytes: int
+    sha256: str
+    corpus: str = ""
+    index: str | None = None
+    data_stream: str | None = None
+    type: str | None = None
+    has_actions: bool = False
+
+
+class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """Which documents: generated ones, whose digest follows from the other three; or those of files.
+
+    Attributes:
+        seed: of generated ones; 0 for files.
+        documents: how many there are.
+        generator_version: which generator made them; 0 for files.
+        digest: SHA-256 over all documents; empty while it is not known.
+        files: that hold them; empty for generated ones.
+    """
 
     seed: int
     documents: int
     generator_version: int
     digest: str
+    files: tuple[CorpusFile, ...] = ()
 
 
 class RedlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
