@@ -12,7 +12,7 @@ from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
-SMALL = ("--docs", "20k", "--heap", "512m", "--warm-up", "2", "--settle", "0.2", "--step-time", "0.8")
+SMALL = ("--docs", "20k", "--heap", "512m", "--warm-up", "1", "--settle", "0.1", "--step-time", "0.5")
 SEARCH = (
     "redline",
     "--operation",
@@ -20,7 +20,7 @@ SEARCH = (
     "--slo",
     "p90=100ms",
     "--tolerance",
-    "20%",
+    "40%",
     "--forks",
     "1",
     *SMALL,

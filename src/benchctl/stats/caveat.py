@@ -202,8 +202,15 @@ def bimodal(variant: str, values: Sequence[float], unit: str, gap_percent: float
     listed = " ".join(f"{value:.4g}" for value in values)
     return Caveat(
         "bimodal",
-        f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}. "
-        "With few forks the 95 % interval of such a mixture can cover as little as 64 %",
+        f"forks of {variant} lie in separate groups, {gap_percent:.0f} % apart: {listed} {unit}",
+    )
+
+
+def bimodal_interval() -> Caveat:
+    """What separate states do to intervals; said once, however many rows have them."""
+    return Caveat(
+        "bimodal",
+        "where forks lie in separate groups and are few, the 95 % interval can cover as little as 64 %",
     )
 
 

@@ -71,6 +71,8 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
+    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+        doubts.append(caveat.bimodal_interval())
     return (*doubts, _builds(done))
 
 
