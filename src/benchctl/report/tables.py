@@ -143,6 +143,8 @@ def break_name(name: str, width: int) -> str:
 def _table(grid: Grid, width: int) -> Table:
     """Narrow tables have thinner gaps, and names and intervals on two lines; no column is left out."""
     narrow = width < WIDE
+    # Breaks of our own keep words whole where the library would fold the widest columns anywhere.
+    broken = narrow or _natural_width(grid) > width
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
     )
@@ -150,16 +152,22 @@ def _table(grid: Grid, width: int) -> Table:
         table.add_column(
             visible(header if " " in header else break_name(header, _NAME_WIDTH)),
             justify="left" if place in grid.words else "right",
-            no_wrap=header in _NAME_HEADERS,
+            no_wrap=header in _NAME_HEADERS or (broken and header == "Verdict"),
             overflow="fold",
         )
     for line in grid.lines:
         cells = zip(line, grid.headers, strict=True)
-        table.add_row(*(_cell(text, header, narrow=narrow) for text, header in cells))
+        table.add_row(*(_cell(text, header, narrow=narrow, broken=broken) for text, header in cells))
     return table
 
 
-def _cell(text: str, header: str, *, narrow: bool) -> Text:
+def _natural_width(grid: Grid) -> int:
+    """Columns that a table takes when nothing in it is broken."""
+    columns = zip(grid.headers, *grid.lines, strict=True)
+    return sum(max(len(text) for text in column) + 2 for column in columns)
+
+
+def _cell(text: str, header: str, *, narrow: bool, broken: bool) -> Text:
     text = visible(text)
     if header in _NAME_HEADERS and narrow:
         return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
@@ -167,10 +175,11 @@ def _cell(text: str, header: str, *, narrow: bool) -> Text:
         return Text(break_name(text, _STATE_WIDTH))
     if header == _LUCENEUTIL_HEADER and narrow:
         return Text(text.replace(" (", "\n("))
-    if header == "95 % interval" and narrow:
+    if header == "95 % interval" and broken:
         return Text(text.replace(" to ", " to\n"))
     if header == "Verdict":
-        return Text(text, style=_verdict_style(text))
+        style = _verdict_style(text)
+        return Text(text.replace(", ", ",\n") if broken else text, style=style)
     return Text(text)
 
 
