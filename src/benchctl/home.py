@@ -79,6 +79,11 @@ class Home:
         return self._folder("indices")
 
     @property
+    def partial(self) -> Path:
+        """Half-built indices of interrupted preparations, by key: the next one goes on from there."""
+        return self._folder("partial")
+
+    @property
     def nodes(self) -> Path:
         """Nodes started by `benchctl node`."""
         return self._folder("nodes")
@@ -92,6 +97,11 @@ class Home:
     def logs(self) -> Path:
         """Logs of node starts that failed before there was a run to keep them."""
         return self._folder("logs")
+
+    @property
+    def trusted(self) -> Path:
+        """Consents to execute tracks' Python plug-ins, by digest."""
+        return self._folder("trusted")
 
     @property
     def scratch(self) -> Path:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.engine.archive import RESERVE_BYTES, disk_errors, free_bytes, unpack
+from benchctl.disk import RESERVE_BYTES, disk_errors, free_bytes
+from benchctl.engine.archive import unpack
 from benchctl.errors import BenchctlError
 
 Pack = Callable[[Path, list["Member"]], Path]

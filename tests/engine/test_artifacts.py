@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.archive import RESERVE_BYTES
+from benchctl.disk import RESERVE_BYTES
 from benchctl.engine.artifacts import Archive, download_archive, fetch_archive, local_archive
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home

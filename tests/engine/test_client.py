@@ -90,7 +90,7 @@ def test_index_stats_are_those_of_the_primaries(client: SearchClient, node: Fake
         "flush": {"total_time_in_millis": 4},
     }
     path = "/big5/_stats/indexing,refresh,merge,flush,docs,store"
-    node.answers["GET", path] = (200, {"indices": {"big5": {"primaries": primaries}}})
+    node.answers["GET", path] = (200, {"_all": {"primaries": primaries}})
     assert client.index_stats("big5") == IndexStats(7, 8, 1, 2, 3, 4)
 
 
@@ -110,6 +110,31 @@ def test_segments_come_in_the_order_of_shard_and_generation(client: SearchClient
     shards = {"10": [tenth], "2": [replica, first]}
     node.answers["GET", "/big5/_segments"] = (200, {"indices": {"big5": {"shards": shards}}})
     assert client.segments("big5") == [SegmentFacts(n, 10 * n, "9.8.0", n > 3) for n in (2, 3, 4)]
+
+
+def test_segments_of_several_indices_come_in_the_order_of_the_names(client: SearchClient, node: FakeNode):
+    def index(documents: int) -> dict[str, Any]:
+        return {"shards": {"0": [{"routing": {"primary": True}, "segments": {"_0": segment(documents)}}]}}
+
+    found = {".ds-s-000002": index(5), "a": index(2), ".ds-s-000001": index(4), "b": index(1)}
+    node.answers["GET", "/b,a,s/_segments"] = (200, {"indices": found})
+    assert [one.documents for one in client.segments("b,a,s")] == [1, 2, 4, 5]
+
+
+def test_several_indices_are_asked_at_once(client: SearchClient, node: FakeNode):
+    node.answers["GET", "/a,b/_count"] = (200, {"count": 7})
+    node.answers["GET", "/_cluster/health/a,b"] = (200, {"active_primary_shards": 3})
+    node.answers["GET", "/_cluster/health"] = (200, {"active_primary_shards": 4})
+    settings = {"a": {"settings": {"index.refresh_interval": "5s"}}, "b": {"settings": {}}}
+    node.answers["GET", "/a,b/_settings"] = (200, settings)
+    node.answers["GET", "/a,b/_stats/translog"] = (
+        200,
+        {"_all": {"primaries": {"translog": {"operations": 9}}}},
+    )
+    assert client.count("a,b") == 7
+    assert (client.primary_shards("a,b"), client.primary_shards()) == (3, 4)
+    assert client.setting("a,b", "index.refresh_interval") == {"a": "5s", "b": None}
+    assert client.translog_operations("a,b") == 9
 
 
 def test_counters_of_the_node(client: SearchClient, node: FakeNode):

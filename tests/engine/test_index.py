@@ -9,12 +9,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.engine.index import INDEX_FORMAT, IndexKey, PreparedIndex, building, copy_index
+from benchctl.engine.index import (
+    INDEX_FORMAT,
+    IndexKey,
+    PreparedIndex,
+    building,
+    bytes_per_document,
+    copy_index,
+)
 from benchctl.engine.install import Installation
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.track.load import load_track
+from benchctl.track.model import Index, IndexBody, Template
 from builders import CORPUS
 
 FACTS = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
@@ -143,3 +152,37 @@ def test_space_for_all_builds_is_looked_for_before_the_first(
     with building(home, key, free_bytes=lambda _: (free_mb + 1) * 10**6, more=more) as root:
         assert (root / "data").is_dir()
     assert not root.exists()
+
+
+def test_indices_of_the_shipped_track_that_were_kept_before_are_found_again(key: IndexKey):
+    """From the version that knew tracks of one index only: another digest would build everybody's anew."""
+    assert key.digest == "f0e8c0782ff128bfcefffbd600aee5f351d586f283b03bc9e86d0852444efbdc"
+
+
+def test_whatever_is_made_on_the_node_makes_another_key(key: IndexKey):
+    template = Template("t", "index", {"index_patterns": ["x"]})
+    file = CorpusFile(path="/f", documents=1, held=1, raw_bytes=1, sha256="s", index="more")
+    tracks = [
+        key.track,
+        msgspec.structs.replace(key.track, templates=(template,)),
+        msgspec.structs.replace(key.track, data_streams=("logs-x",)),
+        msgspec.structs.replace(key.track, indices=(*key.track.indices, Index("more", IndexBody()))),
+        msgspec.structs.replace(key.track, indices=(*key.track.indices, Index("others", IndexBody()))),
+    ]
+    keys = [dataclasses.replace(key, track=track) for track in tracks]
+    assert len({one.digest for one in keys}) == len(keys)
+    with_file = dataclasses.replace(key, corpus=msgspec.structs.replace(key.corpus, files=(file,)))
+    # An index that only documents name is made like one that is declared without a body.
+    assert with_file.digest == keys[3].digest
+
+
+def test_space_for_an_index_follows_the_size_of_its_documents():
+    def corpus(raw_bytes: int) -> CorpusSpec:
+        file = CorpusFile(path="/f", documents=50, held=100, raw_bytes=raw_bytes, sha256="s", index="i")
+        return msgspec.structs.replace(CORPUS, documents=50, files=(file,))
+
+    assert bytes_per_document(CORPUS) == 400
+    assert bytes_per_document(CORPUS, more=2) == 700
+    assert bytes_per_document(corpus(5_000)) == 400
+    assert bytes_per_document(corpus(100_000)) == 3_000
+    assert bytes_per_document(corpus(100_000), more=1) == 4_200

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.archive import RESERVE_BYTES
+from benchctl.disk import RESERVE_BYTES
 from benchctl.engine.install import install
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from benchctl import network
+from benchctl.disk import RESERVE_BYTES, FreeBytes, free_bytes
 from benchctl.engine import download
-from benchctl.engine.archive import RESERVE_BYTES, FreeBytes, free_bytes
-from benchctl.engine.download import Checksum, network_errors
+from benchctl.engine.download import Checksum
 from benchctl.engine.maven import REPOSITORY_VARIABLE, MavenSource, latest_version
 from benchctl.errors import BenchctlError
+from benchctl.network import network_errors
 from engine.archive_server import Reply, Server, sha, zipped
 
 VERSION = "8.11.0"
@@ -139,7 +141,8 @@ def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
 
 
 def test_a_silent_server_is_told(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(download, "TIMEOUT_S", 1)
+    for module in (download, network):
+        monkeypatch.setattr(module, "TIMEOUT_S", 1)
     path = server.serve("elasticsearch", VERSION, b"")
     server.replies[path] = Reply(stall=True)
     with pytest.raises(BenchctlError, match="no answer within 1 s"):

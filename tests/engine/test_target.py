@@ -15,6 +15,7 @@ from benchctl.engine.cluster import (
     ClusterIndex,
     cpu_used_ms,
     describe_cluster,
+    find_data_stream,
     find_index,
     node_starts,
     searches_run,
@@ -133,6 +134,17 @@ def test_several_versions_are_no_single_measurement(node: FakeNode, client: Sear
 )
 def test_flags_are_shown_without_secrets(flag: str, shown: str):
     assert without_secrets(flag) == shown
+
+
+def test_a_data_stream_is_counted_with_all_that_is_behind_it(node: FakeNode, client: SearchClient):
+    stats = ("GET", "/logs-x/_stats/docs")
+    node.answers[stats] = (404, {"error": {"type": "index_not_found_exception", "reason": "no such index"}})
+    assert find_data_stream(client, "logs-x") is None
+    counted = {f".ds-logs-x-{number}": {"primaries": {"docs": {"count": number}}} for number in (1, 2)}
+    node.answers[stats] = (200, {"indices": counted})
+    settings = {name: {"settings": {"index.number_of_shards": "2"}} for name in counted}
+    node.answers["GET", "/logs-x/_settings/index.number_of_shards"] = (200, settings)
+    assert find_data_stream(client, "logs-x") == ClusterIndex(documents=3, shards=4)
 
 
 def test_an_index_is_found_missing_or_something_else(node: FakeNode, client: SearchClient):

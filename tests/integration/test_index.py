@@ -3,18 +3,20 @@
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from benchctl.corpus.files import Corpus
-from benchctl.engine.index import copy_index
+from benchctl.corpus.files import Corpus, open_documents
+from benchctl.engine.index import PreparedIndex, copy_index
 from benchctl.engine.node import boot
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
+from benchctl.run.documents import Parcel, parcels
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
@@ -29,8 +31,9 @@ EMPTY_TRANSLOG_BYTES = 1_000
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
 
-def prepare_all(plan: Plan, track: Track, corpus: Corpus, home: Home) -> list[Subject]:
-    return [prepare_subject(spec, plan, track, corpus, home, SilentObserver()) for spec in plan.variants]
+def prepare_all(plan: Plan, track: Track, home: Home) -> list[Subject]:
+    sent = parcels(plan, track, home)
+    return [prepare_subject(spec, plan, track, sent, home, SilentObserver()) for spec in plan.variants]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +60,9 @@ def planned(corpus: Corpus) -> tuple[Plan, Track]:
 
 
 @pytest.fixture(scope="module")
-def subjects(planned: tuple[Plan, Track], corpus: Corpus, home: Home) -> dict[str, Subject]:
+def subjects(planned: tuple[Plan, Track], home: Home) -> dict[str, Subject]:
     """Both engines with their indices."""
-    prepared = prepare_all(*planned, corpus, home)
+    prepared = prepare_all(*planned, home)
     return {subject.spec.engine: subject for subject in prepared}
 
 
@@ -67,6 +70,12 @@ def subjects(planned: tuple[Plan, Track], corpus: Corpus, home: Home) -> dict[st
 def subject(subjects: dict[str, Subject], engine: EngineName) -> Subject:
     """Each engine in turn, with its index."""
     return subjects[engine]
+
+
+def index_of(subject: Subject) -> PreparedIndex:
+    """The index that every subject here has."""
+    assert subject.index is not None
+    return subject.index
 
 
 def files(root: Path) -> dict[str, Path]:
@@ -95,7 +104,7 @@ class Visit:
 
 def visit(subject: Subject, index_name: str, home: Home, scratch: Path) -> Visit:
     """Boot on a copy as a fork does, search, and stop."""
-    copy_index(subject.index, scratch / "data", home.node_owner)
+    copy_index(index_of(subject), scratch / "data", home.node_owner)
     with boot(
         subject.installation,
         subject.jdk,
@@ -112,37 +121,36 @@ def visit(subject: Subject, index_name: str, home: Home, scratch: Path) -> Visit
 
 
 def test_a_prepared_index_is_one_segment_with_an_empty_translog(subject: Subject):
-    facts = subject.index.facts
+    facts = index_of(subject).facts
     assert facts.documents == DOCUMENTS
     assert [segment.documents for segment in facts.segments] == [DOCUMENTS]
     assert facts.store_bytes == facts.segments[0].size_bytes
-    kept = files(subject.index.data)
+    kept = files(index_of(subject).data)
     translogs = {name: path.stat().st_size for name, path in kept.items() if name.endswith(".tlog")}
     assert translogs
     assert max(translogs.values()) < EMPTY_TRANSLOG_BYTES
     assert len([name for name in kept if is_lucene(name) and Path(name).name.startswith("segments_")]) == 1
 
 
-def test_a_prepared_index_is_found_again(
-    subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home
-):
-    again = prepare_all(*planned, corpus, home)
+def test_a_prepared_index_is_found_again(subject: Subject, planned: tuple[Plan, Track], home: Home):
+    again = prepare_all(*planned, home)
     (found,) = [one for one in again if one.spec.engine == subject.spec.engine]
-    assert found.index.facts == msgspec.structs.replace(subject.index.facts, cached=True)
+    assert found.index_facts == msgspec.structs.replace(index_of(subject).facts, cached=True)
 
 
 def test_a_fork_sees_the_same_segments_and_changes_nothing(
     subject: Subject, planned: tuple[Plan, Track], home: Home, scratch: Path
 ):
-    before = contents(subject.index.root)
+    index = index_of(subject)
+    before = contents(index.root)
     seen = visit(subject, planned[1].index_name, home, scratch)
-    assert seen == Visit(subject.index.facts.segments, DOCUMENTS)
-    assert contents(subject.index.root) == before
+    assert seen == Visit(index.facts.segments, DOCUMENTS)
+    assert contents(index.root) == before
 
 
 def test_only_lucene_files_are_linked(subject: Subject, home: Home, scratch: Path):
-    copy_index(subject.index, scratch / "data", home.node_owner)
-    originals, copies = files(subject.index.data), files(scratch / "data")
+    copy_index(index_of(subject), scratch / "data", home.node_owner)
+    originals, copies = files(index_of(subject).data), files(scratch / "data")
     assert {name for name in originals if not name.endswith(".lock")} == set(copies)
     linked = {name for name, path in copies.items() if path.samefile(originals[name])}
     assert linked == {name for name in copies if is_lucene(name)}
@@ -167,7 +175,12 @@ def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     spec = msgspec.structs.replace(plan.corpus, digest="that of no prepared index")
     plan = msgspec.structs.replace(plan, variants=(subject.spec,), corpus=spec)
     broken = cut_short(corpus, scratch / "corpus")
+
+    def read(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        return open_documents(broken, start=start, stop=stop)
+
+    sent = (Parcel(read, DOCUMENTS, 0.0, track.index_name),)
     before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
     with pytest.raises(BenchctlError, match="is damaged"):
-        prepare_all(plan, track, broken, home)
+        prepare_subject(subject.spec, plan, track, sent, home, SilentObserver())
     assert (sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())) == before

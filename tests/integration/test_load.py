@@ -48,7 +48,7 @@ MANY_WAYS: dict[str, Any] = {
         {"operation": {"operation-type": "force-merge", "max-num-segments": 1}},
         {
             "operation": {
-                "name": "scroll",
+                "name": "scroll-three",
                 "operation-type": "scroll-search",
                 "pages": 3,
                 "results-per-page": 50,
@@ -108,8 +108,8 @@ def test_many_ways_to_make_load_in_one_schedule(
         # It would have gone on for two minutes.
         assert found["beside"].samples < 1000
         assert (found["send"].unit, found["send"].samples) == ("docs", 8)
-        assert found["scroll"].pages is not None
-        assert found["scroll"].samples == 4
+        assert found["scroll-three"].pages is not None
+        assert found["scroll-three"].samples == 4
         assert found["moving-range"].samples == 30
         assert {summary.label for summary in fork.summaries if not summary.reported} == {
             "refresh",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchctl.engine.answers import ask
+from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
 from benchctl.load.programs import open_workload
 from benchctl.load.request import Request
@@ -191,14 +192,17 @@ def snapshot(driver: Driver, repository: Path) -> None:
 
 def declare(driver: Driver, engine: EngineName) -> None:
     """What a track declares, all of it at once."""
-    kinds = ["component", "index"] if engine == "elasticsearch" else ["component", "index", "composable"]
+    kinds = ["component", "index", "composable"]
     for kind in kinds:
         driver.run(f"create-{kind}-template", settings={})
-    if engine == "opensearch":
-        driver.run("create-data-stream")
-        driver.run("bulk", bulk_size=15, data_stream="shelves-x", refresh=True)
-        assert driver.run("search", data_stream="shelves-x", body={"size": 0}).hits == DOCUMENTS
-        driver.run("delete-data-stream")
+    # Where a node has no data streams, a plain index stands in.
+    driver.run("create-data-stream")
+    driver.run("bulk", bulk_size=15, data_stream="shelves-x", refresh=True)
+    assert driver.run("search", data_stream="shelves-x", body={"size": 0}).hits == DOCUMENTS
+    stands_in = stand_ins(driver.node.client, ["shelves-x"])
+    assert stands_in == (("shelves-x",) if engine == "elasticsearch" else ())
+    driver.run("delete-data-stream")
+    driver.run("delete-data-stream")
     driver.run("create-index", index=["old-1", "old-2"], body={})
     for kind in kinds:
         driver.run(f"delete-{kind}-template")
@@ -242,6 +246,10 @@ def compose(driver: Driver, engine: EngineName) -> None:
     # Elasticsearch has no word for all points in time.
     all_points = OK if engine == "opensearch" else UNSUPPORTED
     driver.run("list-all-point-in-time", all_points)
+    if engine == "opensearch":
+        # With none to delete, OpenSearch before 2.12 answers twice, and whoever asks next gets what is left
+        # of that (opensearch-project/OpenSearch, pull request 11711).
+        driver.run("composite", requests=[created])
     driver.run("delete-point-in-time", all_points)
 
 
@@ -300,15 +308,6 @@ def lacking(driver: Driver, engine: EngineName) -> None:
     pipeline = {"request_processors": []}
     searching = OK if engine == "opensearch" else UNSUPPORTED
     driver.run("create-search-pipeline", searching, id="p", body=pipeline)
-    if engine == "elasticsearch":
-        driver.run("create-data-stream", UNSUPPORTED, data_stream="logs-x")
-        driver.run("delete-data-stream", UNSUPPORTED, data_stream="logs-x")
-        return
-    stream = {"index_patterns": ["logs-*"], "data_stream": {}}
-    driver.run("create-composable-template", template="logs", body=stream)
-    driver.run("create-data-stream", data_stream="logs-x")
-    driver.run("delete-data-stream", data_stream="logs-x")
-    driver.run("delete-data-stream", data_stream="logs-x")
 
 
 def test_a_state_of_health_that_does_not_come_is_a_timeout(driver: Driver):

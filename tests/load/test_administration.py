@@ -13,7 +13,6 @@ from load.playing import outcome, play_operation, request_of, workload
 
 BODY = {"a": 1}
 TEMPLATE = {"template": "t"}
-STREAM = {"data_stream": "logs"}
 SNAPSHOT = {"repository": "r", "snapshot": "s"}
 POLICY = {"policy_name": "p"}
 DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
@@ -29,16 +28,15 @@ DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
         (
             "cluster-health",
             {"request_params": {"wait_for_status": "green"}},
-            "GET /_cluster/health/big5?wait_for_status=green",
+            "GET /_cluster/health?wait_for_status=green",
             None,
         ),
+        ("cluster-health", {"index": "a,b"}, "GET /_cluster/health/a,b", None),
         ("index-stats", {}, "GET /big5/_stats", None),
         ("node-stats", {}, "GET /_nodes/stats", None),
         ("put-settings", {"body": BODY}, "PUT /_cluster/settings", BODY),
         ("create-index", {"body": BODY, "index": "i"}, "PUT /i", BODY),
         ("delete-index", {}, "DELETE /big5", None),
-        ("create-data-stream", STREAM, "PUT /_data_stream/logs", None),
-        ("delete-data-stream", STREAM, "DELETE /_data_stream/logs", None),
         ("create-index-template", {**TEMPLATE, "body": BODY}, "PUT /_template/t", BODY),
         ("delete-index-template", TEMPLATE, "DELETE /_template/t", None),
         ("create-composable-template", {**TEMPLATE, "body": BODY}, "PUT /_index_template/t", BODY),
@@ -238,7 +236,6 @@ def test_settings_are_laid_over_those_of_the_body_however_they_are_written():
     ("kind", "keys"),
     [
         ("delete-index", {}),
-        ("delete-data-stream", STREAM),
         ("delete-index-template", TEMPLATE),
         ("delete-composable-template", TEMPLATE),
         ("delete-component-template", TEMPLATE),

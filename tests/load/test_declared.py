@@ -46,6 +46,44 @@ def test_all_that_a_track_declares_is_made_where_nothing_is_named():
     assert lines("delete-index") == ["DELETE /one", "DELETE /two"]
 
 
+STREAMING = Template("logs", "composable", {"index_patterns": ["logs-*"], "data_stream": {}}, "logs-*")
+WITH_STREAMS = WorkContext("", data_streams=("logs-x",), templates=(STREAMING,))
+NO_STREAMS = {"error": "Incorrect HTTP method for uri [/_data_stream/x] and method [PUT], allowed: [POST]"}
+
+
+def without_streams(request: Request) -> tuple[int, Any]:
+    return (405, NO_STREAMS) if request.path.startswith("/_data_stream/") else (200, {"acknowledged": True})
+
+
+def test_a_template_of_data_streams_is_put_as_it_is_where_the_node_has_them():
+    played = play_operation(done, WITH_STREAMS, operation_type="create-composable-template")
+    assert played.lines == ["GET /_data_stream/*", "PUT /_index_template/logs"]
+    assert msgspec.json.decode(played.requests[1].body) == STREAMING.body
+    assert outcome(played) is Outcome.OK
+
+
+def test_a_node_without_data_streams_gets_plain_indices_made_from_plain_templates():
+    played = play_operation(without_streams, WITH_STREAMS, operation_type="create-composable-template")
+    assert played.lines == ["GET /_data_stream/*", "PUT /_index_template/logs"]
+    assert "data_stream" not in msgspec.json.decode(played.requests[1].body)
+    assert outcome(played) is Outcome.OK
+    for kind, method in (("create", "PUT"), ("delete", "DELETE")):
+        played = play_operation(without_streams, WITH_STREAMS, operation_type=f"{kind}-data-stream")
+        assert played.lines == [f"{method} /_data_stream/logs-x", f"{method} /logs-x"]
+        assert outcome(played) is Outcome.OK
+
+
+def test_what_stands_in_for_a_data_stream_may_be_refused_like_any_index():
+    def node(request: Request) -> tuple[int, Any]:
+        return (405, NO_STREAMS) if request.path.startswith("/_data_stream/") else (400, {})
+
+    played = play_operation(node, WITH_STREAMS, operation_type="create-data-stream")
+    assert outcome(played) is Outcome.HTTP_ERROR
+    assert outcome(
+        play_operation(lambda _: (500, {}), WITH_STREAMS, operation_type="create-data-stream")
+    ) is (Outcome.HTTP_ERROR)
+
+
 def test_each_index_gets_its_own_body():
     played = play_operation(done, CONTEXT, operation_type="create-index", settings={"c": 3})
     assert played.bodies == [

@@ -42,7 +42,7 @@ def test_health_is_asked_again_until_the_wanted_state_is_there():
         retry_until_success=True,
         request_params={"wait_for_status": "green"},
     )
-    assert played.lines == ["GET /_cluster/health/big5?wait_for_status=green"] * 3
+    assert played.lines == ["GET /_cluster/health?wait_for_status=green"] * 3
     assert played.pauses == [0.5, 0.5]
     assert outcome(played) is Outcome.OK
 

@@ -1,11 +1,22 @@
 import shlex
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from benchctl.report.command_line import command
-from benchctl.results.plan import PinSpec, Plan, StopSpec, TargetSpec, VariantSpec
+from benchctl.results.plan import (
+    CorpusFile,
+    CorpusSpec,
+    PinSpec,
+    Plan,
+    StopSpec,
+    TargetSpec,
+    VariantSpec,
+)
+from benchctl.run.plan import parse_params
 from benchctl.track.model import Challenge
+from builders import make_plan
 
 
 def test_command_repeats_the_plan_with_other_sizes(replan: Callable[..., Plan]):
@@ -95,3 +106,55 @@ def test_command_repeats_the_rule_that_ends_a_run_and_its_tags(replan: Callable[
     assert text.endswith("--tag nightly --tag a --precision 2.5% --budget 90m --forks 50")
     seconds = msgspec.structs.replace(plan, stop=StopSpec(budget_s=90.5))
     assert "--budget 90.5s " in command(seconds, forks=50, corpus_documents=1, iterations=None)
+
+
+def test_command_keeps_to_the_same_tasks(replan: Callable[..., Plan]):
+    plan = msgspec.structs.replace(replan(), include_tasks="type:search,range", exclude_tasks="tag:slow")
+    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None))
+    assert words[words.index("--include-tasks") + 1] == "type:search,range"
+    assert words[words.index("--exclude-tasks") + 1] == "tag:slow"
+
+
+def test_parameters_come_back_as_what_they_were(replan: Callable[..., Plan]):
+    params = {"a": "7", "b": 7, "c": "NaN", "d": [1, {"e": None}], "f": "x y", "g": "true", "h": ""}
+    plan = msgspec.structs.replace(replan(), params=params)
+    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None))
+    given = [words[place + 1] for place, word in enumerate(words) if word == "--param"]
+    assert parse_params(given) == params
+
+
+def words_of(**changes: Any) -> str:
+    plan = make_plan(**changes)
+    return command(plan, forks=2, corpus_documents=plan.corpus.documents, iterations=None)
+
+
+FILE = CorpusFile(
+    path="/data/people.json", documents=80, held=80, raw_bytes=1, sha256="s", corpus="people", index="a"
+)
+
+
+def of_files(*files: CorpusFile) -> CorpusSpec:
+    return CorpusSpec(0, sum(one.documents for one in files), 0, "d", files)
+
+
+def test_files_of_a_track_are_looked_for_where_they_were_found():
+    text = words_of(track="/tracks/house", corpus=of_files(FILE))
+    assert "--corpus-dir /data " in text
+    # All documents of files are what comes without being told.
+    assert "--docs" not in text
+    assert "--corpus-seed" not in text
+    assert "--corpus-dir" not in words_of(track="/data", corpus=of_files(FILE))
+    assert "--corpus-dir" not in words_of(track="/data/track.json", corpus=of_files(FILE))
+    share = msgspec.structs.replace(FILE, documents=20)
+    assert "--docs 20" in words_of(corpus=of_files(share))
+
+
+def test_a_file_of_ones_own_is_named():
+    own = msgspec.structs.replace(FILE, corpus="")
+    assert "--corpus /data/people.json" in words_of(corpus=of_files(own))
+    acting = msgspec.structs.replace(own, has_actions=True)
+    assert "--corpus /data/people.json --corpus-has-actions" in words_of(corpus=of_files(acting))
+
+
+def test_a_run_without_documents_says_nothing_of_them():
+    assert "--docs" not in words_of(corpus=CorpusSpec(0, 0, 0, ""), origin="empty")

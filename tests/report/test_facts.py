@@ -16,13 +16,25 @@ from benchctl.results.model import (
     RunRecord,
     SegmentFacts,
 )
-from benchctl.results.plan import PinSpec
+from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, Plan, PluginSpec
 from builders import ES
 from races import race, write
 
 
 def section(record: RunRecord, heading: str):
     return next((one.lines for one in fact_sections(record) if one.heading == heading), ())
+
+
+def test_an_ingest_in_several_goes_is_told(record: RunRecord):
+    indices = {
+        name: msgspec.structs.replace(
+            facts, ingest=msgspec.structs.replace(facts.ingest, checkpoint_s=2.25, resumed=1)
+        )
+        for name, facts in record.indices.items()
+    }
+    changed = msgspec.structs.replace(record, indices=indices)
+    assert "  put by on the way in 2.2 s, interrupted 1 x" in section(changed, "Indices")
+    assert not any("put by" in line for line in section(record, "Indices"))
 
 
 def test_ingest_shows_both_clocks(record: RunRecord):
@@ -48,6 +60,31 @@ def test_pinned_cpus_are_shown(record: RunRecord):
     lines = section(msgspec.structs.replace(record, plan=plan), "Run")
     assert "pinned: nodes to CPUs 0-2, driver to CPUs 3" in lines
     assert not any("pinned" in line for line in section(record, "Run"))
+
+
+def test_documents_of_files_are_counted_by_file(record: RunRecord):
+    def of(plan: Plan) -> str:
+        return "\n".join(fact_lines(msgspec.structs.replace(record, plan=plan)))
+
+    file = CorpusFile(path="/f", documents=300, held=1_000, raw_bytes=1, sha256="s", index="a")
+    share = msgspec.structs.replace(record.plan, corpus=CorpusSpec(0, 300, 0, "abc", (file,)))
+    assert "corpus: 300 documents, an even share of 1,000, of 1 file, digest abc" in of(share)
+    whole = msgspec.structs.replace(file, documents=1_000)
+    both = msgspec.structs.replace(share, corpus=CorpusSpec(0, 2_000, 0, "abc", (whole, whole)))
+    assert "corpus: 2,000 documents, of 2 files, digest abc" in of(both)
+
+
+def test_data_that_forks_made_themselves_is_said(record: RunRecord):
+    plan = msgspec.structs.replace(record.plan, origin="empty")
+    text = "\n".join(fact_lines(msgspec.structs.replace(record, plan=plan)))
+    assert "every fork began on an empty node" in text
+    assert "every fork began on an empty node" not in "\n".join(fact_lines(record))
+
+
+def test_a_plug_in_that_was_executed_is_named(record: RunRecord):
+    plan = msgspec.structs.replace(record.plan, plugin=PluginSpec("/tracks/books/track.py", "ab" * 32))
+    lines = section(msgspec.structs.replace(record, plan=plan), "Run")
+    assert "executed the track's plug-in /tracks/books/track.py, digest abababababab" in lines
 
 
 def test_what_a_pilot_chose_is_shown(record: RunRecord):

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.results.likeness import alike_variants, unlike, unlike_variants
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import PinSpec
+from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec
 from benchctl.track.model import Challenge, Task
 from redlines import SEARCH
 
@@ -48,6 +48,25 @@ def test_another_host_is_another_world(record: RecordMaker):
     )
     assert unlike(here, there) == ("the hosts differ (lab1, lab2)",)
     assert unlike(here, here) == ()
+
+
+def test_another_plug_in_is_a_difference_wherever_it_lies(planned: RecordMaker):
+    here = planned("1", plugin=PluginSpec("/a/track.py", "1" * 64))
+    assert unlike(here, planned("2", plugin=PluginSpec("/b/track.py", "1" * 64))) == ()
+    (reason,) = unlike(here, planned("2", plugin=PluginSpec("/a/track.py", "2" * 64)))
+    assert reason.startswith("plugin differs (")
+    (reason,) = unlike(here, planned("2"))
+    assert reason.startswith("plugin differs (")
+
+
+def test_the_same_documents_are_the_same_wherever_their_files_lie(planned: RecordMaker):
+    def run(run_id: str, path: str, digest: str) -> RunRecord:
+        file = CorpusFile(path=path, documents=3, held=3, raw_bytes=9, sha256="s", index="a")
+        return planned(run_id, corpus=CorpusSpec(0, 3, 0, digest, (file,)))
+
+    assert unlike(run("1", "/here/f", "d"), run("2", "/there/f", "d")) == ()
+    (reason,) = unlike(run("1", "/here/f", "d"), run("2", "/here/f", "e"))
+    assert reason == "corpus differs (digest: d, e)"
 
 
 def test_challenges_of_one_name_are_told_apart_by_their_tasks(planned: RecordMaker):

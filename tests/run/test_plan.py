@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.results.plan import PinSpec, TargetSpec
+from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     PlanOptions,
     block_order,
@@ -20,9 +21,11 @@ from benchctl.run.plan import (
     parse_params,
     plan_run,
     reload_track,
+    with_params,
 )
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
+from foreign_tracks import write_files
 
 RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 
@@ -214,3 +217,70 @@ def test_a_plan_finds_its_track_again_with_the_parameters_it_had(tmp_path: Path)
     plan, track = plan_run(wanted)
     assert reload_track(plan) == track
     assert reload_track(plan).operations["range"].body == {"size": 7}
+
+
+def test_filters_choose_among_measured_tasks_and_stay_with_the_plan():
+    plan, _ = plan_run(
+        options(
+            warmup_challenges=("warmup",),
+            challenges=("big5rangedebug",),
+            include_tasks="range, desc_sort_timestamp",
+            exclude_tasks="desc_sort_timestamp",
+        )
+    )
+    assert [task.label for task in plan.schedules[0].schedule] == ["range"]
+    assert len(plan.warmup_challenges[0].schedule) > 1
+    again = with_params(plan, {"iterations": 7})
+    assert [(task.label, task.iterations) for task in again.schedules[0].schedule] == [("range", 7)]
+    with pytest.raises(UsageError, match="matches the filter 'rnge'") as caught:
+        plan_run(options(include_tasks="rnge"))
+    assert "did you mean 'range'" in caught.value.hint
+
+
+HOUSE = {
+    "track.json": """{
+  "indices": [{"name": "a"}, {"name": "b"}],
+  "corpora": [{"name": "c", "documents": [
+    {"source-file": "a.json", "document-count": 30, "target-index": "a"},
+    {"source-file": "b.json", "document-count": 20, "target-index": "b"}
+  ]}],
+  "operations": [
+    {"name": "send", "operation-type": "bulk", "bulk-size": 10, "indices": "a"},
+    {"name": "ask", "operation-type": "search", "body": {}}
+  ],
+  "challenges": [
+    {"name": "fill", "default": true,
+     "schedule": [{"operation": "create-index"}, {"operation": "send"}, {"operation": "ask"}]},
+    {"name": "ask", "schedule": [{"operation": "ask"}]}
+  ]
+}
+"""
+}
+
+
+def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_path: Path):
+    write_files(tmp_path, HOUSE)
+    filling, _ = plan_run(options(track=str(tmp_path), challenges=()))
+    asking, _ = plan_run(options(track=str(tmp_path), challenges=("ask",)))
+    share, _ = plan_run(options(track=str(tmp_path), challenges=("ask",), files=FileOptions(docs=10)))
+    assert [(plan.origin, plan.corpus.documents) for plan in (filling, asking, share)] == [
+        ("empty", 30),
+        ("prepared", 50),
+        ("prepared", 10),
+    ]
+    with pytest.raises(UsageError, match="--index-builds: nothing is prepared, since challenge 'fill'"):
+        plan_run(options(track=str(tmp_path), challenges=(), index_builds=2))
+
+
+def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_from(tmp_path: Path):
+    without = HOUSE["track.json"].replace('"corpora"', '"#corpora"')
+    write_files(tmp_path, {"track.json": without})
+    running = options(track=str(tmp_path), challenges=("ask",), variants=(RUNNING,))
+    assert plan_run(running)[0].corpus == CORPUS
+    with pytest.raises(UsageError, match="has 2 indices and names no corpora"):
+        plan_run(options(track=str(tmp_path), challenges=("ask",)))
+
+
+def test_the_shipped_track_is_prepared_as_ever():
+    plan, _ = plan_run(options())
+    assert (plan.origin, plan.corpus) == ("prepared", CORPUS)

@@ -3,6 +3,7 @@
 import heapq
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from benchctl.results.checks import unanswered
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
-from benchctl.run.plan import PlanOptions
+from benchctl.run.plan import PlanOptions, reload_track
 from benchctl.run.redline import capacity_per_s, search_redline
 from benchctl.run.redline_plan import plan_redline
 from benchctl.track.load import load_track
@@ -278,3 +279,14 @@ def test_a_misspelt_operation_gets_a_hint():
 def test_options_of_a_run_are_checked_as_well():
     with pytest.raises(UsageError, match="--forks"):
         plan_redline(options(forks=0), SEARCH)
+
+
+def test_parameters_reach_the_track_of_a_search_and_unused_ones_are_refused(tmp_path: Path):
+    operation = '{"name": "range", "body": {"size": {{ hits | default(1) }}}}'
+    text = f'{{"operations": [{operation}], "indices": [{{"name": "i"}}]}}'
+    (tmp_path / "track.json").write_text(text, encoding="utf-8")
+    plan, track = plan_redline(options(track=str(tmp_path), params={"hits": 7}), SEARCH)
+    assert track.operations["range"].body == {"size": 7}  # type: ignore[union-attr]
+    assert reload_track(plan).digest == track.digest
+    with pytest.raises(UsageError, match="--param hist"):
+        plan_redline(options(track=str(tmp_path), params={"hist": 7}), SEARCH)

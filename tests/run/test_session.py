@@ -99,6 +99,14 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
         assert (root / "data" / "which").read_text() == "0"
 
 
+def test_what_begins_on_nothing_gets_an_empty_workspace(subject: Subject, tmp_path: Path):
+    empty = dataclasses.replace(subject, index=None)
+    assert (empty.index_facts, empty.builds) == (None, ())
+    with empty.workspace(Home(tmp_path), "fork-000") as root:
+        assert list(root.iterdir()) == []
+    assert not root.exists()
+
+
 FOUND = ClusterFacts(
     "elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", ("-Xmx1g",), ("apm", "x-pack-security")
 )

@@ -7,14 +7,15 @@ import pytest
 
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.declared import places
 from benchctl.engine.target import Address
 from benchctl.errors import UsageError
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
-from benchctl.run.targets import corpus_of_targets, refuse_writes, target_caveats
+from benchctl.run.targets import corpus_of_targets, refuse_filling, refuse_writes, target_caveats
 from benchctl.track.catalogue import decode_operation
-from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
+from benchctl.track.model import Challenge, Index, IndexBody, Task, Template, Track
 from builders import ES, make_plan
 
 FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", (), ())
@@ -65,6 +66,16 @@ def test_cluster_settings_are_refused():
     challenge = Challenge("c", (Task("range"),), cluster_settings={"search.max_buckets": 10})
     with pytest.raises(UsageError, match="its cluster-settings"):
         refuse_writes("es", [challenge], track(**READING))
+
+
+def test_one_index_at_most_is_made_on_a_cluster():
+    single = track()
+    refuse_filling(single, places(single))
+    several = msgspec.structs.replace(single, indices=(*single.indices, Index("more", IndexBody())))
+    templated = msgspec.structs.replace(single, templates=(Template("t", "component", {}),))
+    for wanted in (several, templated, msgspec.structs.replace(single, data_streams=("s",))):
+        with pytest.raises(UsageError, match="--fill-target makes one index, and track 'big5' wants"):
+            refuse_filling(wanted, places(wanted))
 
 
 def caveats(found: TargetSubject, documents: int = 20_000) -> str:

@@ -83,6 +83,13 @@ def test_served_load_is_the_offered_rate(summary: Callable[..., TaskSummary]):
     assert codes([served], task=THROTTLED, metric=LATENCY) == []
 
 
+def test_a_task_that_a_plug_in_spaces_names_its_scheduler(summary: Callable[..., TaskSummary]):
+    spaced = Task("range", iterations=10, scheduler="lazily")
+    (found,) = doubts([waiting(summary, 0.0)], task=spaced)
+    assert found.code == "offered-rate"
+    assert found.text.startswith("spaced by the track's own scheduler 'lazily': this is the offered rate")
+
+
 def test_queued_requests_below_the_rate_are_saturation(summary: Callable[..., TaskSummary]):
     late = waiting(summary, 50.0, throughput_per_s=70.0)
     assert codes([late], task=THROTTLED) == ["saturated"]
@@ -119,3 +126,9 @@ def test_passes_over_one_running_cluster_are_no_node_starts():
 def test_fresh_nodes_raise_no_such_doubt():
     forks = {"es": [used(5.0)], "prod": [used(12.0)]}
     assert "not-restarted" not in {doubt.code for doubt in general_doubts(forks, forks, [])}
+
+
+def test_where_every_fork_builds_its_own_index_builds_are_in_the_intervals():
+    done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
+    assert "one-index-build" in {one.code for one in general_doubts(done, done, ())}
+    assert "one-index-build" not in {one.code for one in general_doubts(done, done, (), prepared=False)}

@@ -13,9 +13,9 @@ from foreign_tracks import BOOKS, write_files
 def left(folder: Path, include: str = "", exclude: str = "") -> list[str]:
     track, _ = load_track(str(write_files(folder / "books", BOOKS)), {})
     challenge = track.challenges["lend-and-search"]
-    found = filter_tasks(
-        challenge,
-        {**track.operations, **challenge.operations},
+    (found,) = filter_tasks(
+        [challenge],
+        track.operations,
         include=parse_filters(include),
         exclude=parse_filters(exclude),
     )
@@ -58,3 +58,26 @@ def test_a_filter_that_matches_nothing_names_the_nearest(tmp_path: Path, include
 def test_some_task_has_to_be_left(tmp_path: Path):
     with pytest.raises(UsageError, match="leave no task"):
         left(tmp_path, "all", "all")
+
+
+def test_a_filter_may_match_in_one_of_several_challenges(tmp_path: Path):
+    track, _ = load_track(str(write_files(tmp_path / "books", BOOKS)), {})
+    both = tuple(track.challenges.values())
+    found = filter_tasks(both, track.operations, exclude=parse_filters("old"))
+    assert [len(challenge.schedule) for challenge in found] == [5, 2]
+    with pytest.raises(UsageError, match="'lend-and-search' or 'authors' matches the filter 'olf'"):
+        filter_tasks(both, track.operations, exclude=parse_filters("olf"))
+    with pytest.raises(UsageError, match="leave no task of challenge 'authors'"):
+        filter_tasks(both, track.operations, include=parse_filters("old"))
+
+
+def test_a_task_that_lost_its_end_is_refused(tmp_path: Path):
+    bulk = '{"name": "send", "operation": {"operation-type": "bulk", "bulk-size": 5}}'
+    parallel = f'{{"warmup-time-period": 1, "completed-by": "send", "tasks": [{bulk}, {{"operation": "s"}}]}}'
+    operations = '[{"name": "s", "operation-type": "search"}]'
+    text = f'{{"operations": {operations}, "schedule": [{{"parallel": {parallel}}}]}}'
+    track, _ = load_track(str(write_files(tmp_path, {"track.json": text})), {})
+    with pytest.raises(
+        UsageError, match=r"challenge default, filtered.*warmup-time-period needs a time-period"
+    ):
+        filter_tasks([track.challenges["default"]], track.operations, exclude=parse_filters("send"))

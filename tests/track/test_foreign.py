@@ -290,6 +290,45 @@ def test_a_task_beside_one_that_completes_all_needs_no_end_of_its_own(tmp_path: 
     assert "tasks[1]: a warmup-time-period needs" in refused(tmp_path, with_schedule({"parallel": parallel}))
 
 
+def test_an_operation_that_lacks_something_matters_to_those_who_name_it(tmp_path: Path):
+    lacking = {"name": "forget", "operation-type": "delete-knn-model"}
+    track = small(tmp_path, {"operations": [lacking, SEARCH], "schedule": [{"operation": "s"}]})
+    assert list(track.operations) == ["s"]
+    assert any("$.operations[0]: Object missing required field `model_id`" in note for note in track.notes)
+    own = {**lacking, "model_id": "m"}
+    track = small(tmp_path, {"operations": [lacking], "schedule": [{"operation": own}]})
+    assert track.challenges["default"].operations["forget"].type_name == "delete-knn-model"
+    text = refused(tmp_path, {"operations": [lacking], "schedule": [{"operation": "forget"}]})
+    assert "track.json, line 1: $.operations[0]: Object missing required field `model_id`" in text
+
+
+def test_parameters_that_say_nothing_are_empty_objects_and_texts(tmp_path: Path):
+    asked = {"operation-type": "vector-search", "filter_type": {}, "filter_body": {}, "data_set_path": ""}
+    operation: Any = small(tmp_path, with_schedule({"operation": asked})).challenges["default"].operations
+    assert operation["vector-search"].reads_data_set
+
+
+def test_an_index_may_be_somebody_elses_to_make(tmp_path: Path):
+    track = small(tmp_path, {"indices": [{"name": "i", "auto-managed": False}]})
+    assert any("'auto-managed' means nothing here" in note for note in track.notes)
+
+
+def test_beside_a_plug_in_a_task_may_have_keys_of_its_own(tmp_path: Path):
+    main = with_schedule({"operation": {"operation-type": "rob-the-bank"}, "num_robbers": 3})
+    assert "unknown key 'num_robbers'" in refused(tmp_path, main)
+    track = small(tmp_path, main, track_py='registry.register_runner("rob-the-bank", f)')
+    assert any("'num_robbers' means nothing here" in note for note in track.notes)
+    mistyped = with_schedule({"operation": "s", "iteratons": 3})
+    assert "did you mean 'iterations'" in refused(tmp_path, mistyped, track_py="")
+
+
+def test_null_says_nothing(tmp_path: Path):
+    asked = {"operation-type": "raw-request", "path": "/x", "body": None, "request-timeout": None}
+    track = small(tmp_path, with_schedule({"operation": asked}))
+    plain = {"operation-type": "raw-request", "path": "/x"}
+    assert track.challenges == small(tmp_path, with_schedule({"operation": plain})).challenges
+
+
 def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
     task = {"operation": "s", "request-params": {}, "#COMMENT": "x", "include-in-reporting": True}
     notes = small(tmp_path, with_schedule(task, default=True)).notes
@@ -320,6 +359,7 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
         ({"operations": [SEARCH, SEARCH]}, ["$.operations[1]: two operations are called 's'"]),
         ({"operations": [3]}, ["$.operations[0]: an operation is an object"]),
         ({"operations": [{**SEARCH, "operation-type": 3}]}, ["no operation type '3'"]),
+        ({"operations": [{**SEARCH, "param-source": {}}]}, ["$.operations[0].param-source: is no text"]),
         ({"operations": [{**SEARCH, "bdy": {}}]}, ["unknown key 'bdy'", "did you mean 'body'"]),
         ({"operations": [{**SEARCH, "pages": "x"}]}, ["$.operations[0].pages"]),
         ({"challenges": [], "schedule": []}, ["challenges and schedule exclude each other"]),

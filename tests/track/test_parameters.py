@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.parameters import read_parameter_files
+from benchctl.track.parameters import parse_rally_params, plain_value, read_parameter_files
 from foreign_tracks import write_files
 
 
@@ -47,3 +47,50 @@ def test_other_files_are_refused_by_name(tmp_path: Path, text: str, words: str):
         read_parameter_files([path])
     with pytest.raises(UsageError, match="cannot read"):
         read_parameter_files([tmp_path / "none.yml"])
+
+
+def test_aliases_of_aliases_do_not_fill_the_memory(tmp_path: Path):
+    lines = ["a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    path = write_files(tmp_path, {"p.yml": "\n".join(lines)}) / "p.yml"
+    with pytest.raises(UsageError, match="a4: more than 100,000 values"):
+        read_parameter_files([path])
+
+
+def test_rallys_spelling_has_rallys_types():
+    assert parse_rally_params("a:1, b:2.5,c:true,d:No,e:'3',f:x:y,g:") == {
+        "a": 1,
+        "b": 2.5,
+        "c": True,
+        "d": False,
+        "e": "3",
+        "f": "x:y",
+        "g": "",
+    }
+    assert parse_rally_params(' {"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+
+
+def test_rallys_parameters_may_be_a_file(tmp_path: Path):
+    path = write_files(tmp_path, {"p.json": '{"clients": 3}'}) / "p.json"
+    assert parse_rally_params(str(path)) == {"clients": 3}
+    with pytest.raises(UsageError, match="cannot read"):
+        parse_rally_params("none.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("clients=3", "'clients=3': expected NAME:VALUE"),
+        (":3", "expected NAME:VALUE"),
+        ("a:nan", "--track-params a: nan is not a finite number"),
+        ("{", "--track-params is neither JSON nor YAML"),
+    ],
+)
+def test_what_is_no_parameter_of_rallys_is_refused(text: str, words: str):
+    with pytest.raises(UsageError, match=words):
+        parse_rally_params(text)
+
+
+def test_values_that_json_cannot_write_are_refused_at_any_depth():
+    with pytest.raises(UsageError, match="--param x: inf is not a finite number"):
+        plain_value([{"a": float("inf")}], "--param x")

@@ -50,8 +50,12 @@ _COMMANDS = {
     "sql": ("benchctl.cli.sql", "sql_command", "Answer a query over stored runs and all their samples."),
     "export": ("benchctl.cli.export", "export_command", "Write runs as Parquet, for other tools."),
     "schema": ("benchctl.cli.schema", "schema_command", "Print the JSON Schema of what benchctl writes."),
-    "corpus": ("benchctl.cli.corpus", "corpus_group", "Generate and list corpora."),
-    "track": ("benchctl.cli.track", "track_group", "Look at tracks: check them, and print their schedules."),
+    "corpus": ("benchctl.cli.corpus", "corpus_group", "Generate, fetch and list corpora."),
+    "track": (
+        "benchctl.cli.track",
+        "track_group",
+        "Check, show and make tracks.",
+    ),
     "node": ("benchctl.cli.node", "node_group", "Start, stop and look at single nodes, apart from any run."),
     "calibrate": (
         "benchctl.cli.calibrate",

@@ -1,19 +1,31 @@
 """`benchctl corpus`: documents ahead of a run."""
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DocumentsType
+from benchctl.cli.watch import watching
+from benchctl.corpus.fetch import Fetch
 from benchctl.corpus.files import list_corpora
+from benchctl.corpus.find import fetched_files
+from benchctl.corpus.published import NAME, SIZES, Packing, big5_corpus
+from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.run.plan import nearest, parse_params
 from benchctl.run.prepare import prepare_corpus
+from benchctl.track.corpora import Corpus
+from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
+from benchctl.track.parameters import read_parameter_files
 
 
 @click.group("corpus")
 def corpus_group() -> None:
-    """Generate and list corpora."""
+    """Generate, fetch and list corpora."""
 
 
 @corpus_group.command("generate")
@@ -35,10 +47,110 @@ def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
     )
 
 
+@corpus_group.command("fetch")
+@click.argument("name", required=False)
+@click.option("--track", "track_path", metavar="PATH", help="A track whose corpora these are.")
+@click.option(
+    "--size",
+    type=click.Choice([str(size) for size in SIZES]),
+    help="Which of big5's published corpora: about so many GB, unpacked.",
+)
+@click.option(
+    "--packing",
+    type=click.Choice(["zst", "bz2"]),
+    default="zst",
+    show_default=True,
+    help="How that is compressed.",
+)
+@click.option(
+    "--from",
+    "source",
+    metavar="URL|DIR",
+    help="Where the files are, instead of where the track says.",
+)
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter of the track.")
+@click.option(
+    "--param-file",
+    "param_files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Parameters from a JSON or YAML file; --param goes before it.",
+)
+@click.option("--quiet", is_flag=True, help="Print the result only.")
+def fetch_command(
+    name: str | None,
+    track_path: str | None,
+    size: str | None,
+    packing: Packing,
+    source: str | None,
+    params: tuple[str, ...],
+    param_files: tuple[Path, ...],
+    *,
+    quiet: bool,
+) -> None:
+    """Fetch published documents: all corpora of a track, or the one called NAME.
+
+    Without a track, NAME is big5, with --size and --from. What was begun and interrupted goes on. Files stay
+    compressed; a run reads them as they are.
+    """  # fmt: skip
+    values = {**read_parameter_files(param_files), **parse_params(params)}
+    if track_path is None:
+        if values:
+            raise UsageError("parameters are a track's", hint="give --track, or leave --param out")
+        corpora: Sequence[Corpus] = [_published(name, size, packing, source)]
+    else:
+        if size is not None:
+            raise UsageError("--size is of big5's own files", hint="set the track's parameters: --param")
+        corpora = _declared(track_path, name, values)
+    home = resolve_home()
+    with watching(quiet=quiet) as observer:
+        fetch = Fetch(home, observer.progress, source)
+        for corpus in corpora:
+            for documents in corpus.documents:
+                observer.stage(f"{corpus.name}: {documents.source_file}")
+                path = fetch.get(corpus, documents)
+                click.echo(f"{path.stat().st_size:>18,} bytes  {path}")
+
+
+def _published(name: str | None, size: str | None, packing: Packing, source: str | None) -> Corpus:
+    if name != NAME:
+        raise UsageError(
+            "which corpus?" if name is None else f"there is no published corpus '{name}' without a track",
+            hint="name the track that declares it by --track PATH, or fetch big5",
+        )
+    if size is None:
+        raise UsageError(
+            "big5 without a track needs --size", hint=f"give --size, one of {', '.join(map(str, SIZES))}"
+        )
+    if source is None:
+        raise UsageError(
+            "big5 without a track needs --from: benchctl knows the files, and not where they are",
+            hint="give the URL of their folder, or a folder here; or --track, a workload with a base-url",
+        )
+    return big5_corpus(int(size), packing)
+
+
+def _declared(track_path: str, name: str | None, values: dict[str, Any]) -> Sequence[Corpus]:
+    track, known = load_track(track_path, values)
+    reject_unused(values, known | set(TASK_PARAMETERS))
+    named = {corpus.name: corpus for corpus in track.corpora if not corpus.streaming_ingestion}
+    if not named:
+        raise UsageError(f"track '{track.name}' declares no files of documents")
+    if name is None:
+        return list(named.values())
+    if name not in named:
+        raise UsageError(f"track '{track.name}' has no corpus '{name}'", hint=nearest(name, named))
+    return [named[name]]
+
+
 @corpus_group.command("list")
 def list_command() -> None:
-    """List the corpora in benchctl's home."""
-    for corpus in list_corpora(resolve_home()):
+    """List the corpora in benchctl's home: generated ones, then fetched files."""
+    home = resolve_home()
+    for corpus in list_corpora(home):
         click.echo(
             f"{corpus.documents:>15,} documents  seed {corpus.seed}  {corpus.digest[:12]}  {corpus.root}"
         )
+    for path in fetched_files(home):
+        click.echo(f"{path.stat().st_size:>15,} bytes      {path}")

@@ -12,6 +12,7 @@ from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
+from benchctl.track.model import Task, Track
 
 
 @click.group("list")
@@ -40,15 +41,17 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
 
 
 @list_group.command("challenges")
+@click.option("--track", "track_name", default=None, metavar="NAME|PATH", help="List those of a track.")
 @table_format_option
-def challenges_command(output_format: TableFormat) -> None:
-    """Shipped challenges and their schedules."""
-    track, _ = load_track("big5", {})
-    rows = []
-    for name in challenge_names():
-        challenge, _ = load_challenge(str(find_challenge(name)), track, {})
-        rows.append((name, [f"{task.label} x{task.iterations or 1}" for task in challenge.schedule]))
-    print_listing(Listing(("challenge", "schedule"), rows, title="Shipped challenges"), output_format)
+def challenges_command(track_name: str | None, output_format: TableFormat) -> None:
+    """Shipped challenges and their schedules, or those of a track of your own."""
+    track, _ = load_track(track_name or "big5", {})
+    found = dict(track.challenges)
+    if track_name is None:
+        found = {name: load_challenge(str(find_challenge(name)), track, {})[0] for name in challenge_names()}
+    rows = [(name, [_extent(task) for task in challenge.schedule]) for name, challenge in found.items()]
+    title = "Shipped challenges" if track_name is None else f"Challenges of {track.name}"
+    print_listing(Listing(("challenge", "schedule"), rows, title=title), output_format)
 
 
 @list_group.command("tracks")
@@ -56,13 +59,15 @@ def challenges_command(output_format: TableFormat) -> None:
 def tracks_command(output_format: TableFormat) -> None:
     """Shipped tracks."""
     tracks = [load_track(name, {})[0] for name in track_names()]
-    rows = [(track.name, track.index_name, len(track.operations)) for track in tracks]
-    columns = ("track", "index", "operations")
+    rows = [(track.name, places(track), len(track.operations)) for track in tracks]
+    columns = ("track", "indices", "operations")
     print_listing(Listing(columns, rows, frozenset({2}), title="Shipped tracks"), output_format)
 
 
 @list_group.command("operations")
-@click.option("--track", "track_name", default="big5", show_default=True, help="Whose operations.")
+@click.option(
+    "--track", "track_name", default="big5", show_default=True, metavar="NAME|PATH", help="Whose operations."
+)
 @table_format_option
 def operations_command(track_name: str, output_format: TableFormat) -> None:
     """Operations of a track."""
@@ -83,3 +88,15 @@ def variants_command(output_format: TableFormat) -> None:
     rows = [(spec.name, spec.engine, spec.version) for spec in specs]
     columns = ("variant", "engine", "version")
     print_listing(Listing(columns, rows, title="Built-in variants"), output_format)
+
+
+def _extent(task: Task) -> str:
+    """A task and how often it runs, or for how long, where it says so."""
+    if task.time_period is not None:
+        return f"{task.label} {task.time_period:g} s"
+    return task.label if task.iterations is None else f"{task.label} x{task.iterations}"
+
+
+def places(track: Track) -> list[str]:
+    """Where the documents of a track go."""
+    return [index.name for index in track.indices] or list(track.data_streams)

@@ -152,6 +152,21 @@ def grouped(
     return decorate
 
 
+def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
+    """For an option of several names: what it was given, or an error where it was given twice.
+
+    Raises:
+        UsageError: it was; of two names, click itself would silently take the last.
+    """
+    del context
+    if len(values) > 1:
+        raise UsageError(
+            f"{param.opts[0]} is given {len(values)} times: {', '.join(values)}",
+            hint=f"{' and '.join(param.opts)} are the same option",
+        )
+    return values[0]
+
+
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """The store that `--runs` names."""
     return RunStore(folder.absolute() if folder is not None else home.runs)

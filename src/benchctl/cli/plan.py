@@ -5,20 +5,23 @@ from pathlib import Path
 import click
 import msgspec
 
+from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
 from benchctl.cli.output import text_width
+from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.plugin.consent import Consent
 from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.results.plan import Plan
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
-from benchctl.run.plan import PlanOptions, parse_params, plan_run
+from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.stats.outlook import ForkPlan, plan_forks
 
 
@@ -31,6 +34,8 @@ from benchctl.stats.outlook import ForkPlan, plan_forks
     help="The difference to be found, such as 5%; four runs of five find it.",
 )
 @schedule_options
+@param_options
+@filter_options
 @subject_options
 @runs_option
 @table_format_option
@@ -40,6 +45,8 @@ def plan_command(
     output_format: TableFormat,
     *,
     schedule_options: ScheduleOptions,
+    param_options: ParamOptions,
+    filter_options: FilterOptions,
     subject_options: SubjectOptions,
 ) -> None:
     """How many forks a side, and how long, `benchctl run` needs for a difference of a given size.
@@ -49,7 +56,8 @@ def plan_command(
     """
     if effect <= 0:
         raise UsageError("--effect must be more than 0 %", hint="no number of forks finds no difference")
-    store = open_store(resolve_home(), runs_folder)
+    home = resolve_home()
+    store = open_store(home, runs_folder)
     plan, _ = plan_run(
         PlanOptions(
             variants=subject_options.specs(),
@@ -61,12 +69,16 @@ def plan_command(
             heap_mb=subject_options.heap_mb,
             track=subject_options.track,
             corpus=subject_options.corpus,
+            files=subject_options.files,
             segments=subject_options.segments,
-            params=parse_params(schedule_options.params),
+            params=param_options.read(),
+            include_tasks=filter_options.include_tasks,
+            exclude_tasks=filter_options.exclude_tasks,
             ingest_clients=subject_options.ingest_clients,
             paired=subject_options.paired,
             index_builds=subject_options.index_builds,
             pin=subject_options.pin_spec(1),
+            consent=Consent(home),
         )
     )
     if len(plan.variants) == 1:

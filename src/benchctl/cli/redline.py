@@ -10,6 +10,7 @@ import click
 from benchctl.cli.conclude import conclude
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option
+from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -59,6 +60,7 @@ class ObjectiveType(click.ParamType[Objective]):
     help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
 )
 @subject_options
+@param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
     "--clients",
@@ -120,6 +122,7 @@ def redline_command(
     output_format: Format,
     *,
     subject_options: SubjectOptions,
+    param_options: ParamOptions,
     wait: bool,
     quiet: bool,
 ) -> None:
@@ -154,8 +157,9 @@ def redline_command(
         heap_mb=subject_options.heap_mb,
         track=subject_options.track,
         corpus=subject_options.corpus,
+        files=subject_options.files,
         segments=subject_options.segments,
-        params={},
+        params=param_options.read(),
         ingest_clients=subject_options.ingest_clients,
         paired=subject_options.paired,
         workers=workers,
@@ -164,5 +168,6 @@ def redline_command(
     )
     plan, loaded = plan_redline(options, search)
     with measuring(wait=wait, quiet=quiet) as observer:
-        folder, record = start_run(Bench(home, store, observer, threading.Event()), plan, loaded)
+        bench = Bench(home, store, observer, threading.Event())
+        folder, record = start_run(bench, plan, loaded, files=subject_options.files)
     conclude(folder, record, home, output_format)

@@ -11,6 +11,7 @@ import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.conclude import conclude
+from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.fork_options import ForkOptions, fork_options
 from benchctl.cli.load_options import AUTO, LoadOptions, load_options
 from benchctl.cli.measuring import measuring, measuring_options
@@ -20,27 +21,33 @@ from benchctl.cli.options import (
     open_store,
     runs_option,
 )
+from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
+from benchctl.cli.trust_option import trust_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.plugin.consent import Consent
 from benchctl.run.calibrate import calibrate
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
-from benchctl.run.plan import PlanOptions, parse_params, plan_run, reload_track
+from benchctl.run.plan import PlanOptions, plan_run, reload_track
+from benchctl.run.plugin import confirm_plugin
 from benchctl.run.trial import as_trial
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 # What may stand beside --resume: it says where, how and what to show, not what to measure.
-_WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format"})
+_WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format", "trust"})
 
 
 @click.command("run")
 @schedule_options
+@param_options
+@filter_options
 @subject_options
 @target_options
 @load_options
@@ -52,6 +59,7 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
     help="First measure what the driver itself costs on this machine, and keep that with the run.",
 )
 @trial_option
+@trust_option
 @click.option(
     "--tag",
     "tags",
@@ -75,12 +83,15 @@ def run_command(
     output_format: "Format",
     *,
     schedule_options: ScheduleOptions,
+    param_options: ParamOptions,
+    filter_options: FilterOptions,
     subject_options: SubjectOptions,
     target_options: TargetOptions,
     load_options: LoadOptions,
     fork_options: ForkOptions,
     calibrating: bool,
     test_mode: bool,
+    trust: bool,
     until_steady: bool,
     wait: bool,
     quiet: bool,
@@ -106,8 +117,11 @@ def run_command(
             heap_mb=subject_options.heap_mb,
             track=subject_options.track,
             corpus=subject_options.corpus,
+            files=subject_options.files,
             segments=subject_options.segments,
-            params=parse_params(schedule_options.params),
+            params=param_options.read(),
+            include_tasks=filter_options.include_tasks,
+            exclude_tasks=filter_options.exclude_tasks,
             ingest_clients=subject_options.ingest_clients,
             paired=subject_options.paired,
             on_error=load_options.on_error,
@@ -116,6 +130,7 @@ def run_command(
             stop=fork_options.stop,
             index_builds=subject_options.index_builds,
             pin=subject_options.pin_spec(load_options.workers or 1),
+            consent=Consent(home, given=trust),
         )
         plan, loaded = plan_run(options)
         plan = as_trial(plan) if test_mode else plan
@@ -124,6 +139,7 @@ def run_command(
         _only_resume(click.get_current_context())
         folder = store.find(resume)
         plan = folder.load().plan
+        confirm_plugin(plan, Consent(home, given=trust))
         loaded = reload_track(plan)
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
@@ -140,6 +156,7 @@ def run_command(
                 calibration=calibration,
                 tags=tuple(dict.fromkeys(tags)),
                 until_steady=until_steady,
+                files=subject_options.files,
             )
         else:
             record = resume_run(bench, folder, loaded)

@@ -1,4 +1,4 @@
-"""Options about what every fork does: challenges, their parameters, and when a fresh node comes between."""
+"""Options about what every fork does: challenges, and when a fresh node comes in between."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,11 @@ class ScheduleOptions:
 
     Attributes:
         challenges: names or files, in order.
-        params: as written.
         restart: when a fresh node comes in between.
         warmups: names or files of challenges that run unmeasured after every boot.
     """
 
     challenges: tuple[str, ...]
-    params: tuple[str, ...]
     restart: RestartPolicy
     warmups: tuple[str, ...]
 
@@ -30,17 +28,11 @@ schedule_options = grouped(
     ScheduleOptions,
     click.option(
         "--challenge",
+        "--test-procedure",
         "challenges",
         multiple=True,
         metavar="NAME|FILE",
         help="What to run; repeat it to run schedules in order on one fork.",
-    ),
-    click.option(
-        "--param",
-        "params",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
     ),
     click.option(
         "--restart",

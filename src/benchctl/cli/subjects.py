@@ -1,13 +1,16 @@
 """Options about what is measured, and on which index: variants, engines, corpus, order; as one value."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import psutil
+from click.core import ParameterSource
 
-from benchctl.cli.options import DocumentsType, HeapType, grouped
+from benchctl.cli.options import DocumentsType, HeapType, grouped, once
 from benchctl.cli.variants import resolve_variants
 from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import default_heap_mb
 
@@ -20,7 +23,10 @@ class SubjectOptions:
 
     Attributes:
         variants: as written; empty when none was.
-        docs: documents of the corpus.
+        docs: documents that are used; None for a million generated ones, or all of files.
+        corpus_file: a file of documents for the track's only index.
+        has_actions: whether a line before each of its documents says what to do with it.
+        corpus_dirs: where files of the track's documents are looked for.
         track: name or path.
         heap: of every node, MiB; None for the default.
         jdks, distributions: as written.
@@ -34,7 +40,10 @@ class SubjectOptions:
     """
 
     variants: tuple[str, ...]
-    docs: int
+    docs: int | None
+    corpus_file: Path | None
+    has_actions: bool
+    corpus_dirs: tuple[Path, ...]
     track: str
     heap: int | None
     jdks: tuple[str, ...]
@@ -76,8 +85,21 @@ class SubjectOptions:
 
     @property
     def corpus(self) -> CorpusSpec:
-        """The corpus, not yet looked at."""
-        return CorpusSpec(seed=self.corpus_seed, documents=self.docs, generator_version=0, digest="")
+        """The generated corpus, where there is one."""
+        documents = self.docs or GENERATED_DOCUMENTS
+        return CorpusSpec(seed=self.corpus_seed, documents=documents, generator_version=0, digest="")
+
+    @property
+    def files(self) -> FileOptions:
+        """Which documents are to come from files."""
+        return FileOptions(
+            self.corpus_file,
+            self.has_actions,
+            self.corpus_dirs,
+            self.docs,
+            # Nobody asked for the number of documents that another option brings.
+            at_most=click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP,
+        )
 
 
 subject_options = grouped(
@@ -92,10 +114,44 @@ subject_options = grouped(
         "baseline  [default: es and os; for run, the targets]",
     ),
     click.option(
-        "--docs", type=DocumentsType(), default="1m", show_default=True, help="Documents of the corpus."
+        "--docs",
+        type=DocumentsType(),
+        default=None,
+        help="Documents: of files an even share  [default: 1m generated ones, or all of files]",
     ),
     click.option(
-        "--track", default="big5", show_default=True, metavar="NAME|PATH", help="Index and operations."
+        "--corpus",
+        "corpus_file",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="FILE",
+        help="Documents for the only index of the track: JSON, one a line; .zst, .bz2 and .gz, too.",
+    ),
+    click.option(
+        "--corpus-has-actions",
+        "has_actions",
+        is_flag=True,
+        help="Before each document of --corpus, a line says what to do with it.",
+    ),
+    click.option(
+        "--corpus-dir",
+        "corpus_dirs",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        multiple=True,
+        metavar="DIR",
+        help="Where files of the track's documents are, beside the track's own folder; repeatable.",
+    ),
+    click.option(
+        "--track",
+        "--track-path",
+        "--workload-path",
+        "track",
+        multiple=True,
+        callback=once,
+        default=("big5",),
+        show_default=True,
+        metavar="NAME|PATH",
+        help="Indices, documents and operations: a shipped track, or a folder or file of your own.",
     ),
     click.option(
         "--heap",

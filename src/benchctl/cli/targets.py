@@ -96,7 +96,7 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
     return {
         check_name(name): TargetSpec(
             hosts=read_hosts(text),
-            ca=_certificates(authorities[name]) if name in authorities else None,
+            ca=certificates(authorities[name]) if name in authorities else None,
             verify=name not in options.insecure,
             auth_file=str(Path(auth_files[name]).expanduser().absolute()) if name in auth_files else None,
             restart_command=_words(commands[name]) if name in commands else (),
@@ -193,14 +193,19 @@ def _check_variables(names: Iterable[str]) -> None:
             )
 
 
-def _certificates(text: str) -> str:
+def certificates(text: str, option: str = "--target-ca") -> str:
+    """Absolute path of a file of certificates.
+
+    Raises:
+        UsageError: it cannot be read, or holds none.
+    """
     path = Path(text).expanduser().absolute()
     try:
         ssl.create_default_context(cafile=path)
     except ssl.SSLError as err:
-        raise UsageError(f"--target-ca {path} holds no certificates", hint="it takes PEM") from err
+        raise UsageError(f"{option} {path} holds no certificates", hint="it takes PEM") from err
     except OSError as err:
-        raise UsageError(f"--target-ca {path} cannot be read: {err.strerror}") from err
+        raise UsageError(f"{option} {path} cannot be read: {err.strerror}") from err
     return str(path)
 
 

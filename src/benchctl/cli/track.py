@@ -2,63 +2,55 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Mapping
 
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchctl.cli.filter_options import FilterOptions, filter_options
+from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.streams import is_terminal
+from benchctl.cli.track_new import new_command
+from benchctl.cli.track_trust import trust_command, untrust_command
+from benchctl.cli.trust_option import echo_plugin, trust_option
 from benchctl.errors import UsageError
-from benchctl.run.plan import nearest, parse_params
+from benchctl.run.plan import nearest
 from benchctl.track.corpora import Corpus
 from benchctl.track.elsewhere import Elsewhere
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operation import Operation
-from benchctl.track.parameters import read_parameter_files
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _UNFOLDED = 10_000
 _NOTHING = "-"
-_FILTERS = "Only tasks of these names, type:TYPE or tag:TAG, with commas in between."
-
-
-def _parameters(command: F) -> F:
-    """`--param` and `--param-file`."""
-    command = click.option(
-        "--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter of its templates."
-    )(command)
-    return click.option(
-        "--param-file", "param_files", multiple=True, metavar="FILE",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Parameters from a JSON or YAML file; --param goes before it.",
-    )(command)  # fmt: skip
-
 
 _PATH = click.argument("path")
 
 
 @click.group("track")
 def track_group() -> None:
-    """Check and show tracks: benchctl's, Rally's and OpenSearch Benchmark's."""
+    """Check, show and make tracks: benchctl's, Rally's and OpenSearch Benchmark's."""
+
+
+track_group.add_command(new_command)
+track_group.add_command(trust_command)
+track_group.add_command(untrust_command)
 
 
 @track_group.command("validate")
 @_PATH
-@_parameters
-def validate_command(path: str, params: tuple[str, ...], param_files: tuple[Path, ...]) -> None:
+@param_options
+@trust_option
+def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> None:
     """Read the track at PATH, expand every challenge, and say what it holds and needs.
 
     PATH is a folder with a track.json or workload.json, such a file, or a shipped track. Exit code 2 when
     something is wrong with it.
     """
-    track, challenges = _load(path, params, param_files)
+    track, challenges = _load(path, param_options)
     click.echo(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
     for line in _holdings(track):
         click.echo(line)
@@ -75,6 +67,7 @@ def validate_command(path: str, params: tuple[str, ...], param_files: tuple[Path
             )
         _print(table)
     _echo_lacking(track, challenges.values())
+    echo_plugin(path, track, challenges.values(), trust=trust)
     for note in track.notes:
         click.echo(f"note: {note}")
     click.echo(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
@@ -83,29 +76,31 @@ def validate_command(path: str, params: tuple[str, ...], param_files: tuple[Path
 @track_group.command("show")
 @_PATH
 @click.option(
-    "--challenge", "name", default=None, metavar="NAME", help="Which one  [default: the default one]"
+    "--challenge",
+    "--test-procedure",
+    "name",
+    default=None,
+    metavar="NAME",
+    help="Which one  [default: the default one]",
 )
-@click.option("--include-tasks", "included", default="", metavar="FILTERS", help=_FILTERS)
-@click.option(
-    "--exclude-tasks", "excluded", default="", metavar="FILTERS", help="The same for tasks to leave out."
-)
-@_parameters
+@filter_options
+@param_options
+@trust_option
 def show_command(
     path: str,
     name: str | None,
-    included: str,
-    excluded: str,
-    params: tuple[str, ...],
-    param_files: tuple[Path, ...],
+    *,
+    filter_options: FilterOptions,
+    param_options: ParamOptions,
+    trust: bool,
 ) -> None:
     """Show the schedule of a challenge as it would be run; tasks of the same step run at the same time."""
-    track, challenges = _load(path, params, param_files)
-    challenge = _chosen(track, challenges, name)
-    challenge = filter_tasks(
-        challenge,
-        {**track.operations, **challenge.operations},
-        include=parse_filters(included),
-        exclude=parse_filters(excluded),
+    track, challenges = _load(path, param_options)
+    (challenge,) = filter_tasks(
+        [_chosen(track, challenges, name)],
+        track.operations,
+        include=parse_filters(filter_options.include_tasks),
+        exclude=parse_filters(filter_options.exclude_tasks),
     )
     table = _table("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
     for number, places in enumerate(challenge.steps, 1):
@@ -123,13 +118,12 @@ def show_command(
     click.echo(f"{track.name}, challenge {challenge.name}")
     _print(table)
     _echo_lacking(track, [challenge])
+    echo_plugin(path, track, [challenge], trust=trust)
 
 
-def _load(
-    path: str, texts: tuple[str, ...], files: tuple[Path, ...]
-) -> tuple[Track, Mapping[str, Challenge]]:
+def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
     """A track and its challenges with parameters set; a parameter that nothing uses is an error."""
-    params = {**read_parameter_files(files), **parse_params(texts)}
+    params = options.read()
     track, known = load_track(path, params)
     challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
     reject_unused(params, known | {key for key in params if challenges and key in TASK_PARAMETERS})

@@ -1,18 +1,27 @@
 """Bulk request bodies: an action line before every document line, a fixed number of documents a body."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 _ACTION = b'{"index":{}}\n'
 _NEXT = b"\n" + _ACTION
+_CREATE = b'{"create":{}}\n'
+_NEXT_CREATED = b"\n" + _CREATE
+
+Frame = Callable[[Sequence[bytes]], bytes]
+"""Makes a body of its lines."""
 
 
-def frame_bodies(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[tuple[int, bytes]]:
+def frame_bodies(
+    blocks: Iterable[bytes], documents_per_body: int, *, framing: Frame | None = None, lines_each: int = 1
+) -> Iterator[tuple[int, bytes]]:
     r"""Cut a stream of document lines into bodies for `POST /index/_bulk`.
 
     Args:
         blocks: bytes of documents, one a line; blocks may end anywhere, and an unfinished last line counts.
         documents_per_body: from 1 on.
+        framing: of a body; `frame` when None.
+        lines_each: of a document: 2 where its action line is there already.
 
     Yields:
         (documents, body): every document in order, with its action line and a final "\n"; each body has
@@ -21,8 +30,9 @@ def frame_bodies(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[t
     Raises:
         ValueError: `documents_per_body` is less than 1.
     """
-    for documents in batches(blocks, documents_per_body):
-        yield len(documents), frame(documents)
+    make = framing or frame
+    for lines in batches(blocks, documents_per_body * lines_each):
+        yield len(lines) // lines_each, make(lines)
 
 
 def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[bytes]]:
@@ -57,6 +67,16 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
 def frame(documents: Sequence[bytes]) -> bytes:
     """One body, whose documents get their ids from the engine."""
     return b"".join([_ACTION, _NEXT.join(documents), b"\n"])
+
+
+def frame_created(documents: Sequence[bytes]) -> bytes:
+    """One body, whose documents are only ever created, as data streams want them."""
+    return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
+
+
+def frame_lines(lines: Sequence[bytes]) -> bytes:
+    """One body, whose lines hold all that it has to have."""
+    return b"".join([b"\n".join(lines), b"\n"])
 
 
 def frame_with_ids(

@@ -5,7 +5,6 @@ moved there when complete, so a folder with a proper name is a whole corpus.
 """
 
 import errno
-import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from benchctl.corpus.generator import GENERATOR_VERSION
 from benchctl.corpus.layout import spans
+from benchctl.corpus.lock import locked
 from benchctl.corpus.manifest import Corpus, corpus_digest, load_corpus, save_manifest
 from benchctl.corpus.parts import BLOCK_BYTES, CorpusPart, read_part, slice_lines, verify_part
 from benchctl.corpus.workers import write_parts
@@ -68,7 +68,7 @@ def ensure_corpus(
     if folder.exists():
         return load_corpus(folder)
     try:
-        with _locked(home.corpora / f".{name}.lock"):
+        with locked(home.corpora / f".{name}.lock"):
             if not folder.exists():  # somebody else may have been faster
                 check_space(home.corpora, documents, shutil.disk_usage(home.corpora).free)
                 _build(folder, seed, documents, workers, progress or (lambda _: None))
@@ -108,7 +108,7 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
     Raises:
         BenchctlError: a corpus is damaged.
     """
-    found = [load_corpus(folder) for folder in home.corpora.glob("big5-*") if folder.is_dir()]
+    found = [load_corpus(folder) for folder in home.corpora.glob("big5-v*-seed*-*") if folder.is_dir()]
     return tuple(sorted(found, key=lambda corpus: (corpus.documents, corpus.seed, corpus.generator_version)))
 
 
@@ -191,14 +191,6 @@ def _construction(folder: Path) -> Iterator[Path]:
         building.replace(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process at the latest; wait for it as long as it takes."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _cannot_write(folder: Path, documents: int, err: OSError) -> BenchctlError:

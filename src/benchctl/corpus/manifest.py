@@ -11,7 +11,8 @@ from benchctl.corpus.parts import CorpusPart, damaged
 
 FORMAT_VERSION = 1
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
+"""Of a generated corpus, in its folder."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def save_manifest(folder: Path, corpus: Corpus) -> None:
         corpus.parts,
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    (folder / _MANIFEST).write_bytes(text + b"\n")
+    (folder / MANIFEST).write_bytes(text + b"\n")
 
 
 def corpus_digest(parts: Iterable[CorpusPart]) -> str:
@@ -87,7 +88,7 @@ def load_corpus(folder: Path) -> Corpus:
     Raises:
         BenchctlError: they are not, or the manifest is damaged.
     """
-    path = folder / _MANIFEST
+    path = folder / MANIFEST
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
     except (OSError, msgspec.DecodeError) as err:

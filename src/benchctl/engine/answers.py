@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.engine.archive import disk_errors
+from benchctl.disk import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.track.composite import change_composite, composites

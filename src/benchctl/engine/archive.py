@@ -1,7 +1,6 @@
 """Unpack zip and tar archives safely: nothing outside the target, nothing but files, folders and links."""
 
 import contextlib
-import errno
 import gzip
 import itertools
 import shutil
@@ -14,60 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
 from benchctl.errors import BenchctlError
 
-RESERVE_BYTES = 64 * 1024 * 1024
-"""Space that is left on a disk at least, bytes: a full disk harms others too."""
-
 _COPY_BYTES = 1024 * 1024
-_MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
-
-FreeBytes = Callable[[Path], int]
-"""Bytes that can still be written to the file system that holds a folder."""
-
-
-def free_bytes(folder: Path) -> int:
-    """Bytes free for this user on the file system that holds `folder`."""
-    return shutil.disk_usage(folder).free
-
-
-def require_space(folder: Path, needed: int, purpose: str, *, available: int) -> None:
-    """Check that `needed` of the `available` bytes leave `RESERVE_BYTES` to spare.
-
-    Args:
-        folder: where to, for the message.
-        needed: bytes to be written.
-        purpose: what for, for the message.
-        available: bytes free in `folder`.
-
-    Raises:
-        BenchctlError: they don't.
-    """
-    if needed + RESERVE_BYTES > available:
-        raise BenchctlError(
-            f"not enough space in {folder} to {purpose}: "
-            f"{_mib(needed + RESERVE_BYTES)} MiB needed, {_mib(available)} MiB free",
-            hint=_MORE_SPACE,
-        )
-
-
-@contextlib.contextmanager
-def disk_errors(doing: str) -> Iterator[None]:
-    """Turn what the file system refuses inside the block into a BenchctlError.
-
-    Args:
-        doing: what is being done and where, for "cannot ...".
-    """
-    try:
-        yield
-    except OSError as err:
-        if err.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = _MORE_SPACE
-        elif err.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            hint = "check who owns that folder, or set BENCHCTL_HOME to one that you can write to"
-        else:
-            hint = ""
-        raise BenchctlError(f"cannot {doing}: {err.strerror or err}", hint=hint) from err
 
 
 def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path:
@@ -267,7 +216,3 @@ class _Placer:
         return BenchctlError(
             f"{self._archive} is not safe to unpack: {what}", hint="get it from a source that you trust"
         )
-
-
-def _mib(size: int) -> int:
-    return -(-size // (1024 * 1024))

@@ -8,21 +8,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.engine.archive import FreeBytes, disk_errors, free_bytes
-from benchctl.engine.download import (
-    Checksum,
-    Progress,
-    compare,
-    digest,
-    download,
-    network_errors,
-    published_sha512,
-    shown,
-)
+from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.engine.download import Checksum, compare, digest, download, published_sha512
 from benchctl.engine.maven import MavenSource
 from benchctl.engine.staging import staging
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.network import Progress, network_errors, shown
 from benchctl.results.plan import EngineName
 
 _SUFFIXES = (".zip", ".tar.gz", ".tgz")

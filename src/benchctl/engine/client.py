@@ -1,6 +1,6 @@
 """Everything asked of a node that is not measured, through the engines' official Python clients."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -165,9 +165,9 @@ class SearchClient:
         )
 
     def index_stats(self, name: str) -> IndexStats:
-        """The index's own counters."""
+        """Counters of an index, or of several together."""
         metrics = "indexing,refresh,merge,flush,docs,store"
-        found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["indices"][name]["primaries"]
+        found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
         return IndexStats(
             documents=found["docs"]["count"],
             store_bytes=found["store"]["size_in_bytes"],
@@ -177,27 +177,37 @@ class SearchClient:
             flush_ms=found["flush"]["total_time_in_millis"],
         )
 
+    def count(self, name: str) -> int:
+        """Documents, those within others not counted; the node counts it as a search of every shard."""
+        return int(self.request("GET", f"/{_part(name)}/_count")["count"])
+
+    def primary_shards(self, name: str | None = None) -> int:
+        """Started primary shards of an index, of several, or of all that there are."""
+        path = f"/_cluster/health/{_part(name)}" if name else "/_cluster/health"
+        return int(self.request("GET", path)["active_primary_shards"])
+
+    def setting(self, name: str, setting: str) -> dict[str, str | None]:
+        """A setting of an index, or of several: name of the index -> value, None for the default.
+
+        Data streams answer with the indices behind them.
+        """
+        found = self.request("GET", f"/{_part(name)}/_settings", params={"flat_settings": "true"})
+        return {index: one["settings"].get(setting) for index, one in found.items()}
+
     def translog_operations(self, name: str) -> int:
         """Operations that the translogs of the primary shards still hold, committed ones included."""
-        found = self.request("GET", f"/{_part(name)}/_stats/translog")["indices"][name]["primaries"]
+        found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["primaries"]
         return int(found["translog"]["operations"])
 
     def segments(self, name: str) -> list[SegmentFacts]:
-        """The segments of the primary shards, by shard, then by segment name."""
-        shards = self.request("GET", f"/{_part(name)}/_segments")["indices"][name]["shards"]
-        primaries = [
-            copy
-            for number in sorted(shards, key=int)
-            for copy in shards[number]
-            if copy["routing"]["primary"]
-        ]
-        return [
-            SegmentFacts(
-                segment["num_docs"], segment["size_in_bytes"], segment["version"], segment["compound"]
-            )
-            for copy in primaries
-            for _, segment in sorted(copy["segments"].items(), key=_generation)
-        ]
+        """The segments of the primary shards, by index, then by shard, then by segment name.
+
+        Indices come in the order of the names, those behind a data stream by their own names.
+        """
+        found = self.request("GET", f"/{_part(name)}/_segments")["indices"]
+        named = name.split(",")
+        order = sorted(found, key=lambda index: (named.index(index) if index in named else len(named), index))
+        return [segment for index in order for segment in _segments_of(found[index]["shards"])]
 
     def search(
         self,
@@ -246,6 +256,16 @@ def loopback(port: int) -> Endpoint:
 
 def _part(name: str) -> str:
     return quote(name, safe=",*")
+
+
+def _segments_of(shards: Mapping[str, Any]) -> Iterator[SegmentFacts]:
+    for number in sorted(shards, key=int):
+        for copy in shards[number]:
+            if copy["routing"]["primary"]:
+                for _, segment in sorted(copy["segments"].items(), key=_generation):
+                    yield SegmentFacts(
+                        segment["num_docs"], segment["size_in_bytes"], segment["version"], segment["compound"]
+                    )
 
 
 def _generation(segment: tuple[str, Any]) -> int:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
@@ -126,20 +127,39 @@ def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
     Raises:
         BenchctlError: the name stands for other indices.
     """
-    try:
-        found = client.request("GET", f"/{name}/_stats/docs")
-    except NodeRequestError as err:
-        if err.status == _NOT_FOUND:
-            return None
-        raise
-    indices = found["indices"]
+    indices = _counted(client, name)
+    if indices is None:
+        return None
     if set(indices) != {name}:
         raise BenchctlError(
             f"'{name}' stands for other indices there: {', '.join(sorted(indices)) or 'none'}",
             hint="benchctl needs an index of that name, not an alias or a data stream",
         )
-    documents = indices[name]["primaries"]["docs"]["count"]
+    return _described(client, name, indices)
+
+
+def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
+    """A data stream of a cluster, or an index in its place; None when there is nothing of that name."""
+    indices = _counted(client, name)
+    return None if indices is None else _described(client, name, indices)
+
+
+def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
+    """What a node counts of every index that a name stands for."""
+    try:
+        found = client.request("GET", f"/{quote(name)}/_stats/docs")
+    except NodeRequestError as err:
+        if err.status == _NOT_FOUND:
+            return None
+        raise
+    indices: dict[str, Any] = found["indices"]
+    return indices
+
+
+def _described(client: SearchClient, name: str, indices: Mapping[str, Any]) -> ClusterIndex:
+    documents = sum(one["primaries"]["docs"]["count"] for one in indices.values())
     shards = client.request(
-        "GET", f"/{name}/_settings/index.number_of_shards", params={"flat_settings": "true"}
+        "GET", f"/{quote(name)}/_settings/index.number_of_shards", params={"flat_settings": "true"}
     )
-    return ClusterIndex(documents, int(shards[name]["settings"]["index.number_of_shards"]))
+    number = sum(int(one["settings"]["index.number_of_shards"]) for one in shards.values())
+    return ClusterIndex(documents, number)

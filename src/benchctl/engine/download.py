@@ -1,24 +1,19 @@
-"""Downloads over HTTP: progress, patience, checksums, and the network's failures in words."""
+"""Downloads of archives over HTTP, and their checksums."""
 
-import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult
 
 import requests
 
-from benchctl.engine.archive import FreeBytes, require_space
+from benchctl.disk import FreeBytes, require_space
 from benchctl.errors import BenchctlError
-
-Progress = Callable[[str, int, int], None]
-"""Told (what, bytes done, bytes in total) while something long goes on; the total is 0 when unknown."""
+from benchctl.network import TIMEOUT_S, Progress, shown
 
 Checksum = Literal["sha512", "sha1", "none"]
 """What a file was compared with that its source publishes; `none` when it publishes nothing."""
 
-TIMEOUT_S = 30
 DAMAGED = "the download or the source is damaged: try again, or use another source"
 _CHUNK_BYTES = 1024 * 1024
 _SHA512_HEX_DIGITS = 128
@@ -70,31 +65,6 @@ def published_sha512(parts: SplitResult) -> str:
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
 
 
-@contextlib.contextmanager
-def network_errors(doing: str, *, hint: str) -> Iterator[None]:
-    """Turn what the network does inside the block into a BenchctlError.
-
-    Args:
-        doing: what is being done, for "cannot ...".
-        hint: what to do about it.
-    """
-    try:
-        yield
-    except requests.RequestException as err:
-        if isinstance(err, requests.Timeout) or "timed out" in str(err):
-            reason = f"no answer within {TIMEOUT_S} s"
-        elif isinstance(err, requests.exceptions.ChunkedEncodingError):
-            reason = "the connection ended before everything had come"
-        elif isinstance(err, requests.exceptions.SSLError):
-            reason = "the certificate of its host is not trusted"
-            hint = "name the certificates to trust, such as those of a proxy, in REQUESTS_CA_BUNDLE"
-        elif isinstance(err, requests.ConnectionError):
-            reason = "no connection"
-        else:
-            reason = str(err)
-        raise BenchctlError(f"cannot {doing}: {reason}", hint=hint) from err
-
-
 def digest(path: Path, kind: str) -> str:
     """The hexadecimal digest of a file's bytes; `kind` is a name that hashlib knows."""
     with path.open("rb") as raw:
@@ -120,8 +90,3 @@ def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
             f"{what} does not match its {kind}: {actual}, published is '{expected}'",
             hint=DAMAGED,
         )
-
-
-def shown(parts: SplitResult) -> str:
-    """A URL for messages: without credentials and query."""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

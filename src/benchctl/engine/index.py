@@ -12,43 +12,24 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.archive import disk_errors
-from benchctl.engine.client import SearchClient
+from benchctl.disk import disk_errors
+from benchctl.engine.declared import Places, places
 from benchctl.engine.install import Installation
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
-from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.model import IndexFacts
 from benchctl.results.plan import CorpusSpec
 from benchctl.track.model import Track
 
 INDEX_FORMAT = 3
 MANIFEST_NAME = "manifest.json"
-SETTLE_TIMEOUT_S = 60.0
-SETTLE_PAUSE_S = 0.1
-REFRESH_INTERVAL = "index.refresh_interval"
 
 # Measured on the big5 corpus: about 125 bytes a document at rest; a force-merge needs the index twice more.
 BYTES_PER_DOCUMENT = 400
 BYTES_PER_DOCUMENT_AT_REST = 150
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What a sender did.
-
-    Attributes:
-        documents: acknowledged by the node.
-        body_bytes: of the bulk requests.
-        seconds: first request to last answer.
-    """
-
-    documents: int
-    body_bytes: int
-    seconds: float
-
-
-Sender = Callable[[str], Sent]
-"""Sends the whole corpus to an index, by its name."""
+# The same for documents of any kind, in sizes of their text: an index can be larger than what it was made of.
+RAW_SIZES = 3.0
+RAW_SIZES_AT_REST = 1.2
 
 
 @dataclass(frozen=True)
@@ -58,8 +39,8 @@ class IndexKey:
     Attributes:
         installation: the engine that builds it.
         corpus: the documents.
-        track: index body and name.
-        segments: of the force-merged index.
+        track: indices with their bodies, data streams and templates.
+        segments: of every shard, once it is force-merged.
         clients: concurrent senders that fill it.
         build: which of several builds of the same, from 0; they differ by chance alone.
     """
@@ -72,6 +53,11 @@ class IndexKey:
     build: int = 0
 
     @property
+    def places(self) -> Places:
+        """Where its documents are."""
+        return places(self.track, self.corpus.files)
+
+    @property
     def digest(self) -> str:
         """SHA-256 over everything that decides the index's content."""
         parts: tuple[object, ...] = (
@@ -80,8 +66,7 @@ class IndexKey:
             self.installation.version,
             self.installation.archive_sha256,
             self.corpus.digest,
-            self.track.index_name,
-            msgspec.json.encode(self.track.index_body, order="sorted").decode(),
+            *self._declared,
             self.segments,
             self.clients,
         )
@@ -89,6 +74,17 @@ class IndexKey:
         if self.build:
             parts = (*parts, self.build)
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    @property
+    def _declared(self) -> tuple[object, ...]:
+        """What is made on the node before the documents come."""
+        wanted = self.places
+        if len(wanted.indices) == 1 and not wanted.data_streams and not self.track.templates:
+            # The form under which indices are kept since before there could be several.
+            (index,) = wanted.indices
+            return index.name, msgspec.json.encode(index.body, order="sorted").decode()
+        all_of_it = (wanted.indices, wanted.data_streams, self.track.templates)
+        return (msgspec.json.encode(all_of_it, order="sorted").decode(),)
 
     @property
     def folder_name(self) -> str:
@@ -134,6 +130,21 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     return PreparedIndex(root, msgspec.structs.replace(facts, cached=True))
 
 
+def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
+    """About how much space an index takes while it is built, by the document.
+
+    Args:
+        corpus: its documents.
+        more: indices of the same kind that are kept beside it.
+    """
+    generated = BYTES_PER_DOCUMENT + more * BYTES_PER_DOCUMENT_AT_REST
+    held = sum(file.held for file in corpus.files)
+    if not held:
+        return generated
+    raw = sum(file.raw_bytes for file in corpus.files) / held
+    return max(generated, raw * (RAW_SIZES + more * RAW_SIZES_AT_REST))
+
+
 @contextmanager
 def building(
     home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int], more: int = 0
@@ -150,7 +161,7 @@ def building(
     Raises:
         BenchctlError: the disk is too small.
     """
-    needed = key.corpus.documents * (BYTES_PER_DOCUMENT + more * BYTES_PER_DOCUMENT_AT_REST)
+    needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
     free = free_bytes(home.scratch)
     if free < needed:
         what = "an index" if more == 0 else f"{more + 1} builds of an index"
@@ -170,91 +181,6 @@ def building(
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
-
-
-def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
-    """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
-
-    Periodic refreshes are off during the ingest: they cut segments by the clock, and the same corpus would
-    become another index each time.
-
-    Raises:
-        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
-    """
-    name = key.track.index_name
-    body = key.track.index_body
-    quiet = {**body.settings, REFRESH_INTERVAL: "-1"}
-    aliases = {"aliases": body.aliases} if body.aliases else {}
-    client.create_index(name, {"settings": quiet, "mappings": body.mappings, **aliases})
-    sent = send(name)
-    refresh_s = _timed(lambda: client.refresh(name))
-    merge_s = _timed(lambda: client.force_merge(name, key.segments))
-    client.put_settings(name, {REFRESH_INTERVAL: body.settings.get(REFRESH_INTERVAL)})
-    flush_s = _timed(lambda: _settle(client, name))
-    return _facts(client, key, sent, refresh_s, merge_s, flush_s)
-
-
-def _settle(client: SearchClient, name: str) -> None:
-    """Commit until the last commit is the only one and the translog is empty.
-
-    With an asynchronous translog the engine keeps older commits, their segments and gigabytes of translog
-    until it knows that everything before them is on disk; forks would copy and trim all of that.
-
-    Raises:
-        BenchctlError: it does not come to that.
-    """
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    while True:
-        client.flush(name)
-        # Segments that were merged away stay open until the next refresh.
-        client.refresh(name)
-        left = client.translog_operations(name)
-        if left == 0:
-            return
-        if time.monotonic() > deadline:
-            raise BenchctlError(
-                f"the translog still holds {left:,} operations after {SETTLE_TIMEOUT_S:.0f} s"
-            )
-        time.sleep(SETTLE_PAUSE_S)
-
-
-def _timed(step: Callable[[], object]) -> float:
-    start = time.monotonic()
-    step()
-    return time.monotonic() - start
-
-
-def _facts(
-    client: SearchClient, key: IndexKey, sent: Sent, refresh_s: float, merge_s: float, flush_s: float
-) -> IndexFacts:
-    name = key.track.index_name
-    stats = client.index_stats(name)
-    segments = tuple(client.segments(name))
-    expected = key.corpus.documents
-    if stats.documents != expected:
-        raise BenchctlError(
-            f"{key.installation.engine} {key.installation.version} holds {stats.documents:,} of "
-            f"{expected:,} documents after the ingest",
-            hint="the node's log says why; the half-built index was discarded",
-        )
-    if len(segments) > key.segments:
-        raise BenchctlError(f"the force-merge left {len(segments)} segments, {key.segments} were asked for")
-    report = IngestReport(
-        documents=sent.documents,
-        body_bytes=sent.body_bytes,
-        clients=key.clients,
-        ingest_s=sent.seconds,
-        refresh_s=refresh_s,
-        force_merge_s=merge_s,
-        flush_s=flush_s,
-        engine_indexing_s=stats.indexing_ms / 1000,
-        engine_refresh_s=stats.refresh_ms / 1000,
-        engine_merge_s=stats.merge_ms / 1000,
-        engine_flush_s=stats.flush_ms / 1000,
-    )
-    # The engine's own store size is a cached figure; the segments are what is there now.
-    store_bytes = sum(segment.size_bytes for segment in segments)
-    return IndexFacts(key.digest, stats.documents, store_bytes, segments, report)
 
 
 def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedIndex:

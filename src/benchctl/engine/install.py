@@ -10,12 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.archive import FreeBytes, disk_errors, free_bytes, unpack
+from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.engine.archive import unpack
 from benchctl.engine.artifacts import Archive, download_archive, fetch_archive, local_archive
-from benchctl.engine.download import Checksum, Progress
+from benchctl.engine.download import Checksum
 from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
+from benchctl.network import Progress
 from benchctl.results.plan import EngineName, VariantSpec
 
 _MANIFEST_NAME = "manifest.json"

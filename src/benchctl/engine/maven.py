@@ -14,18 +14,10 @@ from urllib.parse import urlsplit
 import requests
 from jgo.maven import MavenContext, PythonResolver
 
-from benchctl.engine.archive import FreeBytes, free_bytes, require_space
-from benchctl.engine.download import (
-    DAMAGED,
-    TIMEOUT_S,
-    Checksum,
-    Progress,
-    compare,
-    head,
-    network_errors,
-    shown,
-)
+from benchctl.disk import FreeBytes, free_bytes, require_space
+from benchctl.engine.download import DAMAGED, Checksum, compare, head
 from benchctl.errors import BenchctlError
+from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
 from benchctl.results.plan import EngineName
 
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"

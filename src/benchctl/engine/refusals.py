@@ -94,7 +94,9 @@ def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
     except BenchctlError as err:
         if err.message.startswith(f"{name}"):
             raise
-        raise BenchctlError(f"{name} at {endpoint.title}: {err.message}", hint=err.hint) from err
+        raise BenchctlError(
+            f"{name} at {endpoint.title}: {err.message}", hint=err.hint, exit_code=err.exit_code
+        ) from err
 
 
 def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> BenchctlError:

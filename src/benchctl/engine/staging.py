@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchctl.engine.archive import disk_errors
+from benchctl.disk import disk_errors
 from benchctl.home import Home
 
 _PREFIX = ".partial-"

@@ -137,7 +137,7 @@ def attach(
     address: Address,
     facts: ClusterFacts,
     *,
-    index: str,
+    index: str | None,
     shards: int,
     restart_command: Sequence[str] = (),
     timeout_s: float = RESTART_TIMEOUT_S,
@@ -148,7 +148,7 @@ def attach(
     Args:
         address: which one.
         facts: what `identify` found.
-        index: whose primary shards must be started.
+        index: one or several, whose primary shards must be started; None for all.
         shards: how many of those it has.
         restart_command: program and arguments; no shell is involved.
         timeout_s: how long a restart may take.
@@ -181,7 +181,7 @@ def attach(
 class _Restarted:
     """Asks whether a cluster is through its restart: a command may return before anything has happened."""
 
-    def __init__(self, client: SearchClient, index: str, before: Mapping[str, int]) -> None:
+    def __init__(self, client: SearchClient, index: str | None, before: Mapping[str, int]) -> None:
         self._client = client
         self._index = index
         self._before = before

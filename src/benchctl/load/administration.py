@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -126,15 +126,19 @@ ADMINISTRATIVE = tuple(_FORMS)
 
 def open_administration(operation: Operation, order: WorkOrder) -> Workload:
     """A request of the table, or a script where the operation wants to be asked again."""
-    judge = _FORMS[type(operation)].judge
+    form = _FORMS[type(operation)]
+    judge = form.judge
     match operation:
         case admin.ForceMerge(mode="polling"):
             return open_force_merge_polled(operation, order)
         case admin.IndexStats(condition=Condition() as condition):
             judge = judge_condition(condition)
+        case admin.ClusterHealth() if operation.target is None:
+            # As in Rally it is that of the cluster: the track's index need not be there yet.
+            form = replace(form, path="/_cluster/health")
         case _:
             pass
-    return _single(operation, _FORMS[type(operation)], judge, order)
+    return _single(operation, form, judge, order)
 
 
 def _single(operation: Operation, form: _Form, judge: Judge, order: WorkOrder) -> Workload:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from benchctl.corpus.bits import key as mix_key
-from benchctl.corpus.bulk import batches, frame, frame_with_ids
+from benchctl.corpus.bulk import Frame, batches, frame, frame_created, frame_lines, frame_with_ids
 from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
 from benchctl.errors import BenchctlError
 from benchctl.load.bulk_sources import Portion, portions, sources_of
@@ -16,11 +16,6 @@ from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Request
 from benchctl.load.workload import Program, Source, Workload, WorkOrder
 from benchctl.track.operation import Bulk, url_param
-
-Frame = Callable[[Sequence[bytes]], bytes]
-
-_CREATE = b'{"create":{}}\n'
-_NEXT_CREATED = b"\n" + _CREATE
 
 
 @dataclass(frozen=True)
@@ -74,9 +69,9 @@ def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
         judge=judge_bulk,
     )
     if source.has_actions:
-        return _Kind(request, _frame_lines, lines=2)
+        return _Kind(request, frame_lines, lines=2)
     if source.data_stream or (operation.data_stream and not source.index):
-        return _Kind(request, _frame_created)
+        return _Kind(request, frame_created)
     return _Kind(request, frame if operation.conflicts is None else None)
 
 
@@ -88,16 +83,6 @@ def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
     kind = operation.type or source.type
     typed = f"/{quote(kind, safe='')}" if kind else ""
     return f"/{order.index(target)}{typed}/_bulk"
-
-
-def _frame_lines(lines: Sequence[bytes]) -> bytes:
-    """Lines that hold all that a body has to have."""
-    return b"".join([b"\n".join(lines), b"\n"])
-
-
-def _frame_created(documents: Sequence[bytes]) -> bytes:
-    """Documents of a data stream, which are only ever created."""
-    return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
 
 
 def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int) -> Frame:

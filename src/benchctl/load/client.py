@@ -21,7 +21,7 @@ from benchctl.load.programs import Program, Reply, Script
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.tally import FailureTally
 from benchctl.load.whole import CANCELLED, Whole
-from benchctl.load.workload import Together
+from benchctl.load.workload import Driven, Together
 from benchctl.results.samples import Outcome
 
 __all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]
@@ -35,6 +35,7 @@ _HTTP_OK = 200
 _QUICK_NS = 1_000_000
 _MOST_WAITING = 128
 _MOST_WAITING_BYTES = 16 * 1024
+_LEFT_OPEN = Answer(Outcome.OK)
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
@@ -79,6 +80,7 @@ class Client:
         searches_sent: searches that can have reached the node.
         unsupported: the node's reason when it cannot do the operation at all.
         ended_ns: when it had done all of its assignment; 0 before.
+        unit: what its operations' weights count, where they say so; else empty.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Client:
         self.searches_sent = 0
         self.unsupported: str | None = None
         self.ended_ns = 0
+        self.unit = ""
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None
@@ -271,6 +274,9 @@ class Client:
                         self._keep(note, warmup=warmup)
                         if note.stands:
                             whole.add(Reply(note.exchange, note.answer))
+                elif isinstance(item, Driven):
+                    reply = None
+                    parts = self._drive(item, whole, parts, warmup=warmup)
                 else:
                     reply = None
                     if not self._pause(round(item * 1e9)):
@@ -289,9 +295,25 @@ class Client:
             whole.answer,
             exchange.start_ns if due_ns is None else due_ns,
             warmup=warmup,
+            weight=whole.answer.weight,
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
+        self.unit = whole.answer.unit or self.unit
         return whole.answer, exchange.status, exchange.body
+
+    def _drive(self, driven: Driven, whole: Whole, parts: int, *, warmup: bool) -> int:
+        """Let code send its requests over this client's connection; how many parts there are then."""
+
+        def send(request: Request) -> Reply:
+            nonlocal parts
+            parts += 1
+            reply = Reply(*self._ask(request, None, parts, warmup=warmup))
+            cancelled = reply.answer.outcome is Outcome.CANCELLED
+            whole.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
+            return reply
+
+        driven.run(send, self._timer.halted)
+        return parts
 
     def _branch(self, scripts: Sequence[Script], part: int, *, warmup: bool) -> tuple[Reply, list[Note]]:
         """Run scripts at the same time: what they came to as one, and their requests, from `part` on.

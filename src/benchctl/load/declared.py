@@ -8,9 +8,9 @@ import msgspec
 
 from benchctl.errors import BenchctlError
 from benchctl.load.envelope import Envelope
-from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, shorten
-from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Numbered, Repeated, Script, WorkContext, Workload, WorkOrder, ask
+from benchctl.load.judge import UNDECODABLE, accepting, is_unsupported, judge_plain, shorten
+from benchctl.load.request import Answer, Judge, Request
+from benchctl.load.workload import Numbered, Repeated, Reply, Script, WorkContext, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Operation
 from benchctl.track.declared import (
@@ -29,6 +29,7 @@ from benchctl.track.declared import (
     names_of,
 )
 from benchctl.track.model import Template, TemplateKind
+from benchctl.track.stand_in import DATA_STREAM, DATA_STREAMS, as_plain_template
 
 _NOT_FOUND = 404
 _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
@@ -59,12 +60,12 @@ def open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
             judge=judge_plain,
         )
 
-    return _each(map(request, names_of(operation.index) or _indices(context)), order)
+    return _each(map(request, names_of(operation.index) or _indices(operation, context)), order)
 
 
 def open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
     """Indices by name, or by patterns, which are looked up first: nodes refuse to delete by pattern."""
-    names = names_of(operation.index) or _indices(order.context)
+    names = names_of(operation.index) or _indices(operation, order.context)
     envelope = Envelope(operation)
     if any("*" in name for name in names):
         return Numbered(lambda _number: _delete_matching(operation, envelope, names), order.clients)
@@ -75,22 +76,36 @@ def open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
 
 
 def open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
-    """Data streams, by name or all of the track's."""
+    """Data streams, by name or all of the track's; plain indices of their names where a node has none."""
     names = names_of(operation.data_stream) or order.context.data_streams
     if not names:
         raise _nothing(operation, "data-stream", "data streams")
+    method = "DELETE" if isinstance(operation, DeleteDataStream) else "PUT"
+    missing = isinstance(operation, DeleteDataStream) and operation.only_if_exists
+    judge = accepting(judge_plain, {_NOT_FOUND} if missing else ())
     envelope = Envelope(operation)
-    paths = [f"/_data_stream/{quote(name, safe=',*')}" for name in names]
-    if isinstance(operation, DeleteDataStream):
-        missing = operation.only_if_exists
-        return _each((_delete(operation, envelope, path, missing) for path in paths), order)
-    return _each(
+
+    def request(path: str, judge: Judge) -> Request:
+        return envelope.request(method, path, params=operation.url_params, judge=judge)
+
+    pairs = [
         (
-            envelope.request("PUT", path, params=operation.url_params, judge=judge_plain)
-            for path in paths
-        ),
-        order,
-    )  # fmt: skip
+            request(f"/_data_stream/{quote(name, safe=',*')}", _unless_lacking(judge)),
+            request(f"/{quote(name, safe=',*')}", judge),
+        )
+        for name in names
+    ]
+
+    def script(_number: int) -> Script:
+        for asked, plain in pairs:
+            reply = yield from ask(asked)
+            if _lacks(reply):
+                reply = yield from ask(plain)
+            if reply.answer.outcome is not Outcome.OK:
+                return reply.answer
+        return Answer(Outcome.OK)
+
+    return Numbered(script, order.clients)
 
 
 def open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
@@ -104,19 +119,29 @@ def open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workloa
     # Settings of the newer kinds stand one level deeper.
     settle = _with_settings if kind == "index" else _with_inner_settings
     envelope = Envelope(operation)
-    return _each(
-        (
-            envelope.request(
-                "PUT",
-                f"/{path}/{quote(name, safe='')}",
-                _encoded(settle(body, operation.settings)),
-                params=operation.url_params,
-                judge=judge_plain,
-            )
-            for name, body in found.items()
-        ),
-        order,
-    )
+
+    def request(name: str, body: Mapping[str, Any]) -> Request:
+        return envelope.request(
+            "PUT",
+            f"/{path}/{quote(name, safe='')}",
+            _encoded(settle(body, operation.settings)),
+            params=operation.url_params,
+            judge=judge_plain,
+        )
+
+    made = [request(name, body) for name, body in found.items()]
+    if not any(DATA_STREAM in body for body in found.values()):
+        return _each(made, order)
+    plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
+    question = envelope.request("GET", DATA_STREAMS, judge=_unless_lacking(judge_plain))
+
+    def script(_number: int) -> Script:
+        reply = yield from ask(question)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        return (yield from _send_all(plain if _lacks(reply) else made)) or Answer(Outcome.OK)
+
+    return Numbered(script, order.clients)
 
 
 def open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
@@ -151,8 +176,25 @@ def open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workloa
     return Numbered(script, order.clients)
 
 
-def _indices(context: WorkContext) -> tuple[str, ...]:
-    return tuple(context.indices) or (context.index_name,)
+def _unless_lacking(judge: Judge) -> Judge:
+    """That a node has no data streams is an answer like others: what stands in for them comes next."""
+
+    def judged(status: int, body: bytes) -> Answer:
+        return Answer(Outcome.OK) if is_unsupported(status, body) else judge(status, body)
+
+    return judged
+
+
+def _lacks(reply: Reply) -> bool:
+    return is_unsupported(reply.exchange.status, reply.exchange.body) is not None
+
+
+def _indices(operation: Operation, context: WorkContext) -> tuple[str, ...]:
+    if context.indices:
+        return tuple(context.indices)
+    if context.index_name and not context.data_streams:
+        return (context.index_name,)
+    raise _nothing(operation, "index", "indices")
 
 
 def _templates(

@@ -61,6 +61,7 @@ class TaskResult:
         wall_s: of the step, as that CPU time: from the common start to the end of its last client.
         disk_waits: how often a client had to wait until its samples were on disk.
         processes: that its clients worked in.
+        unit: what its operations' weights count, where only they know; else empty.
     """
 
     samples: Iterable[Columns]
@@ -73,6 +74,7 @@ class TaskResult:
     wall_s: float
     disk_waits: int = 0
     processes: int = 1
+    unit: str = ""
 
     @property
     def columns(self) -> Columns:
@@ -151,6 +153,7 @@ def _result(number: int, done: Sequence[Done]) -> TaskResult:
         wall_s=max(step_ended_ns - start_ns, 0) / 1e9,
         disk_waits=sum(share.disk_waits for share in shares),
         processes=len(done),
+        unit=next((share.unit for share in shares if share.unit), ""),
     )
 
 

@@ -1,32 +1,62 @@
-"""Sending a corpus to an index: concurrent bulk bodies over the measured wire client."""
+"""Sending a corpus to its indices: concurrent bulk bodies over the measured wire client, with checkpoints."""
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from queue import Queue
 
+from benchctl.corpus.ranges import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
-from benchctl.errors import BenchctlError
-from benchctl.load.judge import judge_bulk
-from benchctl.load.request import Request
-from benchctl.load.transport import MeasuredClient, open_client
-from benchctl.results.samples import Outcome
+from benchctl.load.senders import Body, Senders
+from benchctl.load.transport import open_client
 
-# Bodies framed ahead of the senders: enough to hide the reader, few enough to bound memory.
-BODIES_AHEAD = 4
-BULK_TIMEOUT_S = 300.0
-# An answer names every document, a fifth as many bytes again; only those that were refused matter here.
-_ANSWERED = "took,errors,items.*.error"
+# An ingest that is stopped and worth keeping waits that long for answers: bodies take a tenth of a second.
+PATIENCE_S = 10.0
+# Acknowledged ranges are put together from time to time, so that a long ingest keeps few of them.
+_MOST_RANGES = 256
+
+Stream = tuple[str, Iterator[tuple[int, bytes]]]
+"""Where documents go, empty when their own lines say so, and their bodies: (documents, body)."""
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """What was sent and acknowledged, and how long it took from the first request to the last answer."""
+    """What was sent and acknowledged, and how long it took from the first request to the last answer.
+
+    Attributes:
+        documents: how many.
+        body_bytes: of the bulk requests.
+        seconds: without those that checkpoints took.
+        checkpoint_s: what they took.
+        ranges: which documents, by their numbers; empty without checkpoints.
+    """
 
     documents: int
     body_bytes: int
     seconds: float
+    checkpoint_s: float = 0.0
+    ranges: tuple[Range, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """How what was acknowledged is put by, so that another ingest can go on from there.
+
+    Attributes:
+        save: puts by what is acknowledged so far, while nothing is in flight. Whether all of that is in the
+            index, and only that, is for it to find out: a body that failed may have got there all the same.
+            Must not raise but for an interrupt.
+        missing: the documents that this ingest sends, by their numbers, in order.
+        every_bytes: of bodies, between two.
+        after_s: an ingest that is stopped earlier is not put by.
+        patience_s: how long one that is stopped waits for what is in flight.
+    """
+
+    save: Callable[[Ingested], None]
+    missing: Sequence[Range]
+    every_bytes: int
+    after_s: float
+    patience_s: float = PATIENCE_S
 
 
 def ingest(
@@ -36,101 +66,116 @@ def ingest(
     index_name: str,
     clients: int,
     on_progress: Callable[[int], None],
+    checkpoints: Checkpoints | None = None,
+) -> Ingested:
+    """Send bulk bodies to one index; see `ingest_all`."""
+    return ingest_all(
+        [(index_name, bodies)],
+        endpoint=endpoint,
+        clients=clients,
+        on_progress=on_progress,
+        checkpoints=checkpoints,
+    )
+
+
+def ingest_all(
+    streams: Iterable[Stream],
+    *,
+    endpoint: Endpoint | str,
+    clients: int,
+    on_progress: Callable[[int], None],
+    checkpoints: Checkpoints | None = None,
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
 
-    The order in the index is the corpus's own only within a body: the engine decides when it cuts segments,
+    The order in an index is the corpus's own only within a body: the engine decides when it cuts segments,
     and by size in which order it merges them, so that even one sender gives another index each time.
 
+    One reader feeds all clients, which start at once: it frames several times as fast as an engine indexes,
+    and readers of their own, each in another part of the corpus, would fill the index in another order.
+
     Args:
-        bodies: (documents, body) pairs.
+        streams: one after the other.
         endpoint: the node or cluster, or its address.
-        index_name: where the documents go.
         clients: concurrent senders, a connection each.
         on_progress: told the number of documents acknowledged so far.
+        checkpoints: how to put by what is acknowledged; None where an interrupted ingest is lost.
 
     Raises:
         BenchctlError: the node refused documents or went away; nothing is sent after that.
     """
-    waiting: Queue[tuple[int, bytes] | None] = Queue(maxsize=clients + BODIES_AHEAD)
     tally = _Tally(on_progress)
     wires = [open_client(endpoint, number) for number in range(clients)]
-    senders = [
-        threading.Thread(target=_send_all, args=(waiting, tally, wire, index_name), daemon=True)
-        for wire in wires
-    ]
-    start = time.monotonic()
-    for sender in senders:
-        sender.start()
-    try:
-        for item in bodies:
-            if tally.failure is not None:
-                break
-            waiting.put(item)
-    except BaseException as err:
-        tally.failure = err
-        # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
-        for wire in wires:
-            wire.interrupt()
-        raise
-    finally:
-        for _ in senders:
-            waiting.put(None)
-        for sender in senders:
-            sender.join()
-    if tally.failure is not None:
-        raise tally.failure
-    return Ingested(tally.documents, tally.body_bytes, time.monotonic() - start)
+    with Senders(wires, tally.add) as senders:
+        try:
+            _feed(streams, senders, tally, checkpoints)
+        except BaseException as err:
+            senders.stop(err)
+            if checkpoints is not None and tally.seconds >= checkpoints.after_s:
+                # What is in flight may get into the index: only its answer tells.
+                stopped = senders.wait_stopped(checkpoints.patience_s)
+                if stopped and tally.sum().documents:
+                    tally.save(checkpoints)
+            raise
+        return tally.sum()
+
+
+def _feed(
+    streams: Iterable[Stream], senders: Senders, tally: "_Tally", checkpoints: Checkpoints | None
+) -> None:
+    """Give the senders all bodies, and put by what they sent every so many bytes."""
+    numbering = None if checkpoints is None else Numbering(checkpoints.missing)
+    unsaved = 0
+    for target, bodies in streams:
+        for documents, payload in bodies:
+            ranges = () if numbering is None else numbering.take(documents)
+            senders.put(Body(target, documents, payload, ranges))
+            unsaved += len(payload)
+            if checkpoints is not None and unsaved >= checkpoints.every_bytes:
+                senders.wait_answered()
+                tally.save(checkpoints)
+                unsaved = 0
+    senders.wait_answered()
 
 
 class _Tally:
     """What the senders have done together."""
 
     def __init__(self, on_progress: Callable[[int], None]) -> None:
-        self.documents = 0
-        self.body_bytes = 0
-        self.failure: BaseException | None = None
+        self._documents = 0
+        self._body_bytes = 0
+        self._ranges: list[Range] = []
+        self._checkpoint_s = 0.0
+        self._start = time.monotonic()
         self._on_progress = on_progress
         self._lock = threading.Lock()
 
-    def add(self, documents: int, body_bytes: int) -> None:
+    @property
+    def seconds(self) -> float:
+        """Since the beginning, without checkpoints."""
+        return time.monotonic() - self._start - self._checkpoint_s
+
+    def add(self, body: Body) -> None:
+        """A body was acknowledged."""
         with self._lock:
-            self.documents += documents
-            self.body_bytes += body_bytes
-            self._on_progress(self.documents)
+            self._documents += body.documents
+            self._body_bytes += len(body.payload)
+            self._ranges += body.ranges
+            if len(self._ranges) > _MOST_RANGES:
+                self._ranges = list(merged(self._ranges))
+            self._on_progress(self._documents)
 
+    def sum(self) -> Ingested:
+        """Of all that was acknowledged so far."""
+        with self._lock:
+            return Ingested(
+                self._documents, self._body_bytes, self.seconds, self._checkpoint_s, merged(self._ranges)
+            )
 
-def _send_all(
-    waiting: "Queue[tuple[int, bytes] | None]", tally: _Tally, client: MeasuredClient, index_name: str
-) -> None:
-    """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
-    with client:
-        while (item := waiting.get()) is not None:
-            if tally.failure is not None:
-                continue
-            documents, body = item
-            try:
-                _send(client, index_name, body)
-                tally.add(documents, len(body))
-            except Exception as err:  # noqa: BLE001 - whatever it is, the caller raises it
-                tally.failure = err
-
-
-def _send(client: MeasuredClient, index_name: str, body: bytes) -> None:
-    request = Request(
-        method="POST",
-        path=f"/{index_name}/_bulk?filter_path={_ANSWERED}",
-        body=body,
-        headers=("Content-Type: application/x-ndjson",),
-        timeout_s=BULK_TIMEOUT_S,
-        judge=judge_bulk,
-    )
-    exchange = client.send(request)
-    if exchange.failure is not None:
-        raise BenchctlError(
-            f"the node went away during the ingest: {exchange.detail}",
-            hint="the node's log says why",
-        )
-    answer = request.judge(exchange.status, exchange.body)
-    if answer.outcome is not Outcome.OK:
-        raise BenchctlError(f"the node refused a bulk request: {answer.reason}")
+    def save(self, checkpoints: Checkpoints) -> None:
+        """Put by what was acknowledged so far; the time is not the ingest's."""
+        begun = time.monotonic()
+        try:
+            checkpoints.save(self.sum())
+        finally:
+            self._checkpoint_s += time.monotonic() - begun

@@ -34,7 +34,7 @@ def driver_figures(
     Returns:
         The figures, without the gap, which only the fork knows.
     """
-    meter = LagMeter(task.rate_per_s)
+    meter = LagMeter(task.rate_per_s, scheduled=task.scheduler is not None)
     for chunk in samples:
         meter.add(chunk)
     return meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers)
@@ -50,10 +50,12 @@ class LagMeter:
 
     Args:
         rate_per_s: of an open loop, over all clients; None for a closed one.
+        scheduled: whether requests were due at times of their own without a rate.
     """
 
-    def __init__(self, rate_per_s: float | None) -> None:
+    def __init__(self, rate_per_s: float | None, *, scheduled: bool = False) -> None:
         self._rate_per_s = rate_per_s
+        self._open = scheduled or rate_per_s is not None
         self._clients: dict[int, _Course] = {}
         self._lag_us = ValueCounts()
         self._most_lag_ns = 0
@@ -89,7 +91,7 @@ class LagMeter:
         """
         any_lag = self._lag_us.size > 0
         busy_ns = self._lag_ns + self._service_ns
-        closed = self._rate_per_s is None
+        closed = not self._open
         return DriverFigures(
             requests=self._requests,
             offered_per_s=self._rate(self._closes_ns),
@@ -105,13 +107,13 @@ class LagMeter:
 
     def _add_client(self, mine: Columns) -> None:
         course = self._clients.setdefault(int(mine["client"][0]), _Course())
-        lag_ns, could_start_ns = course.add(mine, open_loop=self._rate_per_s is not None)
+        lag_ns, could_start_ns = course.add(mine, open_loop=self._open)
         measured = ~mine["warmup"]
         sent = measured & (mine["attempt"] == 0)
         self._requests += int(sent.sum())
         self._service_ns += int((mine["end_ns"] - mine["start_ns"])[measured].sum())
         self._add_lag(lag_ns[sent & (lag_ns >= 0)])
-        if self._rate_per_s is None:
+        if not self._open:
             self._opens_ns = _least(self._opens_ns, mine["start_ns"][sent])
             self._closes_ns = _greatest(self._closes_ns, mine["end_ns"][measured])
         else:

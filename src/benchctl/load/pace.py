@@ -101,21 +101,26 @@ def turns(
         yield from _timed(bounds, bounds.period_ns, start_ns, timer)
 
 
+def open_ended(task: Task) -> Extent:
+    """The extent of a task that goes on until its work has run out; all but its warm-up is measured."""
+    warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
+    return Extent(None, task.warmup_iterations or 0, None, warmup_ns)
+
+
 def endless_turns(
     task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
 ) -> Iterator[Turn]:
     """As `turns`, for a task that goes on until its work has run out; all but its warm-up is measured."""
-    warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
-    open_ended = Extent(None, task.warmup_iterations or 0, None, warmup_ns)
+    bounds = open_ended(task)
     if not timer.wait_until(start_ns + ramp_up_ns):
         return
     if task.rate_per_s is not None:
-        due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns, bounds=open_ended)
-        yield from _open_loop(due, open_ended, start_ns, timer)
+        due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns, bounds=bounds)
+        yield from _open_loop(due, bounds, start_ns, timer)
         return
     position = 0
     while not timer.halted():
-        yield None, open_ended.is_warmup(position, timer.now_ns() - start_ns)
+        yield None, bounds.is_warmup(position, timer.now_ns() - start_ns)
         position += 1
 
 

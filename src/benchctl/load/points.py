@@ -9,7 +9,7 @@ import msgspec
 from benchctl.load.envelope import Envelope, with_body
 from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, judge_search, shorten
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Pause, Reply, Script, Together, WorkOrder, ask
+from benchctl.load.workload import Item, Reply, Script, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.streams import (
@@ -159,9 +159,7 @@ def within_point(made: Request | Script, name: str, held: Held) -> Script:
         reply = (yield from _ask_within(item, name, held)) if isinstance(item, Request) else (yield item)
 
 
-def _ask_within(
-    request: Request, name: str, held: Held
-) -> Generator[Request | Pause | Together, Reply | None, Reply]:
+def _ask_within(request: Request, name: str, held: Held) -> Generator[Item, Reply | None, Reply]:
     point = msgspec.json.encode({"id": held.points[name], "keep_alive": _PIT_KEEP_ALIVE})
     # A search's body is an object: a key more goes before its end.
     before = request.body[:-1] if len(request.body) > len(b"{}") else b"{"
@@ -222,9 +220,7 @@ def get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
     return use
 
 
-def _fetch(
-    request: Request, operation: GetAsyncSearch
-) -> Generator[Request | Pause | Together, Reply | None, Answer]:
+def _fetch(request: Request, operation: GetAsyncSearch) -> Generator[Item, Reply | None, Answer]:
     left = operation.retries
     while True:
         reply = yield from ask(request)

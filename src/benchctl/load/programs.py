@@ -11,6 +11,7 @@ from benchctl.load.elsewhere import open_data_set, open_elsewhere
 from benchctl.load.languages import open_esql, open_sql
 from benchctl.load.machine_learning import MACHINE_LEARNING
 from benchctl.load.paging import open_composite_agg, open_paginated_search, open_scroll
+from benchctl.load.plugin_work import open_plugin
 from benchctl.load.retrying import with_retries
 from benchctl.load.searches import open_multi_search, open_raw_request, open_search, open_vector_search
 from benchctl.load.streams import POINTS, open_alone, open_composite
@@ -26,6 +27,7 @@ from benchctl.load.workload import Pause, Program, Reply, Script, WorkContext, W
 from benchctl.track import admin, elsewhere, languages, streams, transforms, vectors
 from benchctl.track import operation as asked
 from benchctl.track.common import Operation, Retried
+from benchctl.track.plugin import PluginOperation
 
 __all__ = ["Pause", "Program", "Reply", "Script", "WorkContext", "WorkOrder", "Workload", "open_workload"]
 
@@ -44,6 +46,10 @@ def _open_vector_search(operation: vectors.VectorSearch, order: WorkOrder) -> Wo
 
 def _open_composite(operation: streams.Composite, order: WorkOrder) -> Workload:
     return open_composite(operation, order, _opened)
+
+
+def _open_plugin(operation: PluginOperation, order: WorkOrder) -> Workload:
+    return open_plugin(operation, order, _opened)
 
 
 _OPENERS: Mapping[type[Operation], _Open] = {
@@ -79,6 +85,7 @@ _OPENERS: Mapping[type[Operation], _Open] = {
     elsewhere.ProtoVectorSearch: open_elsewhere,
     elsewhere.ProtoBulkVectorDataSet: open_elsewhere,
     elsewhere.ProduceStreamMessage: open_elsewhere,
+    PluginOperation: _open_plugin,
 }
 
 KNOWN_TYPES = frozenset(_OPENERS)

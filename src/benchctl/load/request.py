@@ -19,6 +19,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         reason: the engine's words about a failure, shortened; empty when there was none.
         lacking: why the operation cannot be asked at all, where the driver knows that without the node; else
             empty.
+        weight: units of throughput that an operation of several requests was worth, which only its end tells.
+        unit: what they are, where the operation says so; else empty.
     """
 
     outcome: Outcome
@@ -28,6 +30,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     failed_shards: int = 0
     reason: str = ""
     lacking: str = ""
+    weight: int = 1
+    unit: str = ""
 
 
 Judge = Callable[[int, bytes], Answer]

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import msgspec
 
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Pause, Program, Reply, Script, Together, Workload
+from benchctl.load.workload import Item, Program, Reply, Script, Workload
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Retried
 
@@ -72,7 +72,7 @@ class _Again:
 
 def _leniently(
     made: Request | Script,
-) -> Generator[Request | Pause | Together, Reply | None, tuple[int, Answer]]:
+) -> Generator[Item, Reply | None, tuple[int, Answer]]:
     """Do an operation, and say how it ended, with the status of its last request."""
     if isinstance(made, Request):
         reply = yield from _send(made)
@@ -91,7 +91,7 @@ def _leniently(
             reply_to = yield item
 
 
-def _send(request: Request) -> Generator[Request | Pause | Together, Reply | None, Reply]:
+def _send(request: Request) -> Generator[Item, Reply | None, Reply]:
     """Send a request that counts as well whatever is answered, and judge it all the same."""
     reply = yield msgspec.structs.replace(request, judge=_any_answer)
     if reply is None:

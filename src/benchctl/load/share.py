@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from benchctl.load.crew import Crew, Listener, OnProgress, OpenWire, StartLine
 from benchctl.load.lanes import Lane
+from benchctl.load.plugin_pace import plugin_paces
 from benchctl.load.programs import WorkContext, open_workload
 from benchctl.load.recorder import Recorder
 from benchctl.load.tally import Failure, merge_failures
@@ -79,6 +80,7 @@ class Share:
         searches_sent: searches that can have reached the node.
         ended_ns: when its last client had done all of it; 0 without one.
         disk_waits: how often a client had to wait until its samples were on disk.
+        unit: what its operations' weights count, where they say so; else empty.
     """
 
     samples: Iterable[Columns]
@@ -87,6 +89,7 @@ class Share:
     searches_sent: int
     ended_ns: int
     disk_waits: int
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ def _open(job: Job, order: Order, recorders: "_Recorders") -> Iterator[TaskRun]:
     workload = open_workload(job.operation, order.context, clients=job.task.clients, key=job.task.label)
     abort = order.abort_on_failure and job.task.ignore_response_error_level != "non-fatal"
     with closing(workload):
-        yield TaskRun(job.task, workload, recorders, order.context.seed, job.measured, abort)
+        paces = plugin_paces(job.task, job.operation, order.context)
+        yield TaskRun(job.task, workload, recorders, order.context.seed, job.measured, abort, paces)
 
 
 class _Recorders:
@@ -193,6 +197,7 @@ def _share(run: TaskRun, recorders: _Recorders) -> Share:
         searches_sent=sum(client.searches_sent for client in clients),
         ended_ns=max((client.ended_ns for client in clients), default=0),
         disk_waits=disk_waits,
+        unit=next((client.unit for client in clients if client.unit), ""),
     )
 
 

@@ -19,17 +19,7 @@ from benchctl.load.points import (
     within_point,
 )
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import (
-    Numbered,
-    Pause,
-    Program,
-    Reply,
-    Script,
-    Together,
-    Workload,
-    WorkOrder,
-    ask,
-)
+from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Together, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Operation
 from benchctl.track.streams import (
@@ -173,9 +163,7 @@ def _made(step: _Opened, client: int) -> Use | _Beside:
     return use
 
 
-def _run(
-    steps: Sequence[Use | _Beside], held: Held
-) -> Generator[Request | Pause | Together, Reply | None, Answer]:
+def _run(steps: Sequence[Use | _Beside], held: Held) -> Generator[Item, Reply | None, Answer]:
     """Steps in order; neighbouring streams together."""
     beside: list[_Beside] = []
     for step in (*steps, None):

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from benchctl.load.arrivals import extent
 from benchctl.load.client import Assignment, Client, Wire
-from benchctl.load.pace import Turn, Waiter, endless_turns, turns
+from benchctl.load.pace import Turn, Waiter, endless_turns, open_ended, turns
+from benchctl.load.plugin_pace import NewPace, PluginPace
 from benchctl.load.programs import Program, Workload
 from benchctl.load.recorder import Recorder
 from benchctl.results.samples import Columns
@@ -37,6 +38,7 @@ class TaskRun:
         seed: of Poisson arrivals.
         measured: False makes all of it warm-up.
         abort_on_failure: the first failed request ends everything with an error.
+        new_pace: makes the pace of a client, where the track's plug-in has a say in that.
         halt: ends its clients.
         clients: those that have begun, in any order.
     """
@@ -47,8 +49,10 @@ class TaskRun:
     seed: int
     measured: bool
     abort_on_failure: bool
+    new_pace: NewPace | None = None
     halt: threading.Event = field(default_factory=threading.Event)
     clients: list[Client] = field(default_factory=list)
+    _paces: dict[int, PluginPace] = field(default_factory=dict)
 
     def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
         """Make one of its clients, with further connections where its work needs them."""
@@ -66,6 +70,9 @@ class TaskRun:
     def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
         """When that client sends."""
         timer = Waiter(self.halt)
+        if number in self._paces:
+            bounds = open_ended(self.task) if self._until_exhausted() else extent(self.task)
+            return self._paces[number].turns(bounds, start_ns + ramp_up_ns, timer)
         made = endless_turns if self._until_exhausted() else turns
         return made(
             self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
@@ -74,6 +81,9 @@ class TaskRun:
     def _program(self, number: int) -> Program:
         """What a client asks; of work that all share, it takes no more than it sends."""
         program, most = self.workload.program(number), self._expected()
+        if self.new_pace is not None:
+            self._paces[number] = self.new_pace(program)
+            program = self._paces[number].paced(program)
         if self.workload.endless or most is None:
             return program
         left = iter(range(most))

@@ -10,17 +10,7 @@ from benchctl.load.envelope import LONG_TIMEOUT_S, Envelope, with_body
 from benchctl.load.judge import UNDECODABLE, accepting, judge_health, judge_plain, shorten
 from benchctl.load.request import Answer, Judge, Request
 from benchctl.load.waiting import at_path, judge_condition
-from benchctl.load.workload import (
-    Numbered,
-    Pause,
-    Repeated,
-    Reply,
-    Script,
-    Together,
-    Workload,
-    WorkOrder,
-    ask,
-)
+from benchctl.load.workload import Item, Numbered, Repeated, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Operation, url_param
@@ -168,7 +158,7 @@ def open_shrink(operation: ShrinkIndex, order: WorkOrder) -> Workload:
     return Numbered(lambda _number: _shrink_all(operation, order), order.clients)
 
 
-_Found = Generator[Request | Pause | Together, Reply | None, list[str] | Answer]
+_Found = Generator[Item, Reply | None, list[str] | Answer]
 
 
 def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.values import Bodies
+from benchctl.plugin.session import PluginUse
 from benchctl.results.plan import EngineName
 from benchctl.track.model import Template
 from benchctl.track.operation import Varying
@@ -32,8 +33,27 @@ class Together:
     scripts: "tuple[Script, ...]"
 
 
-Script = Generator[Request | Pause | Together, Reply | None, Answer | None]
-"""Several requests as one operation: yields each and is sent its reply; None after a pause.
+Send = Callable[[Request], Reply]
+"""Sends a request over the client's connection, keeps its sample, and gives what came back."""
+
+
+@dataclass(frozen=True)
+class Driven:
+    """Code that sends its requests itself, one after the other, and cannot yield them.
+
+    Attributes:
+        run: called with what sends a request, and with what tells whether the client is to end. What became
+            of its requests is for the code to judge: the script that yielded it says how the whole ended.
+    """
+
+    run: Callable[[Send, Callable[[], bool]], None]
+
+
+Item = Request | Pause | Together | Driven
+"""What a script yields."""
+
+Script = Generator[Item, Reply | None, Answer | None]
+"""Several requests as one operation: yields each and is sent its reply; None after a pause or driven code.
 
 What scripts that ran together came to is the reply to them: their answer is OK when all of theirs were.
 
@@ -89,6 +109,7 @@ class WorkContext:
         templates: the track's, of all kinds.
         sources: the corpora's files, where there is more than one stream of documents for one index.
         assertions: whether answers have to be as operations assert.
+        plugin: the track's Python plug-in, where it may be executed.
     """
 
     index_name: str
@@ -102,6 +123,7 @@ class WorkContext:
     templates: tuple[Template, ...] = ()
     sources: tuple[Source, ...] = ()
     assertions: bool = False
+    plugin: PluginUse | None = None
 
 
 class Workload(Protocol):
@@ -201,7 +223,7 @@ class Numbered:
         """Nothing is held."""
 
 
-def ask(request: Request) -> Generator[Request | Pause | Together, Reply | None, Reply]:
+def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
     """Send a request within a script: `yield from` it, and have the reply.
 
     Raises:

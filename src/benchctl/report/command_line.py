@@ -1,13 +1,15 @@
 """A plan as the command line that makes it again."""
 
+import json
 import shlex
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import msgspec
 
 from benchctl.report.numbers import documents
 from benchctl.results.cpus import cpu_list
-from benchctl.results.plan import Plan, RedlineSpec, StopSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, StopSpec, VariantSpec
 
 _NS_PER_MS = 1e6
 _S_PER_MINUTE = 60
@@ -46,8 +48,11 @@ def command(
     params = dict(plan.params)
     if iterations is not None:
         params["iterations"] = iterations
-    words += _repeated("--param", [f"{name}={_plain(value)}" for name, value in params.items()])
-    if _starts_nodes(plan):
+    words += _repeated("--param", [f"{name}={_param(value)}" for name, value in params.items()])
+    words += ["--include-tasks", plan.include_tasks] if plan.include_tasks else []
+    words += ["--exclude-tasks", plan.exclude_tasks] if plan.exclude_tasks else []
+    words += _file_words(plan)
+    if _starts_nodes(plan) and _says_documents(plan.corpus, corpus_documents):
         words += ["--docs", documents(corpus_documents)]
     words += _repeated("--tag", tags)
     words += ["--until-steady"] if until_steady else []
@@ -74,6 +79,23 @@ def _starts_nodes(plan: Plan) -> bool:
     return any(spec.target is None for spec in plan.variants)
 
 
+def _says_documents(corpus: CorpusSpec, wanted: int) -> bool:
+    """Whether the number of documents is not what comes without `--docs`, which of files is all of them."""
+    held = sum(file.held for file in corpus.files)
+    return wanted > 0 and (not held or wanted < held)
+
+
+def _file_words(plan: Plan) -> list[str]:
+    """Where files of documents are: a single one that is no track's, or the folders of those that are."""
+    files = plan.corpus.files
+    if len(files) == 1 and not files[0].corpus:
+        return ["--corpus", files[0].path, *(["--corpus-has-actions"] if files[0].has_actions else [])]
+    track = PurePath(plan.track)
+    folders = dict.fromkeys(PurePath(file.path).parent for file in files)
+    # Without being told, benchctl looks beside the track.
+    return _repeated("--corpus-dir", [str(one) for one in folders if one not in (track, track.parent)])
+
+
 def _redline_words(search: RedlineSpec) -> list[str]:
     """All of a search: what it found depends on each of these."""
     words = ["--operation", search.operation]
@@ -96,7 +118,7 @@ def _setting_words(plan: Plan) -> list[str]:
         ("--segments", plan.segments, 1),
         ("--index-builds", plan.index_builds, 1),
         ("--ingest-clients", plan.ingest_clients, 2),
-        ("--corpus-seed", plan.corpus.seed, 1),
+        ("--corpus-seed", plan.corpus.seed or 1, 1),
         ("--transport", plan.transport, "wire"),
         ("--workers", plan.workers, 1),
         ("--on-error", plan.on_error, "continue"),
@@ -148,6 +170,16 @@ def _variant_text(spec: VariantSpec) -> str:
 
 def _repeated(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
+
+
+def _param(value: object) -> str:
+    """A value that the command line reads again as what it is: a text that could be JSON is quoted."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return msgspec.json.encode(value).decode()
 
 
 def _plain(value: object) -> str:

@@ -17,7 +17,7 @@ from benchctl.report.visible import visible
 from benchctl.results.checks import stray_boots
 from benchctl.results.cpus import cpu_list
 from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, Pilot, RunRecord
-from benchctl.results.plan import RedlineSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
@@ -108,10 +108,22 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield _pilot_line(record.pilot)
     if plan.pin is not None:
         yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
-    yield (
-        f"corpus: {plan.corpus.documents:,} documents, seed {plan.corpus.seed}, "
-        f"generator {plan.corpus.generator_version}, digest {plan.corpus.digest[:12]}"
-    )
+    if plan.origin == "prepared" or plan.corpus.documents:
+        yield _corpus_line(plan.corpus)
+    if plan.origin == "empty":
+        yield "every fork began on an empty node: the challenge makes its own data"
+    if plan.plugin is not None:
+        yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _corpus_line(corpus: CorpusSpec) -> str:
+    digest = f"digest {corpus.digest[:12]}"
+    if not corpus.files:
+        made = f"seed {corpus.seed}, generator {corpus.generator_version}, {digest}"
+        return f"corpus: {corpus.documents:,} documents, {made}"
+    held = sum(file.held for file in corpus.files)
+    share = "" if corpus.documents == held else f", an even share of {held:,}"
+    return f"corpus: {corpus.documents:,} documents{share}, of {counted(len(corpus.files), 'file')}, {digest}"
 
 
 def _pilot_line(pilot: Pilot) -> str:
@@ -281,6 +293,11 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
             f"ingest: {ingest.documents / ingest.ingest_s:,.0f} docs/s, "
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
             f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
+        )
+    if ingest.checkpoint_s > 0 or ingest.resumed:
+        yield (
+            f"put by on the way in {ingest.checkpoint_s:.1f} s"
+            f"{f', interrupted {ingest.resumed} x' if ingest.resumed else ''}"
         )
     if ingest.engine_indexing_s > 0:
         yield (

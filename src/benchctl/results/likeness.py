@@ -14,7 +14,7 @@ from benchctl.track.model import Challenge
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb", "transport", "redline", "pin", "index_builds",
+    "restart", "heap_mb", "transport", "redline", "pin", "index_builds", "plugin",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
@@ -76,6 +76,12 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 
 def _deciding(plan: Plan, name: str) -> object:
+    if name == "plugin":
+        # What was executed, wherever it lay.
+        return None if plan.plugin is None else plan.plugin.digest
+    if name == "corpus" and plan.corpus.files:
+        # Its digest says which documents; files may lie anywhere.
+        return msgspec.structs.replace(plan.corpus, files=())
     value: object = getattr(plan, name)
     return value
 

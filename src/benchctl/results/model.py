@@ -42,6 +42,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
         origin_ns: when its process was started, on the clock of the fork's samples: what uptimes in its GC
             log count from. None for a cluster, and in records from before it was kept.
+        stand_ins: data streams of the track that were plain indices, since the node has none.
     """
 
     schedules: tuple[int, ...]
@@ -53,6 +54,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     command: tuple[str, ...]
     logs: str
     origin_ns: int | None = None
+    stand_ins: tuple[str, ...] = ()
 
 
 ForkStatus = Literal["done", "failed"]
@@ -111,6 +113,9 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         ingest_s: first bulk request to last answer, seconds.
         refresh_s, force_merge_s, flush_s: the client's seconds for the steps that follow.
         engine_indexing_s, engine_refresh_s, engine_merge_s, engine_flush_s: from the index statistics.
+        checkpoint_s: between bulk requests, to put by what was sent; not part of ingest_s.
+        resumed: how often the ingest was interrupted and taken up again: segments were cut there, too, so
+            that before its merge the index is not like one that was filled in one go.
     """
 
     documents: int
@@ -124,6 +129,8 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_refresh_s: float
     engine_merge_s: float
     engine_flush_s: float
+    checkpoint_s: float = 0.0
+    resumed: int = 0
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

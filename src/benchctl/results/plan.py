@@ -10,6 +10,7 @@ EngineName = Literal["elasticsearch", "opensearch"]
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
+DataOrigin = Literal["prepared", "empty"]
 
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
@@ -164,6 +165,18 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     least_forks: int = 8
 
 
+class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The Python plug-in that a run executes, with the user's consent.
+
+    Attributes:
+        path: absolute path of its main file.
+        digest: SHA-256 over all its Python files.
+    """
+
+    path: str
+    digest: str
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Everything a run is going to do, decided and validated before any node starts.
 
@@ -191,7 +204,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
             (block modulo builds), and with several the build is the unit of replication.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
         stop: when it may end with fewer forks; None for always all of them.
+        include_tasks: only the tasks that these filters match were kept; empty for all.
+        exclude_tasks: the tasks that these filters match were left out.
         test_mode: its tasks were cut to see whether they work; its figures mean nothing.
+        origin: what every fork begins on: a copy of data that was prepared, or an empty node, whose data the
+            challenges make themselves.
+        plugin: the track's Python plug-in, where its challenges need it; None when nothing of it is executed.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -216,4 +234,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     index_builds: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
+    include_tasks: str = ""
+    exclude_tasks: str = ""
     test_mode: bool = False
+    origin: DataOrigin = "prepared"
+    plugin: PluginSpec | None = None

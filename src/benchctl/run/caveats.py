@@ -1,7 +1,7 @@
 """What a reader must know about a run before it has begun: the host, and how the load is made."""
 
 from benchctl.results.figures import Calibration
-from benchctl.results.model import Environment
+from benchctl.results.model import Environment, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.run.offer import EASY_PER_S, most_offered_per_s
 
@@ -40,3 +40,24 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
             why = f": {asked:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
         found.append(f"the load came from {plan.workers} processes (--workers){why}")
     return tuple(found)
+
+
+def data_caveats(plan: Plan) -> tuple[str, ...]:
+    """What about the data of forks a reader must know."""
+    if plan.origin == "prepared":
+        return ()
+    text = (
+        "every fork made its own data: answers were not compared before the run, and the segments that were "
+        "searched differ from fork to fork"
+    )
+    return (text,)
+
+
+def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
+    """What a node lacks that the track asks for, and what stood in for it."""
+    names = sorted({name for boot in fork.boots for name in boot.stand_ins})
+    if not names:
+        return ()
+    verb = "stands in" if len(names) == 1 else "stand in"
+    what = "a plain index" if len(names) == 1 else "plain indices"
+    return (f"{fork.variant} has no data streams: {what} {verb} for {', '.join(names)}",)

@@ -7,6 +7,7 @@ import msgspec
 from benchctl.results.cpus import cpu_list
 from benchctl.results.model import Environment, IndexFacts, RunRecord
 from benchctl.results.plan import Plan
+from benchctl.run.plugin import plugin_changes
 from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.track.model import Track
 
@@ -25,10 +26,11 @@ def environment_changes(before: Environment, now: Environment) -> list[str]:
 
 
 def track_changes(plan: Plan, track: Track) -> list[str]:
-    """Whether a track that was loaded again is another one than the plan's."""
-    if plan.track_digest == track.digest:
-        return []
-    return [f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}"]
+    """Whether a track that was loaded again is another one than the plan's, or its plug-in."""
+    changes = plugin_changes(plan)
+    if plan.track_digest != track.digest:
+        changes.append(f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}")
+    return changes
 
 
 def corpus_changes(before: Plan, now: Plan) -> list[str]:

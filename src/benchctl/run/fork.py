@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchctl.engine.declared import places, stand_ins
 from benchctl.engine.gauge import ProcessGauge
 from benchctl.engine.gc_log import LogClock, read_pauses
 from benchctl.engine.node import Node
@@ -26,6 +27,7 @@ from benchctl.results.store import RunFolder
 from benchctl.run.host import probe_host
 from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
 from benchctl.run.observer import Observer
+from benchctl.run.origin import streams_made
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots
 from benchctl.run.session import AnySubject, Serving, Start
@@ -121,6 +123,9 @@ class ForkRunner:
         self._home = home
         self._workers = workers
         self._node_cpus = None if plan.pin is None else plan.pin.node
+        wanted = places(track, plan.corpus.files)
+        self._expected = wanted.target if plan.origin == "prepared" else None
+        self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, track))))
         self._steps = StepRunner(plan, track, home, observer, stop, workers)
 
     def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
@@ -192,8 +197,8 @@ class ForkRunner:
         self._probe(progress)
 
     def _build(self, job: ForkJob) -> int:
-        """Forks of a variant take its builds in turn."""
-        return job.block % len(job.subject.builds)
+        """Forks of a variant take its builds in turn; 0 when there is none."""
+        return job.block % max(len(job.subject.builds), 1)
 
     def _probe(self, progress: _Progress) -> None:
         """Where the node runs, if that is elsewhere: its CPUs are what the figures come from."""
@@ -210,9 +215,7 @@ class ForkRunner:
         kept = self._folder.path / "boots" / name
         load = Load()
         with logs_kept_of_failure(folder, kept):
-            start = Start(
-                place.root, folder, self._home, self._plan.heap_mb, self._track.index_name, self._node_cpus
-            )
+            start = Start(place.root, folder, self._home, self._plan.heap_mb, self._expected, self._node_cpus)
             with subject.start(start) as serving:
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
                 log_clock = _log_clock(serving, place.origin_ns)
@@ -222,8 +225,8 @@ class ForkRunner:
                         serving, subject.spec.engine, number, place.origin_ns, place.spool
                     )
                     search = self._offer(serving, steps, stage, load, place.block)
-                # Nodes count the shards that a search asks, and skip some: of several, nothing can be told.
-                counted = serving.searches_counted() if self._track.shards == 1 else None
+                counted = _searches_counted(serving)
+                plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
                 stop_s = serving.stop()
             keep_logs(folder, kept)
         if isinstance(serving, Node) and log_clock is not None:
@@ -245,6 +248,7 @@ class ForkRunner:
                 command=tuple(serving.command),
                 logs=f"boots/{name}" if subject.spec.target is None else "",
                 origin_ns=None if log_clock is None else log_clock.started_ns,
+                stand_ins=plain,
             )
         )
 
@@ -267,6 +271,13 @@ class ForkRunner:
         found = search_redline(self._plan, self._track, block, measure)
         load.requests_s += time.monotonic() - clock
         return found
+
+
+def _searches_counted(serving: Serving) -> int | None:
+    """What the node counted; None with several shards: it counts each that a search asks, and skips some."""
+    if isinstance(serving, Node) and serving.client.primary_shards() > 1:
+        return None
+    return serving.searches_counted()
 
 
 def _node_watch(serving: Serving, load: Load) -> NodeWatch | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchctl.engine.archive import disk_errors
+from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 
 

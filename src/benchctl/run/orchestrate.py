@@ -12,8 +12,8 @@ from functools import cache
 
 import msgspec
 
-from benchctl.corpus.files import Corpus
 from benchctl.endpoint import Endpoint
+from benchctl.engine.index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.workers import WorkerPool
@@ -22,13 +22,22 @@ from benchctl.results.figures import Calibration
 from benchctl.results.model import RECORD_VERSION, EngineFacts, ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
-from benchctl.run.caveats import host_caveats, load_caveats
+from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, stand_in_caveats
 from benchctl.run.changes import (
     corpus_changes,
     engine_changes,
     environment_changes,
     pin_changes,
     track_changes,
+)
+from benchctl.run.documents import (
+    FileOptions,
+    Parcel,
+    check_files,
+    find_corpus,
+    is_generated,
+    needs_documents,
+    parcels,
 )
 from benchctl.run.forecast import announce
 from benchctl.run.fork import ForkJob, ForkRunner
@@ -41,6 +50,7 @@ from benchctl.run.prepare import check_answers, check_memory, prepare_corpus, pr
 from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
+from benchctl.run.work import check_work
 from benchctl.track.model import Track
 
 # Logs, translogs and cluster states of a fork; the index itself is linked.
@@ -76,6 +86,7 @@ def start_run(
     calibration: Calibration | None = None,
     tags: tuple[str, ...] = (),
     until_steady: bool = False,
+    files: FileOptions | None = None,
 ) -> tuple[RunFolder, RunRecord]:
     """Prepare and run a new plan; its corpus digest may still be empty.
 
@@ -86,12 +97,14 @@ def start_run(
         calibration: what the driver costs here, if that was measured: kept with the run.
         tags: words to find it again by.
         until_steady: let pilot forks choose for how long tasks warm up.
+        files: which documents are to come from files, as it was said when the plan was made.
 
     Returns:
         The run's folder and its final record; forks that failed are in the record.
 
     Raises:
-        UsageError: pilot forks were asked for, and there is nothing that they could choose.
+        UsageError: pilot forks were asked for, and there is nothing that they could choose; or the plan's
+            documents are not there.
         BenchctlError: preparation failed, results cannot be written, or the run was interrupted.
     """
     if until_steady:
@@ -102,6 +115,10 @@ def start_run(
         check_memory(plan, environment.memory_bytes)
     bench.store.open()
     clock = time.monotonic()
+    if needs_documents(plan.variants):
+        corpus = find_corpus(plan, track, files or FileOptions(), bench.home, bench.observer)
+        plan = msgspec.structs.replace(plan, corpus=corpus)
+    check_work(plan, track, bench.home)
     plan, subjects = _prepare(bench, plan, track)
     timings = {"prepare-s": time.monotonic() - clock}
     pilot = None
@@ -121,11 +138,12 @@ def start_run(
         status="running",
         plan=plan,
         environment=environment,
-        indices={subject.spec.name: subject.index_facts for subject in subjects},
+        indices={one.spec.name: one.index_facts for one in subjects if one.index_facts is not None},
         builds={subject.spec.name: subject.builds for subject in subjects if len(subject.builds) > 1},
         caveats=(
             *host_caveats(environment),
             *load_caveats(plan, calibration),
+            *data_caveats(plan),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
@@ -154,6 +172,7 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
     changes += pin_changes(record.plan, allowed_cpus())
     _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
     clean_scratch(bench.home)
+    check_files(record.plan, bench.home)
     plan, subjects = _prepare(bench, record.plan, track)
     _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
     return _Run(bench, folder, record, track, subjects).execute({})
@@ -178,12 +197,12 @@ def _prepare(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubj
     """Everything that forks need: running clusters first, since what is wrong with them is found at once."""
 
     @cache
-    def corpus() -> tuple[CorpusSpec, Corpus]:
-        made = prepare_corpus(bench.home, plan.corpus.documents, plan.corpus.seed, bench.observer)
-        spec = msgspec.structs.replace(
-            plan.corpus, digest=made.digest, generator_version=made.generator_version
-        )
-        return spec, made
+    def corpus() -> tuple[CorpusSpec, Sequence[Parcel]]:
+        spec = plan.corpus
+        if is_generated(plan):
+            made = prepare_corpus(bench.home, spec.documents, spec.seed, bench.observer)
+            spec = msgspec.structs.replace(spec, digest=made.digest, generator_version=made.generator_version)
+        return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
 
     targets = {
         spec.name: prepare_target(spec, bench.endpoints[spec.name], plan, track, corpus, bench.observer)
@@ -192,10 +211,14 @@ def _prepare(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubj
     }
     if len(targets) == len(plan.variants) and not any(one.index_facts.key for one in targets.values()):
         return corpus_of_targets(plan, targets), list(targets.values())
-    spec, made = corpus()
-    plan = msgspec.structs.replace(plan, corpus=spec)
+    if plan.origin == "empty":
+        bench.observer.note(
+            f"challenge {plan.schedules[0].name} makes its own data: every fork begins on an empty node"
+        )
+    documents, found = corpus()
+    plan = msgspec.structs.replace(plan, corpus=documents)
     subjects = [
-        targets.get(spec.name) or prepare_subject(spec, plan, track, made, bench.home, bench.observer)
+        targets.get(spec.name) or prepare_subject(spec, plan, track, found, bench.home, bench.observer)
         for spec in plan.variants
     ]
     return plan, subjects
@@ -242,7 +265,8 @@ class _Run:
         return self._record
 
     def _answers(self, timings: dict[str, float]) -> None:
-        if self._record.answers is not None:
+        # Where every fork makes its own data there is none to ask beforehand.
+        if self._record.answers is not None or self._record.plan.origin == "empty":
             return
         clock = time.monotonic()
         subjects = list(self._subjects.values())
@@ -287,10 +311,14 @@ class _Run:
     def _fork(self, runner: ForkRunner, job: ForkJob, number: int, total: int) -> None:
         name = job.subject.spec.name
         free = free_bytes(self._bench.home.scratch)
-        if free < FREE_BYTES_PER_FORK:
+        needed = FREE_BYTES_PER_FORK
+        if self._record.plan.origin == "empty":
+            corpus = self._record.plan.corpus
+            needed += round(corpus.documents * bytes_per_document(corpus))
+        if free < needed:
             raise BenchctlError(
                 f"only {free / 2**20:.0f} MB are free in {self._bench.home.root}, "
-                f"a fork needs {FREE_BYTES_PER_FORK / 2**20:.0f}",
+                f"a fork needs {needed / 2**20:.0f}",
                 hint=f"free some space, then: {self._resume}",
             )
         expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
@@ -323,7 +351,7 @@ class _Run:
             f"{boot.searches_sent} were sent"
             for boot in stray_boots(fork)
         ]
-        return tuple(dict.fromkeys((*self._record.caveats, *strays)))
+        return tuple(dict.fromkeys((*self._record.caveats, *strays, *stand_in_caveats(fork))))
 
     def _give_up_when_hopeless(self, fork: ForkRecord) -> None:
         failures = self._failures_in_a_row.get(fork.variant, 0) + 1 if fork.status == "failed" else 0

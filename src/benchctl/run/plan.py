@@ -2,10 +2,9 @@
 
 import difflib
 import json
-import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.plugin.consent import Consent
 from benchctl.results.plan import (
     CorpusSpec,
     ErrorPolicy,
@@ -24,11 +24,16 @@ from benchctl.results.plan import (
     TransportName,
     VariantSpec,
 )
+from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
+from benchctl.run.origin import origin_of
+from benchctl.run.plugin import allowed_plugin
 from benchctl.track.elsewhere import Elsewhere
+from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
-from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
+from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operation import Asking
+from benchctl.track.parameters import plain_value
 
 MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
@@ -62,6 +67,10 @@ class PlanOptions:
     index_builds: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
+    include_tasks: str = ""
+    exclude_tasks: str = ""
+    files: FileOptions = field(default_factory=FileOptions)
+    consent: Consent | None = None
 
 
 def default_heap_mb(memory_bytes: int) -> int:
@@ -91,12 +100,10 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any type
     try:
         value = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
     # Python reads NaN, Infinity and 1e999 as JSON; JSON has no way to write them down again.
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"--param {name}: {text} is not a finite number")
-    return value
+    return plain_value(value, f"--param {name}")
 
 
 def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
@@ -114,21 +121,17 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     sources: dict[str, str] = {}
     names = options.challenges or _default_challenge(track)
     schedules = _load(names, track, options.params, common, used, sources)
+    schedules = _filtered(schedules, track, options.include_tasks, options.exclude_tasks)
     warmups = _load(options.warmup_challenges, track, options.params, {}, used, sources)
     if not schedules:
         raise UsageError(
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
-    for challenge in (*warmups, *schedules):
-        reject_lacking(track, challenge)
-    if len(track.indices) != 1:
-        raise UsageError(
-            f"track '{track.name}' has {len(track.indices)} indices: only tracks of one can be run yet",
-            hint="`benchctl track show` prints its schedules",
-        )
+    plugin = allowed_plugin(options.track, track, (*warmups, *schedules), options.consent)
+    track = track.with_challenges(*warmups, *schedules)
     plan = freeze(options, track, schedules, warmups, sources)
-    return plan, track.with_challenges(*warmups, *schedules)
+    return msgspec.structs.replace(plan, plugin=plugin), track
 
 
 def _default_challenge(track: Track) -> tuple[str, ...]:
@@ -143,7 +146,17 @@ def freeze(
     warmups: tuple[Challenge, ...] = (),
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
-    """Options that were checked, and what was loaded for them, as a plan."""
+    """Options that were checked, and what was loaded for them, as a plan.
+
+    Raises:
+        UsageError: challenges would find no data, or there are no documents to make it of.
+    """
+    origin = origin_of(track, schedules, warmups)
+    if origin == "empty" and options.index_builds > 1:
+        raise UsageError(
+            f"--index-builds: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
+            hint="leave it out: every fork builds its own index",
+        )
     return Plan(
         variants=options.variants,
         schedules=schedules,
@@ -154,7 +167,9 @@ def freeze(
         heap_mb=options.heap_mb,
         track=options.track if options.track in track_names() else str(Path(options.track).absolute()),
         track_digest=track.digest,
-        corpus=options.corpus,
+        corpus=expected_corpus(options.corpus, options.files, track, schedules, origin)
+        if needs_documents(options.variants)
+        else options.corpus,
         segments=options.segments,
         params=dict(options.params),
         ingest_clients=options.ingest_clients,
@@ -166,6 +181,9 @@ def freeze(
         index_builds=options.index_builds,
         pin=options.pin,
         stop=options.stop,
+        include_tasks=options.include_tasks,
+        exclude_tasks=options.exclude_tasks,
+        origin=origin,
     )
 
 
@@ -193,9 +211,10 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         for challenges in (plan.schedules, plan.warmup_challenges)
     )
     sources = dict(plan.sources)
+    schedules = _load(names, track, changed, common, used, sources)
     return msgspec.structs.replace(
         plan,
-        schedules=_load(names, track, changed, common, used, sources),
+        schedules=_filtered(schedules, track, plan.include_tasks, plan.exclude_tasks),
         warmup_challenges=_load(warmups, track, changed, {}, used, sources),
         params=changed,
     )
@@ -236,6 +255,17 @@ def _load(
             _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)
     return tuple(challenges)
+
+
+def _filtered(
+    schedules: tuple[Challenge, ...], track: Track, include: str, exclude: str
+) -> tuple[Challenge, ...]:
+    """The measured challenges with the tasks that filters leave; warm-up challenges have another purpose."""
+    if not schedules:
+        return schedules
+    return filter_tasks(
+        schedules, track.operations, include=parse_filters(include), exclude=parse_filters(exclude)
+    )
 
 
 def _note_source(name: str, path: str, sources: dict[str, str]) -> None:

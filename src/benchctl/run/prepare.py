@@ -1,42 +1,39 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
-import shutil
 from collections.abc import Iterable, Sequence
 
-from benchctl.corpus.bulk import frame_bodies
-from benchctl.corpus.files import Corpus, ensure_corpus, open_documents
+from benchctl.corpus.files import Corpus, ensure_corpus
 from benchctl.corpus.generator import GENERATOR_VERSION
 from benchctl.corpus.truth import Slice
 from benchctl.engine.agreement import compare_answers
 from benchctl.engine.answers import AnswerBook, ask
 from benchctl.engine.client import connect
+from benchctl.engine.declared import places
 from benchctl.engine.expected import EXPECTED_VERSION, expect_answers
-from benchctl.engine.index import IndexKey, PreparedIndex, Sent, building, fill, find_prepared, keep
+from benchctl.engine.index import IndexKey, find_prepared
 from benchctl.engine.install import install
-from benchctl.engine.jdk import Jdk, provide_jdk
-from benchctl.engine.node import Node, boot
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.node import boot
 from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.ingest import ingest
 from benchctl.results.model import AnswerCheck
 from benchctl.results.plan import Plan, VariantSpec
-from benchctl.run.host import free_bytes
+from benchctl.run.building import Workshop, build_index
+from benchctl.run.documents import Parcel
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import operations_used
+from benchctl.run.resuming import USUAL, Keeping
 from benchctl.run.session import AnySubject, Subject, TargetSubject
-from benchctl.run.targets import DOCUMENTS_PER_BODY
+from benchctl.run.work import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
 from benchctl.track.operation import Asking, Operation
 
-# A dying JVM closes its sockets a moment before its process is gone.
-NODE_DEATH_S = 1.0
-
 
 def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:
-    """Generate the corpus, or find it."""
+    """Generate a corpus, or find it."""
     written = 0
 
     def progress(new: int) -> None:
@@ -49,81 +46,48 @@ def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) ->
 
 
 def prepare_subject(
-    spec: VariantSpec, plan: Plan, track: Track, corpus: Corpus, home: Home, observer: Observer
+    spec: VariantSpec,
+    plan: Plan,
+    track: Track,
+    parcels: Sequence[Parcel],
+    home: Home,
+    observer: Observer,
+    *,
+    keeping: Keeping = USUAL,
 ) -> Subject:
     """Install a variant's engine and runtime, and build its indices where that has not been done before.
 
+    Args:
+        spec: the variant.
+        plan: of the run; its documents are known.
+        track: of the plan.
+        parcels: the documents.
+        home: where everything is kept.
+        observer: told what happens.
+        keeping: when an ingest is put by.
+
     Raises:
-        BenchctlError: a step failed; what was half done is gone.
+        BenchctlError: a step failed; what was half done is gone, but for an ingest that took long.
     """
     observer.stage(f"{spec.name}: engine and Java runtime")
     installation = install(home, spec, observer.progress)
     jdk = provide_jdk(home, spec.jdk)
+    if plan.origin == "empty":
+        return Subject(spec, installation, jdk, None)
     keys = [
         IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients, build)
         for build in range(plan.index_builds)
     ]
     found = [find_prepared(home, key) for key in keys]
     missing = found.count(None)
+    shop = Workshop(home, jdk, plan.heap_mb, parcels, keeping, observer)
     builds = []
     for key, index in zip(keys, found, strict=True):
         missing -= index is None
-        builds.append(index or _build(plan, key, jdk, corpus, home, observer, more=missing))
+        number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
+        title = f"{installation.engine} {installation.version}{number}"
+        builds.append(index or build_index(shop, key, title=title, more=missing))
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]))
-
-
-def _build(
-    plan: Plan, key: IndexKey, jdk: Jdk, corpus: Corpus, home: Home, observer: Observer, *, more: int
-) -> PreparedIndex:
-    number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
-    engine = f"{key.installation.engine} {key.installation.version}{number}"
-    kept = home.logs / f"index-{key.folder_name}"
-    with (
-        building(home, key, free_bytes=free_bytes, more=more) as root,
-        logs_kept_of_failure(root / "boot", kept),
-    ):
-        observer.stage(f"{engine}: starting a node to build the index")
-        with boot(
-            key.installation,
-            jdk,
-            data=root / "data",
-            folder=root / "boot",
-            owner=home.node_owner,
-            heap_mb=plan.heap_mb,
-        ) as node:
-            observer.stage(f"{engine}: ingesting {corpus.documents:,} documents")
-            facts = fill(node.client, key, lambda name: _send(node, name, corpus, key.clients, observer))
-            observer.stage(f"{engine}: stopping the node that built the index")
-            node.stop()
-        shutil.rmtree(root / "boot", ignore_errors=True)
-        prepared = keep(home, key, root, facts)
-    report = facts.ingest
-    observer.note(
-        f"{engine}: {report.documents:,} documents in {report.ingest_s:.1f} s "
-        f"({report.documents / report.ingest_s:,.0f} docs/s, "
-        f"{report.body_bytes / report.ingest_s / 1e6:.0f} MB/s; "
-        f"engine: indexing {report.engine_indexing_s:.1f} s, refresh {report.engine_refresh_s:.1f} s, "
-        f"merge {report.engine_merge_s:.1f} s, flush {report.engine_flush_s:.1f} s), "
-        f"force-merged to {len(facts.segments)} in {report.force_merge_s:.1f} s"
-    )
-    return prepared
-
-
-def _send(node: Node, name: str, corpus: Corpus, clients: int, observer: Observer) -> Sent:
-    try:
-        done = ingest(
-            frame_bodies(open_documents(corpus), DOCUMENTS_PER_BODY),
-            endpoint=node.endpoint,
-            index_name=name,
-            clients=clients,
-            on_progress=lambda documents: observer.progress("documents", documents, corpus.documents),
-        )
-    except BenchctlError:
-        # The process knows better than the connection why it is gone.
-        node.check_alive(within_s=NODE_DEATH_S)
-        raise
-    observer.stage("refresh, force-merge, flush")
-    return Sent(done.documents, done.body_bytes, done.seconds)
 
 
 def check_answers(
@@ -138,8 +102,9 @@ def check_answers(
     books = {}
     for subject in subjects:
         name = subject.spec.name
-        if isinstance(subject, Subject):
-            book = AnswerBook(subject.index.root / "answers.json")
+        prepared = subject.index if isinstance(subject, Subject) else None
+        if prepared is not None:
+            book = AnswerBook(prepared.root / "answers.json")
         else:
             book = AnswerBook(home.scratch / f"answers-{name}.json")  # never written
         missing = [operation for operation in operations if book.get(operation) is None]
@@ -149,13 +114,13 @@ def check_answers(
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
             else:
-                _ask_target(subject, missing, book, track)
+                _ask_target(subject, missing, book, default_target(plan, track))
         books[name] = book
     known = _generators_book(operations, plan, track, home, observer)
     # An index that somebody else filled need not hold the corpus.
-    filled = [subject.spec.name for subject in subjects if subject.index_facts.key]
+    filled = [one.spec.name for one in subjects if one.index_facts is not None and one.index_facts.key]
     expected = dict.fromkeys(filled, known) if known is not None else {}
-    shards = max((index.body.shards for index in track.indices), default=1)
+    shards = places(track).shards
     return compare_answers(operations, books, plan.variants[0].name, expected, shards)
 
 
@@ -166,7 +131,7 @@ def _generators_book(
     corpus = plan.corpus
     ours = corpus.generator_version == GENERATOR_VERSION and plan.track in track_names()
     # Over several shards, the most frequent terms are estimates.
-    if not ours or track.shards > 1:
+    if not ours or places(track).shards > 1:
         return None
     book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{corpus.digest[:16]}.json")
     if book.missing(operations):
@@ -176,19 +141,22 @@ def _generators_book(
     return book
 
 
-def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: AnswerBook, track: Track) -> None:
+def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: AnswerBook, target: str) -> None:
     address = subject.address
     with (
         explained(address.name, address.endpoint),
         connect(subject.facts.engine, address.endpoint) as client,
     ):
         for operation in operations:
-            book.add(operation, ask(client, operation, track.index_name))
+            book.add(operation, ask(client, operation, target))
 
 
 def _ask_all(
     subject: Subject, operations: Iterable[Asking], book: AnswerBook, plan: Plan, track: Track, home: Home
 ) -> None:
+    if subject.index is None:
+        raise BenchctlError(f"{subject.spec.name} has no prepared index to ask")
+    target = default_target(plan, track)
     with (
         subject.workspace(home, "answers") as root,
         logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
@@ -199,10 +167,10 @@ def _ask_all(
             folder=root / "boot",
             owner=home.node_owner,
             heap_mb=plan.heap_mb,
-            expect_index=track.index_name,
+            expect_index=target,
         ) as node,
     ):
-        found = len(node.client.segments(track.index_name))
+        found = len(node.client.segments(target))
         if found != len(subject.index.facts.segments):
             raise BenchctlError(
                 f"{subject.spec.name}: a copy of the prepared index has {found} segments, "
@@ -210,7 +178,7 @@ def _ask_all(
                 hint=f"delete {subject.index.root}; the next run builds it again",
             )
         for operation in operations:
-            book.add(operation, ask(node.client, operation, track.index_name))
+            book.add(operation, ask(node.client, operation, target))
         node.stop()
     book.save()
 

@@ -5,7 +5,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
-from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track
+from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operation import MOST_WAIT_S, Asking
 
@@ -32,7 +32,8 @@ def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track
     """
     check_options(options)
     _check(search)
-    track, _ = load_track(options.track, {})
+    track, known = load_track(options.track, options.params)
+    reject_unused(options.params, known)
     operation = track.operations.get(search.operation)
     if operation is None:
         raise UsageError(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.engine.archive import disk_errors
+from benchctl.disk import disk_errors
 from benchctl.engine.cluster import ClusterFacts, describe_cluster
 from benchctl.engine.index import PreparedIndex, copy_index
 from benchctl.engine.install import Installation
@@ -31,7 +31,7 @@ class Start:
         folder: a new folder for configuration and logs.
         home: whose user nodes run as.
         heap_mb: heap of a node, MiB.
-        index_name: the index that must be ready.
+        target: the indices that must be ready, as in a path; None for whatever there is.
         cpus: that a node runs on; None for those that benchctl may use.
     """
 
@@ -39,7 +39,7 @@ class Start:
     folder: Path
     home: Home
     heap_mb: int
-    index_name: str
+    target: str | None
     cpus: tuple[int, ...] | None = None
 
 
@@ -51,31 +51,39 @@ class Subject:
         spec: what was asked for.
         installation: the engine.
         jdk: its Java runtime.
-        index: the prepared index, or the first build of it.
+        index: the prepared index, or the first build of it; None when forks begin on an empty node.
         more_builds: further builds of it, for which forks take turns.
     """
 
     spec: VariantSpec
     installation: Installation
     jdk: Jdk
-    index: PreparedIndex
+    index: PreparedIndex | None
     more_builds: tuple[PreparedIndex, ...] = ()
 
     @property
-    def index_facts(self) -> IndexFacts:
-        """What its index is, or the first build of it."""
-        return self.index.facts
+    def index_facts(self) -> IndexFacts | None:
+        """What its index is, or the first build of it; None when nothing is prepared."""
+        return None if self.index is None else self.index.facts
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
         """What all builds of its index are."""
-        return (self.index.facts, *(build.facts for build in self.more_builds))
+        return tuple(build.facts for build in self._all_builds)
+
+    @property
+    def _all_builds(self) -> tuple[PreparedIndex, ...]:
+        return () if self.index is None else (self.index, *self.more_builds)
 
     @contextmanager
     def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
-        """A scratch folder with a private copy of a build of its index in `data`; gone afterwards."""
+        """A scratch folder with a private copy of a build of its index in `data`; gone afterwards.
+
+        When nothing is prepared it is empty, and the first node that starts there makes `data`.
+        """
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
-            copy_index((self.index, *self.more_builds)[build], root / "data", home.node_owner)
+            if self.index is not None:
+                copy_index(self._all_builds[build], root / "data", home.node_owner)
             yield root
 
     @contextmanager
@@ -94,7 +102,7 @@ class Subject:
             heap_mb=start.heap_mb,
             jvm_flags=self.spec.jvm_flags,
             settings=self.spec.settings,
-            expect_index=start.index_name,
+            expect_index=start.target,
             cpus=start.cpus,
         ) as node:
             yield node
@@ -150,8 +158,8 @@ class TargetSubject:
         spec: with its target.
         address: where it is.
         facts: what it says about what it runs.
-        shards: primary shards of the index.
-        index_facts: what the index was before the run.
+        shards: primary shards of its indices.
+        index_facts: what they were before the run.
     """
 
     spec: VariantSpec
@@ -181,7 +189,7 @@ class TargetSubject:
         """
         restart = self.spec.target.restart_command if self.spec.target else ()
         with attach(
-            self.address, self.facts, index=start.index_name, shards=self.shards, restart_command=restart
+            self.address, self.facts, index=start.target, shards=self.shards, restart_command=restart
         ) as target:
             if restart:
                 self._check_same(describe_cluster(target.client))

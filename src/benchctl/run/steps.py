@@ -2,45 +2,33 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
 
-from benchctl.corpus.files import ensure_corpus, open_documents
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.crew import OpenWire
 from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
 from benchctl.load.lag import driver_figures
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
 from benchctl.results.figures import TaskSummary
-from benchctl.results.plan import CorpusSpec, EngineName, Plan
+from benchctl.results.plan import EngineName, Plan
 from benchctl.results.spool import SampleSpool
+from benchctl.run.building import NODE_DEATH_S
+from benchctl.run.made import check_made
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Step
-from benchctl.run.prepare import NODE_DEATH_S
 from benchctl.run.session import Serving
+from benchctl.run.work import work_context
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operation import Bulk
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1
-
-
-@dataclass(frozen=True)
-class CorpusReader:
-    """Opens the plan's corpus, wherever its clients are."""
-
-    home: Home
-    corpus: CorpusSpec
-
-    def __call__(self) -> Iterator[bytes]:
-        """Its documents, from the first."""
-        return open_documents(ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed))
 
 
 @dataclass(frozen=True)
@@ -123,17 +111,7 @@ class StepRunner:
         """
         return Stage(
             open_wire=self._opener(serving, engine),
-            context=WorkContext(
-                index_name=self._track.index_name,
-                index_body=msgspec.to_builtins(self._track.index_body),
-                indices={one.name: msgspec.to_builtins(one.body) for one in self._track.indices},
-                data_streams=self._track.data_streams,
-                templates=self._track.templates,
-                seed=self._plan.seed,
-                documents=CorpusReader(self._home, self._plan.corpus),
-                document_count=self._plan.corpus.documents,
-                engine=engine,
-            ),
+            context=work_context(self._plan, self._track, self._home, engine, origin_ns),
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
@@ -156,10 +134,11 @@ class StepRunner:
         for challenge in self._plan.warmup_challenges:
             for places in challenge.steps:
                 tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in places]
-                self.run_step(serving, [self._job(*task) for task in tasks], stage, load)
+                self.run_step(serving, [self._job(*task) for task in tasks], _within(challenge, stage), load)
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
-            self.run_step(serving, [self._job(*task) for task in tasks], stage, load)
+            within = _within(schedules[step[0][0]], stage)
+            self.run_step(serving, [self._job(*task) for task in tasks], within, load)
         load.requests_s += time.monotonic() - clock
 
     def run_step(
@@ -168,7 +147,8 @@ class StepRunner:
         """Run tasks at the same time; those that are measured go into the results.
 
         Raises:
-            BenchctlError: the node failed, or a request did and that ends the run.
+            BenchctlError: the node failed, or a request did and that ends the run; or the node refuses what
+                the challenge makes its data of.
         """
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
@@ -197,6 +177,9 @@ class StepRunner:
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
                 load.outcomes.append(Outcome(job, result, gap_s))
+        if self._plan.origin == "empty":
+            for job, result in zip(jobs, results, strict=True):
+                check_made(job, result)
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
@@ -216,6 +199,14 @@ class StepRunner:
         for challenge in (*self._plan.warmup_challenges, *challenges):
             if challenge.cluster_settings:
                 serving.client.put_cluster_settings(challenge.cluster_settings)
+
+
+def _within(challenge: Challenge, stage: Stage) -> Stage:
+    """The stage for tasks of a challenge, which the track's plug-in may look at."""
+    plugin = stage.context.plugin
+    if plugin is None:
+        return stage
+    return replace(stage, context=replace(stage.context, plugin=replace(plugin, challenge=challenge)))
 
 
 def _summary(outcome: Outcome) -> TaskSummary:
@@ -239,7 +230,7 @@ def _summary(outcome: Outcome) -> TaskSummary:
     )
     return msgspec.structs.replace(
         summary,
-        unit=job.operation.unit,
+        unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
         driver=msgspec.structs.replace(driver, gap_s=outcome.gap_s),

@@ -1,29 +1,29 @@
-"""Getting a running cluster ready: its index found, or filled on request; nothing else on it is changed."""
+"""Getting a running cluster ready: its indices found, or filled on request; nothing else on it is changed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from benchctl.corpus.bulk import frame_bodies
-from benchctl.corpus.files import Corpus, open_documents
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_index
-from benchctl.engine.index import IndexKey, Sent, fill
+from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_data_stream, find_index
+from benchctl.engine.declared import Places, places
+from benchctl.engine.filling import Sent, fill
+from benchctl.engine.index import IndexKey
 from benchctl.engine.install import Installation
 from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.load.ingest import ingest
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.run.documents import Parcel
 from benchctl.run.observer import Observer
+from benchctl.run.sending import send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operation import Asking, Operation, RawRequest, Sleep
 
-DOCUMENTS_PER_BODY = 2000
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
 _READING_TYPES = frozenset(
     {
@@ -40,20 +40,20 @@ _READING_TYPES = frozenset(
 )
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
-FullCorpus = Callable[[], tuple[CorpusSpec, Corpus]]
+FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
 """Generates the corpus, or finds it, when it is needed."""
 
 
 def prepare_target(
     spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track, corpus: FullCorpus, observer: Observer
 ) -> TargetSubject:
-    """Look at a cluster and at its index, which is made and filled where it is missing and may be.
+    """Look at a cluster and at its indices; the only one is made and filled where it is missing and may be.
 
     Args:
         spec: the variant.
         endpoint: where it is, with credentials.
         plan: of the run.
-        track: whose index it must have.
+        track: whose indices it must have.
         corpus: asked only when the index has to be filled.
         observer: told what happens.
 
@@ -62,20 +62,23 @@ def prepare_target(
         BenchctlError: it cannot be used.
     """
     refuse_writes(spec.name, (*plan.warmup_challenges, *plan.schedules), track)
+    wanted = places(track)
+    fills = spec.target is not None and spec.target.fill
+    if fills:
+        refuse_filling(track, wanted)
     address = Address(spec.name, endpoint)
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
     facts = identify(address)
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
-    name = track.index_name
     with explained(spec.name, endpoint), connect(facts.engine, endpoint) as client:
-        index = find_index(client, name)
-        if index is None and spec.target is not None and spec.target.fill:
+        if fills and find_index(client, wanted.target) is None:
             filled = _fill(address, facts, client, plan=plan, track=track, corpus=corpus, observer=observer)
-            return TargetSubject(spec, address, facts, _index_now(client, name).shards, filled)
-        return TargetSubject(
-            spec, address, facts, _checked(index, spec, name).shards, _facts_of(client, name)
-        )
+            return TargetSubject(spec, address, facts, _index_now(client, wanted.target).shards, filled)
+        found = [_checked(find_index(client, one.name), spec, one.name) for one in wanted.indices]
+        found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
+        shards = sum(index.shards for index in found)
+        return TargetSubject(spec, address, facts, shards, _facts_of(client, wanted))
 
 
 def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> None:
@@ -100,6 +103,21 @@ def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> N
             )
 
 
+def refuse_filling(track: Track, wanted: Places) -> None:
+    """On somebody else's cluster, one index is made at most.
+
+    Raises:
+        UsageError: the track wants more.
+    """
+    if len(wanted.indices) == 1 and not wanted.data_streams and not track.templates:
+        return
+    raise UsageError(
+        f"--fill-target makes one index, and track '{track.name}' wants "
+        f"{', '.join((*wanted.names, *(f'template {one.name}' for one in track.templates)))}",
+        hint="fill the cluster yourself, and leave --fill-target out",
+    )
+
+
 def _only_reads(operation: Operation) -> bool:
     if isinstance(operation, RawRequest):
         return operation.method in {"GET", "HEAD"}
@@ -110,7 +128,8 @@ def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> Cluste
     if index is None:
         raise BenchctlError(
             f"{spec.name} has no index '{name}'",
-            hint="--fill-target creates it and sends the corpus; or restore it from a snapshot",
+            hint="--fill-target creates the only index of a track and sends the corpus; or restore it from a "
+            "snapshot",
         )
     if index.documents == 0:
         raise BenchctlError(
@@ -127,8 +146,8 @@ def _index_now(client: SearchClient, name: str) -> ClusterIndex:
     return found
 
 
-def _facts_of(client: SearchClient, name: str) -> IndexFacts:
-    segments = tuple(client.segments(name))
+def _facts_of(client: SearchClient, wanted: Places) -> IndexFacts:
+    segments = tuple(client.segments(wanted.target))
     documents = sum(segment.documents for segment in segments)
     return IndexFacts(
         "", documents, sum(one.size_bytes for one in segments), segments, _NOT_FILLED, cached=True
@@ -146,7 +165,7 @@ def _fill(
     observer: Observer,
 ) -> IndexFacts:
     """Create the index and send the corpus. One that fails half-way stays: nothing is deleted on a target."""
-    spec, documents = corpus()
+    spec, parcels = corpus()
     # Nothing was installed; what is known of the engine still tells two fillings apart.
     stand_in = Installation(
         facts.engine, facts.version, Path(), facts.build, facts.modules, facts.lucene, "none"
@@ -154,23 +173,22 @@ def _fill(
     key = IndexKey(stand_in, spec, track, plan.segments, plan.ingest_clients)
     observer.stage(f"{address.name}: ingesting {spec.documents:,} documents")
 
-    def send(name: str) -> Sent:
-        done = ingest(
-            frame_bodies(open_documents(documents), DOCUMENTS_PER_BODY),
+    def send() -> Sent:
+        done = send_parcels(
+            parcels,
             endpoint=address.endpoint,
-            index_name=name,
             clients=plan.ingest_clients,
             on_progress=lambda sent: observer.progress("documents", sent, spec.documents),
         )
         observer.stage("refresh, force-merge, flush")
-        return Sent(done.documents, done.body_bytes, done.seconds)
+        return done
 
     try:
         return fill(client, key, send)
     except BenchctlError as err:
         raise BenchctlError(
             f"{address.name} was not filled: {err.message}",
-            hint=f"delete the index '{track.index_name}' there before the next attempt; benchctl deletes "
+            hint=f"delete the index '{places(track).target}' there before the next attempt; benchctl deletes "
             "nothing on a cluster that it did not start",
         ) from err
 

@@ -48,4 +48,5 @@ def _short(task: Task) -> Task:
         target_interval=None,
         # Without a rate there are no arrivals to space.
         schedule="deterministic" if task.schedule == "poisson" else task.schedule,
+        scheduler=None,
     )

@@ -139,7 +139,7 @@ def analyse(
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
-            *general_doubts(forks, done, rows),
+            *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),

@@ -133,13 +133,14 @@ def no_spread() -> Caveat:
     return Caveat("no-spread", "the values of all forks are identical: nothing to test with")
 
 
-def offered_rate(target_per_s: float | None) -> Caveat:
+def offered_rate(target_per_s: float | None, scheduler: str | None = None) -> Caveat:
     """The throughput of a throttled task is what was asked for, known or not."""
-    what = (
-        "taken to be throttled, because its latency is not its service time"
-        if target_per_s is None
-        else f"throttled to {target_per_s:g} requests/s"
-    )
+    if scheduler is not None:
+        what = f"spaced by the track's own scheduler '{scheduler}'"
+    elif target_per_s is None:
+        what = "taken to be throttled, because its latency is not its service time"
+    else:
+        what = f"throttled to {target_per_s:g} requests/s"
     return Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
 
 

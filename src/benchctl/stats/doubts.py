@@ -50,7 +50,11 @@ def unsupported_reason(forks: ForkSummaries) -> str | None:
 
 
 def general_doubts(
-    forks: Mapping[str, Sequence[ForkRecord]], done: Mapping[str, Sequence[ForkRecord]], rows: Sequence[Row]
+    forks: Mapping[str, Sequence[ForkRecord]],
+    done: Mapping[str, Sequence[ForkRecord]],
+    rows: Sequence[Row],
+    *,
+    prepared: bool = True,
 ) -> tuple[Caveat, ...]:
     """Doubts about the whole analysis.
 
@@ -58,6 +62,8 @@ def general_doubts(
         forks: label -> all its forks.
         done: label -> the finished ones.
         rows: what was compared.
+        prepared: whether forks began on copies of the same build; where each builds its own, the spread of
+            builds is in that of forks.
     """
     doubts = [
         caveat.failed_forks(label, len(group) - len(done[label]))
@@ -73,7 +79,7 @@ def general_doubts(
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
     if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
         doubts.append(caveat.bimodal_interval())
-    return (*doubts, _builds(done))
+    return (*doubts, _builds(done)) if prepared else tuple(doubts)
 
 
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
@@ -150,7 +156,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
                 label, [limit.text for limit in check.limits], check.withheld, check.advice
             )
     if open_loop(task, found) and metric.key == THROUGHPUT.key and not overloaded:
-        yield caveat.offered_rate(target)
+        yield caveat.offered_rate(target, task.scheduler)
 
 
 def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | None) -> Iterator[Caveat]:

@@ -92,7 +92,7 @@ def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
     """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
     if plan.redline is not None:
         return (REDLINE,)
-    return (THROUGHPUT, SERVICE_TIME) if task.rate_per_s is None else (SERVICE_TIME, LATENCY)
+    return (SERVICE_TIME, LATENCY) if task.throttled else (THROUGHPUT, SERVICE_TIME)
 
 
 def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) -> History:

@@ -128,7 +128,7 @@ def _effect(
         higher_is_better=metric.higher_is_better,
         margin=metric.margin,
         paired=True,
-        judged=not (metric.key == "throughput" and tasks[0].rate_per_s is not None),
+        judged=not (metric.key == "throughput" and tasks[0].throttled),
         metric=metric.key,
         baseline=describe_before(afters[0]),
         contender=describe_before(afters[1]),

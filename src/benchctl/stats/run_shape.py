@@ -110,7 +110,7 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
     """
     if plan.redline is not None:
         return RunShapes({})
-    throttled = {place: task_at(plan, place).rate_per_s is not None for place in places(plan)}
+    throttled = {place: task_at(plan, place).throttled for place in places(plan)}
     points = _points(plan)
     forks: dict[Place, dict[str, list[ForkShape]]] = {place: {} for place in throttled}
     hits: dict[Place, dict[str, HitTimes]] = {place: {} for place in throttled}

@@ -94,7 +94,7 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     """
     known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
     limits = []
-    if known and task.rate_per_s is None:
+    if known and not task.throttled:
         limits += _thinking(known)
     elif known:
         limits += _shortfall(known)
@@ -198,7 +198,7 @@ def _processor(task: Task, drivers: Sequence[DriverFigures]) -> list[DriverLimit
     if share is None or share <= MOST_CPU_SHARE:
         return []
     process = "its process" if max(driver.workers for driver in drivers) == 1 else "each of its processes"
-    metrics = {THROUGHPUT.key, SERVICE_TIME.key} | ({LATENCY.key} if task.rate_per_s is not None else set())
+    metrics = {THROUGHPUT.key, SERVICE_TIME.key} | ({LATENCY.key} if task.throttled else set())
     return [DriverLimit(f"kept {process} busy for {100 * share:.0f} % of the time", frozenset(metrics))]
 
 
@@ -208,11 +208,11 @@ def _long_enough(driver: DriverFigures) -> bool:
 
 def _advice(task: Task, workers: int, limits: Sequence[DriverLimit]) -> str:
     """What makes the driver's part smaller; further processes need clients to work in them."""
-    if task.rate_per_s is None and task.clients == 1:
+    if not task.throttled and task.clients == 1:
         longer = "take an operation that lasts longer"
         spared = not any(SERVICE_TIME.key in limit.metrics for limit in limits)
         return f"compare its service times, or {longer}" if spared else longer
-    ways = ["fewer clients" if task.rate_per_s is None else "a lower rate"]
+    ways = ["a lower rate" if task.throttled else "fewer clients"]
     if task.clients > workers:
         ways.append(f"--workers {2 * workers}")
     return f"take {', '.join(ways)} or a machine with idle CPUs"

@@ -64,7 +64,7 @@ def summarise(
         chunks = [chunks]
     elif isinstance(chunks, Iterator):
         raise TypeError("samples are read twice: an iterator can be read once")
-    throttled = task.rate_per_s is not None
+    throttled = task.throttled
     tally = _Tally(throttled=throttled)
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))

@@ -56,8 +56,7 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
 
 def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
     """Whether requests had a due time; of imported results, only their latency tells."""
-    throttled = task.rate_per_s is not None
-    return throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
+    return task.throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
 
 
 def unit_of(found: Iterable[ForkSummaries]) -> str:

@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchctl.errors import UsageError
+from benchctl.track.bounds import MOST_CHARACTERS
+from benchctl.track.excerpt import cut
 
 _COLLECT = re.compile(
-    r"""(?P<comment>\{\#.*?\#\})
+    r"""(?P<comment>\{\#(?:.*?\#\}|.*))
       | \{\{-?\s*\w+\.collect\(\s*parts\s*=\s*
         (?P<quote>["'])(?P<parts>(?:(?!(?P=quote)).)+)(?P=quote)\s*\)\s*-?\}\}""",
     re.DOTALL | re.VERBOSE,
 )
-_MOST_CHARACTERS = 2**26  # 64 million: parts that collect each other again and again would fill the memory
+_MOST_PIECES = 20_000  # parts that collect others again and again would take for ever
+
+# Each `*/..` multiplies the folders that are looked through.
+_CLIMBS = re.compile(r"[*?\[].*/\.\.(/|$)", re.DOTALL)
 
 MISSING_PART = "benchctl_missing_part"
 """The template function that stands where a part is missing: an error only where the template gets there."""
@@ -63,6 +68,13 @@ class Reach:
         inner = path.relative_to(self.folder.parent).parts
         return len(inner) > 1 and not inner[0].startswith(".")
 
+    def holds(self, path: Path) -> bool:
+        """Whether a path is that of a file that may be read."""
+        try:
+            return self.allows(path.resolve()) and path.is_file()
+        except (OSError, ValueError):  # no file can have such a name
+            return False
+
     def find(self, base: Path, pattern: str, where: str) -> list[Path]:
         """Files that match a pattern, sorted by path.
 
@@ -74,12 +86,14 @@ class Reach:
         Raises:
             UsageError: the pattern points out of reach.
         """
+        if _CLIMBS.search(pattern):
+            raise UsageError(f"{where}: '{cut(pattern)}' goes up again behind a wildcard")
         if not self.allows(Path(os.path.normpath(base.resolve() / pattern))):
-            raise UsageError(f"{where}: '{pattern}' points outside the track and the folders beside it")
+            raise UsageError(f"{where}: '{cut(pattern)}' points outside the track and the folders beside it")
         try:
             found = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
         except (ValueError, re.error) as err:
-            raise UsageError(f"{where}: '{pattern}' is no pattern of file names: {err}") from err
+            raise UsageError(f"{where}: '{cut(pattern)}' is no pattern of file names: {err}") from err
         paths = [Path(os.path.normpath(name)) for name in found]
         for path in paths:
             if not self.allows(path.resolve()):
@@ -110,14 +124,18 @@ def read_text(path: Path) -> str:
     """The text of a file, with newlines as Jinja2 counts them.
 
     Raises:
-        UsageError: it cannot be read, or is not UTF-8.
+        UsageError: it cannot be read, is not UTF-8, or is too large.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(MOST_CHARACTERS + 1)
     except OSError as err:
         raise UsageError(f"cannot read {path}: {err.strerror}") from err
     except UnicodeDecodeError as err:
-        raise UsageError(f"{path} is not UTF-8 text: {err}") from err
+        raise UsageError(f"{path} is not UTF-8 text: {err}", hint="save it as UTF-8") from err
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(f"{path} has more than {MOST_CHARACTERS:,} characters")
+    return text
 
 
 def assemble(path: Path, reach: Reach) -> Assembled:
@@ -127,9 +145,17 @@ def assemble(path: Path, reach: Reach) -> Assembled:
         UsageError: a file cannot be read, lies out of reach, or collects itself.
     """
     missing: list[str] = []
-    pieces = list(_pieces(path, reach, (path.resolve(),), missing))
-    if sum(len(piece.text) for piece in pieces) > _MOST_CHARACTERS:
-        raise UsageError(f"{path} and its parts have more than {_MOST_CHARACTERS:,} characters")
+    pieces: list[_Piece] = []
+    characters = 0
+    for piece in _pieces(path, reach, (path.resolve(),), missing):
+        pieces.append(piece)
+        characters += len(piece.text)
+        if characters > MOST_CHARACTERS:
+            raise UsageError(f"{path} and its parts have more than {MOST_CHARACTERS:,} characters")
+        if len(pieces) > _MOST_PIECES:
+            raise UsageError(
+                f"{path} collects more than {_MOST_PIECES:,} parts", hint=f"the last one: {piece.start}"
+            )
     return Assembled("".join(piece.text for piece in pieces), _line_origins(pieces), missing)
 
 
@@ -153,11 +179,12 @@ def _parts(
     found = reach.find(place.path.parent, pattern, str(place))
     if not found:
         yield _Piece(f"{{{{ {MISSING_PART}({len(missing)}) }}}}", place)
-        missing.append(f"{place}: collect(parts='{pattern}') finds no file in {place.path.parent}")
+        missing.append(f"{place}: collect(parts='{cut(pattern)}') finds no file in {place.path.parent}")
     for number, part in enumerate(found):
         resolved = part.resolve()
         if resolved in inside:
-            way = " > ".join(str(step.name) for step in (*inside[inside.index(resolved) :], resolved))
+            steps = (*inside[inside.index(resolved) :], resolved)
+            way = " > ".join(os.path.relpath(step, reach.folder) for step in steps)
             raise UsageError(f"{place}: collects itself: {way}")
         if number:
             yield _Piece(",\n", place)

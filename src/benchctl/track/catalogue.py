@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from types import UnionType
+from functools import cache
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -131,6 +132,7 @@ _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-
 _TYPE = "operation-type"
 _COMPOSITE = str(streams.Composite.__struct_config__.tag)
 _STREAM = str(streams.Stream.__struct_config__.tag)
+_TRUTHS = {"true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?\d{1,18}(\.\d{1,18})?", re.ASCII)
 
@@ -143,7 +145,10 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     Raises:
         msgspec.ValidationError: a key is unknown, missing or of the wrong type.
     """
-    operation: AnyOperation = msgspec.convert(_prepared({_TYPE: "search", **raw}), AnyOperation)
+    prepared = _prepared({_TYPE: "search", **raw})
+    # Of a class, msgspec remembers what it looks like; of a union it finds that out anew every time.
+    kind: Any = _class_of(prepared) or AnyOperation
+    operation: AnyOperation = msgspec.convert(prepared, kind)
     if not streams.stands_alone(operation):
         raise msgspec.ValidationError(
             f"{operation.type_name}: only a composite can have it among its requests"
@@ -153,16 +158,35 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
 
 def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
     """An operation's keys as its class has them."""
-    kind = OPERATION_TYPES.get(raw[_TYPE]) if isinstance(raw[_TYPE], str) else None
+    kind = _class_of(raw)
     renamed = {_OTHER_SPELLINGS.get(key, key): value for key, value in raw.items()}
     if kind is None:
         return renamed
-    fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
-    found = {key: _number(value, fields.get(key)) for key, value in renamed.items()}
+    fields = _types(kind)
+    found = {
+        key: _number(value, fields.get(key))
+        for key, value in renamed.items()
+        if value is not None or _takes_null(fields.get(key))
+    }
     requests = found.get("requests")
     if raw[_TYPE] == _COMPOSITE and isinstance(requests, list):
         found["requests"] = [_step(step) for step in requests]
     return found
+
+
+def _class_of(raw: Mapping[str, Any]) -> type[Operation] | None:
+    return OPERATION_TYPES.get(raw[_TYPE]) if isinstance(raw[_TYPE], str) else None
+
+
+@cache
+def _types(kind: type[Operation]) -> Mapping[str, Any]:
+    """The type of each of a class's keys."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _takes_null(wanted: Any) -> bool:  # noqa: ANN401 - any type
+    """Whether null means something to a key; else it says nothing, as in Rally."""
+    return wanted is None or not _plain_types(wanted).isdisjoint({Any, NoneType})
 
 
 def _step(raw: object) -> object:
@@ -177,12 +201,14 @@ def _step(raw: object) -> object:
 
 
 def _number(value: object, wanted: Any) -> object:  # noqa: ANN401 - any type
-    """A text of digits as a number, where a key takes numbers and no texts."""
+    """A text of digits as a number, and one of a truth as that, where a key takes those and no texts."""
     if not isinstance(value, str):
         return value
     kinds = _plain_types(wanted)
     if str in kinds:
         return value
+    if bool in kinds and value in _TRUTHS:
+        return _TRUTHS[value]
     if int in kinds and _WHOLE.fullmatch(value):
         return int(value)
     return float(value) if float in kinds and _FRACTION.fullmatch(value) else value

@@ -2,30 +2,35 @@
 
 import difflib
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.track.assemble import Origin
+from benchctl.track.excerpt import cut
 from benchctl.track.position import offset_of
 from benchctl.track.template import Rendered
 
 T = TypeVar("T")
 
 _PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+", re.ASCII)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+|-?\d{19,}", re.ASCII)
+_BYTE = re.compile(r"\(byte (?P<offset>\d+)\)")
+_LARGEST = 2**64
 _COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
 _AROUND = 3  # lines shown before and behind an error
 _WIDEST = 160
+_PLACED = 100  # notes of a document that name their lines
 LIKE = 0.8
 """What is that similar, in difflib's measure, is a typing mistake."""
 
 # Keys of Rally's and OpenSearch Benchmark's tracks that mean nothing, or nothing here.
-_PASSING = frozenset({"default", "short-description", "index-settings", "run-on-serverless", "assertions"})
+_PASSING = frozenset(
+    {"default", "short-description", "index-settings", "run-on-serverless", "assertions", "auto-managed"}
+)
 
 
 class Document:
@@ -56,11 +61,13 @@ class Document:
             hint: what to do.
             key: of the object there that is meant.
         """
-        return UsageError(f"{self.place(where, key)}: {where}: {message}", hint=hint)
+        return UsageError(f"{self.place(where, key)}: {cut(where)}: {cut(message)}", hint=cut(hint))
 
     def note(self, where: str, message: str, *, key: str | None = None) -> None:
         """Keep a remark about a value, or about a key of it."""
-        self.notes.append(f"{self.place(where, key)}: {where}: {message}")
+        # To find a line, the whole text is looked through.
+        place = self.place(where, key) if len(self.notes) < _PLACED else self.name
+        self.notes.append(f"{place}: {cut(where)}: {cut(message)}")
 
     def place(self, where: str, key: str | None = None) -> str:
         """File and line of a JSON path; only the file where the line cannot be told."""
@@ -91,43 +98,54 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
 
 
 def _broken(rendered: Rendered, found: str) -> UsageError:
-    """Where the JSON breaks: Python's reader knows the character, msgspec only the byte."""
-    words = f"{rendered.path} is not JSON once its template is rendered"
+    """Where the JSON breaks, in the words of Python's reader unless it takes what is no JSON, such as NaN."""
+    text = rendered.text
+    byte = _BYTE.search(found)
+    said = _BYTE.sub("", found).strip()
+    offset = (
+        0
+        if byte is None
+        else len(text.encode(errors="replace")[: int(byte["offset"])].decode(errors="replace"))
+    )
     try:
-        json.loads(rendered.text)
+        json.loads(text)
     except json.JSONDecodeError as err:
-        origin = rendered.origin(min(err.pos, max(len(rendered.text) - 1, 0)))
-        came = f", in {origin}" if origin is not None else f", line {err.lineno}"
-        return UsageError(
-            f"{words}: {err.msg}{came}\n{_excerpt(rendered, err.lineno, err.colno)}",
-            hint=_hint(rendered.undefined),
-        )
+        said, offset = err.msg, err.pos
     except (RecursionError, ValueError):
         pass
-    return UsageError(f"{words}: {found}", hint=_hint(rendered.undefined))
+    offset = min(offset, max(len(text) - 1, 0))
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    origin = rendered.origin(offset)
+    came = f", in {origin}" if origin is not None else f", line {line}"
+    return UsageError(
+        f"{rendered.path} is not JSON once its template is rendered: {said}{came}\n"
+        f"{_excerpt(rendered, line, column)}",
+        hint=_hint(rendered.undefined),
+    )
 
 
 def _beyond_bounds(rendered: Rendered, found: str) -> UsageError:
     """A number that JSON allows and that no number type holds; msgspec does not say where it is."""
     numbers = _NUMBER.finditer(rendered.text)
-    large = next((match for match in numbers if math.isinf(float(match[0]))), None)
+    large = next((match for match in numbers if abs(float(match[0])) >= _LARGEST), None)
     if large is None:
         return UsageError(f"{rendered.path}: {found}")
     place = rendered.origin(large.start()) or rendered.path
-    return UsageError(f"{place}: {large[0]} is beyond all bounds")
+    return UsageError(f"{place}: {cut(large[0])} is beyond all bounds")
 
 
 def _excerpt(rendered: Rendered, line: int, column: int) -> str:
     """The rendered lines around an error, with the line numbers of the files that they came from."""
     rows = rendered.text.split("\n")
     shown: list[tuple[str, str]] = []
+    left = max(0, column - _WIDEST // 2) if column > _WIDEST else 0
     offset = sum(len(row) + 1 for row in rows[: max(0, line - 1 - _AROUND)])
     for number in range(max(1, line - _AROUND), min(len(rows), line + _AROUND) + 1):
         row = rows[number - 1]
         first = offset + len(row) - len(row.lstrip())
-        shown.append((_short(rendered.origin(first), number), row[:_WIDEST]))
+        shown.append((_short(rendered.origin(first), number), row[left : left + _WIDEST]))
         if number == line:
-            shown.append(("", " " * min(column - 1, _WIDEST) + "^"))
+            shown.append(("", " " * (column - 1 - left) + "^"))
         offset += len(row) + 1
     width = max(len(label) for label, _ in shown)
     return "\n".join(f"  {label:>{width}} | {row}".rstrip() for label, row in shown)
@@ -164,9 +182,15 @@ def refused(err: msgspec.ValidationError, document: Document, where: str) -> Usa
     return document.refuse(f"{where}{inner}", _PLACE.sub("", text))
 
 
-def encoded_names(kind: Any) -> list[str]:  # noqa: ANN401 - any struct
+_KEYS: dict[Any, tuple[str, ...]] = {}
+
+
+def encoded_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any struct
     """The keys that a struct has in JSON."""
-    return [field.encode_name for field in msgspec.structs.fields(kind)]
+    if kind not in _KEYS:
+        # Finding them takes longer than reading a task.
+        _KEYS[kind] = tuple(field.encode_name for field in msgspec.structs.fields(kind))
+    return _KEYS[kind]
 
 
 _VOCABULARY: set[str] = set(_PASSING)
@@ -177,7 +201,9 @@ def know(keys: Iterable[str]) -> None:
     _VOCABULARY.update(keys)
 
 
-def _fitting_keys(raw: Mapping[str, Any], known: list[str], document: Document, where: str) -> dict[str, Any]:
+def _fitting_keys(
+    raw: Mapping[str, Any], known: Sequence[str], document: Document, where: str
+) -> dict[str, Any]:
     """An object without the keys that are only comments or belong elsewhere.
 
     Raises:
@@ -192,7 +218,9 @@ def _fitting_keys(raw: Mapping[str, Any], known: list[str], document: Document, 
     return kept
 
 
-def fitting_key(key: str, known: list[str], document: Document, where: str, *, others: bool = False) -> None:
+def fitting_key(
+    key: str, known: Sequence[str], document: Document, where: str, *, others: bool = False
+) -> None:
     """Pass over a key that an object cannot have, if it is only a comment or belongs elsewhere.
 
     Args:
@@ -213,7 +241,7 @@ def fitting_key(key: str, known: list[str], document: Document, where: str, *, o
     document.note(where, f"'{key}' means nothing here and is passed over", key=key)
 
 
-def _nearest(key: str, known: list[str]) -> str:
+def _nearest(key: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(key, known, n=1)
     if near:
         return f"did you mean '{near[0]}'?"

@@ -1,14 +1,16 @@
 """Which tasks of a challenge are left: Rally's filters by name, type and tag."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.track.document import Document
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operation import Operation
+from benchctl.track.rules import check_challenge
 
 Subject = Literal["name", "type", "tag"]
 
@@ -51,27 +53,47 @@ def parse_filters(text: str) -> tuple[TaskFilter, ...]:
 
 
 def filter_tasks(
-    challenge: Challenge,
+    challenges: Sequence[Challenge],
     operations: Mapping[str, Operation],
     *,
     include: Iterable[TaskFilter] = (),
     exclude: Iterable[TaskFilter] = (),
-) -> Challenge:
-    """A challenge with some of its tasks.
+) -> tuple[Challenge, ...]:
+    """Challenges with some of their tasks.
 
     Args:
-        challenge: as loaded.
-        operations: the track's and its own.
+        challenges: as loaded, at least one.
+        operations: the track's.
         include: keep only what one of these matches; nothing given keeps all.
         exclude: take away what one of these matches.
 
     Raises:
-        UsageError: a filter matches no task, or no task is left.
+        UsageError: a filter matches no task of any challenge, a challenge is left without tasks, or with one
+            that has no end any more.
     """
     include, exclude = tuple(include), tuple(exclude)
+    if not include and not exclude:
+        return tuple(challenges)
+    known = [{**operations, **challenge.operations} for challenge in challenges]
+    subjects = [
+        (task, own[task.operation])
+        for challenge, own in zip(challenges, known, strict=True)
+        for task in challenge.schedule
+    ]
     for one in (*include, *exclude):
-        if not any(one.matches(task, operations[task.operation]) for task in challenge.schedule):
-            raise _matches_nothing(one, challenge, operations)
+        if not any(one.matches(*subject) for subject in subjects):
+            raise _matches_nothing(one, challenges, subjects)
+    return tuple(
+        _filtered(challenge, own, include, exclude) for challenge, own in zip(challenges, known, strict=True)
+    )
+
+
+def _filtered(
+    challenge: Challenge,
+    operations: Mapping[str, Operation],
+    include: tuple[TaskFilter, ...],
+    exclude: tuple[TaskFilter, ...],
+) -> Challenge:
     kept = tuple(
         task
         for task in challenge.schedule
@@ -80,7 +102,10 @@ def filter_tasks(
     )
     if not kept:
         raise UsageError(f"the filters leave no task of challenge '{challenge.name}'")
-    return msgspec.structs.replace(challenge, schedule=kept)
+    left = msgspec.structs.replace(challenge, schedule=kept)
+    # A task may have had its end from one beside it that is gone now.
+    check_challenge(left, operations, Document(f"challenge {challenge.name}, filtered"))
+    return left
 
 
 def _labels(task: Task, operation: Operation) -> dict[Subject, frozenset[str]]:
@@ -94,16 +119,13 @@ def _labels(task: Task, operation: Operation) -> dict[Subject, frozenset[str]]:
 
 
 def _matches_nothing(
-    one: TaskFilter, challenge: Challenge, operations: Mapping[str, Operation]
+    one: TaskFilter, challenges: Sequence[Challenge], subjects: Iterable[tuple[Task, Operation]]
 ) -> UsageError:
-    known = {
-        label
-        for task in challenge.schedule
-        for label in _labels(task, operations[task.operation])[one.subject]
-    }
+    known = {label for subject in subjects for label in _labels(*subject)[one.subject]}
+    names = " or ".join(f"'{challenge.name}'" for challenge in challenges)
     near = difflib.get_close_matches(one.value, sorted(known), n=1)
     prefix = "" if one.subject == "name" else f"{one.subject}:"
     return UsageError(
-        f"no task of challenge '{challenge.name}' matches the filter '{one}'",
+        f"no task of challenge {names} matches the filter '{one}'",
         hint=f"did you mean '{prefix}{near[0]}'?" if near else f"known: {', '.join(sorted(known)) or 'none'}",
     )

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from benchctl.errors import UsageError
 from benchctl.track.corpora import Targets, read_corpora
 from benchctl.track.document import Document, convert, encoded_names, know, read_document
 from benchctl.track.model import Challenge, Index, IndexBody, Template, TemplateKind, Track, TrackOperation
-from benchctl.track.operations import read_operation
+from benchctl.track.operations import IncompleteError, read_operation
 from benchctl.track.plugin import find_plugin
 from benchctl.track.rules import check_challenge
 from benchctl.track.schedule import Context, read_challenge
@@ -76,7 +77,10 @@ def read_track(path: Path, renderer: Renderer) -> Track:
     document, raw = read_document(renderer.render(path), lenient=True)
     if not isinstance(raw, Mapping):
         raise document.refuse("$", "a track is an object")
-    return _Reader(path, renderer, document).track(raw)
+    try:
+        return _Reader(path, renderer, document).track(raw)
+    except RecursionError as err:
+        raise UsageError(f"{path}: something in it is nested too deeply") from err
 
 
 class _Reader:
@@ -88,6 +92,7 @@ class _Reader:
         self._document = document
         self._documents = [document]
         self._plugin = find_plugin(path.parent)
+        self._incomplete: dict[str, UsageError] = {}
 
     def track(self, raw: Mapping[str, Any]) -> Track:
         """All of it."""
@@ -156,7 +161,14 @@ class _Reader:
             where = f"$.operations[{place}]"
             # A bare name is a type without anything else.
             named = {"operation-type": raw} if isinstance(raw, str) else raw
-            operation = read_operation(named, self._document, where, plugin=self._plugin)
+            try:
+                operation = read_operation(named, self._document, where, plugin=self._plugin)
+            except IncompleteError as err:
+                # Only whoever names it needs that: workloads define operations that their tasks redefine.
+                self._incomplete[str(named.get("name", ""))] = err
+                missing = err.message.rpartition(": ")[2]
+                self._document.note(where, f"{missing}: no task can name it")
+                continue
             if operation.name in found:
                 raise self._document.refuse(where, f"two operations are called '{operation.name}'")
             found[operation.name] = operation
@@ -176,7 +188,7 @@ class _Reader:
             places = [(f"$.{given[0]}[{place}]", one) for place, one in enumerate(value)]
         elif given[0] == _IN_PLACE:
             places = [("$", {"name": "default", "schedule": list(value)})]
-        context = Context(self._document, self._path.parent.name, operations, self._plugin)
+        context = Context(self._document, self._path.parent.name, operations, self._plugin, self._incomplete)
         found: dict[str, Challenge] = {}
         for where, raw in places:
             challenge = read_challenge(raw, context, where)
@@ -238,7 +250,7 @@ class _Reader:
         path = self._path.parent / name
         if "\0" in name or not self._renderer.reach.allows(path.resolve()):
             raise self._document.refuse(where, f"'{name}' lies outside the track and the folders beside it")
-        if not path.is_file():
+        if not self._renderer.reach.holds(path):
             raise self._document.refuse(where, f"there is no file '{name}' in {self._path.parent}")
         document, value = read_document(self._renderer.render(path), lenient=True)
         self._documents.append(document)

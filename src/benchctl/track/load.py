@@ -74,7 +74,10 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
         renderer = Renderer(path.parent, params)
         document, raw = read_document(renderer.render(path))
         context = Context(document, track.name, track.operations)
-        challenge, known = read_challenge(raw, context), renderer.known
+        try:
+            challenge, known = read_challenge(raw, context), renderer.known
+        except RecursionError as err:
+            raise UsageError(f"{path}: something in it is nested too deeply") from err
     overrides = {key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in known}
     operations = track.operations | challenge.operations
     tasks = tuple(

@@ -18,6 +18,7 @@ from jinja2.lexer import Token, TokenStream
 from benchctl.track.assemble import Origin
 
 _MARK = re.compile("\ue000([0-9]+)\ue001")
+_DIGITS = 18
 _TAG_TOKENS = 64  # where a tag says by then whether it keeps its text
 # Blocks whose text is a value first.
 _KEEPING = frozenset({"set", "filter", "macro", "call"})
@@ -111,11 +112,14 @@ def read_marks(text: str, marks: LineMarks) -> Marked:
     origins: list[Origin] = []
     done = length = 0
     for match in _MARK.finditer(text):
+        number = match[1]
+        if len(number) > _DIGITS or int(number) >= len(marks.origins):
+            continue  # the file's own characters
         plain = text[done : match.start()]
         parts.append(plain)
         length += len(plain)
         done = match.end()
         offsets.append(length)
-        origins.append(marks.origins[int(match[1])])
+        origins.append(marks.origins[int(number)])
     parts.append(text[done:])
     return Marked("".join(parts), tuple(offsets), tuple(origins))

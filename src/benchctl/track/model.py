@@ -81,6 +81,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
             return None
         return self.target_throughput / self.per_request
 
+    @property
+    def throttled(self) -> bool:
+        """Whether its requests are due at times of their own: by a rate, or by a plug-in's scheduler."""
+        return self.rate_per_s is not None or self.scheduler is not None
+
 
 class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     """A named schedule of tasks.

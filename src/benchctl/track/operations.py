@@ -24,7 +24,13 @@ _LIKE = 0.87
 _COMMON = ("name", "include-in-reporting", "meta", "tags")
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
+_LACKING = re.compile(r"Object missing required field `")
+
 know([*OPERATION_KEYS, _TYPE, _SOURCE])
+
+
+class IncompleteError(UsageError):
+    """An operation lacks a key that it cannot be run without."""
 
 
 def read_operation(
@@ -54,6 +60,8 @@ def read_operation(
     own = isinstance(kind, str) and kind in OPERATION_TYPES
     if document.lenient and isinstance(kind, str):
         source = raw.get(_SOURCE)
+        if source is not None and not isinstance(source, str):
+            raise document.refuse(f"{where}.{_SOURCE}", "is no text")
         sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
         mentioned = plugin is not None and plugin.mentions(kind)
         if sourced or (not own and (mentioned or not _like(kind))):
@@ -74,6 +82,9 @@ def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) ->
             return decode_operation(keys)
         except msgspec.ValidationError as err:
             unknown = _UNKNOWN_KEY.fullmatch(str(err))
+            if _LACKING.match(str(err)):
+                found = refused(err, document, where)
+                raise IncompleteError(found.message, hint=found.hint) from err
             if unknown is None or unknown["key"] not in keys:
                 raise refused(err, document, where) from err
             known = encoded_names(OPERATION_TYPES[kind])

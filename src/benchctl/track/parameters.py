@@ -1,9 +1,10 @@
-"""Template parameters from files."""
+"""Template parameters from files, and in Rally's words on the command line."""
 
+import contextlib
 import datetime as dt
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,12 @@ import yaml
 
 from benchctl.errors import UsageError
 from benchctl.track.assemble import read_text
+
+_MOST_VALUES = 100_000
+_TRUTHS = {
+    **dict.fromkeys(("True", "true", "Yes", "yes", "t", "y"), True),
+    **dict.fromkeys(("False", "false", "No", "no", "f", "n"), False),
+}
 
 
 def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
@@ -25,20 +32,66 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
     return found
 
 
+def parse_rally_params(text: str) -> dict[str, Any]:
+    """Parameters as Rally's `--track-params` has them.
+
+    Args:
+        text: `NAME:VALUE` with commas in between, a JSON object, or the path of a JSON or YAML file.
+
+    Raises:
+        UsageError: it is none of these, or the file cannot be read.
+    """
+    if text.lstrip().startswith("{"):
+        return _checked(text, "--track-params")
+    if text.endswith((".json", ".yml", ".yaml")):
+        return _read(Path(text))
+    found: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, value = pair.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(
+                f"--track-params '{pair}': expected NAME:VALUE",
+                hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
+            )
+        found[name.strip()] = plain_value(_word(value.strip()), f"--track-params {name.strip()}")
+    return found
+
+
+def _word(text: str) -> str | int | float | bool:
+    """A value in Rally's reading: quoted it is a text, else what it looks like."""
+    if text.startswith("'"):
+        return text.strip("'")
+    if text in _TRUTHS:
+        return _TRUTHS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
 def _read(path: Path) -> dict[str, Any]:
-    text = read_text(path)
+    return _checked(read_text(path), str(path))
+
+
+def _checked(text: str, name: str) -> dict[str, Any]:
+    """The object that a text holds.
+
+    Args:
+        text: JSON or YAML.
+        name: where it came from.
+    """
     try:
         values = _parsed(text)
     except (yaml.YAMLError, ValueError, RecursionError) as err:
-        raise UsageError(f"{path} is neither JSON nor YAML: {' '.join(str(err).split())}") from err
+        raise UsageError(f"{name} is neither JSON nor YAML: {' '.join(str(err).split())}") from err
     if values is None:
         return {}
-    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise UsageError(f"{path} is no object of parameter names and values")
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise UsageError(f"{name} is no object of parameter names and values")
     try:
-        return {name: _plain(value, f"{path}: {name}") for name, value in values.items()}
+        return {key: plain_value(value, f"{name}: {key}") for key, value in values.items()}
     except RecursionError as err:
-        raise UsageError(f"{path}: a value is nested in itself, or too deeply") from err
+        raise UsageError(f"{name}: a value is nested in itself, or too deeply") from err
 
 
 def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
@@ -49,14 +102,30 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
         return yaml.safe_load(text)
 
 
-def _plain(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
-    """A value as JSON could hold it; templates write dates as YAML does."""
+def plain_value(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
+    """A value as JSON could hold it; templates write dates as YAML does.
+
+    Args:
+        value: of JSON or YAML.
+        where: for messages.
+
+    Raises:
+        UsageError: JSON has no way to write it, or it holds too many values.
+        RecursionError: it is nested too deeply, or in itself.
+    """
+    return _plain(value, where, iter(range(_MOST_VALUES)))
+
+
+def _plain(value: Any, where: str, budget: Iterator[int]) -> Any:  # noqa: ANN401 - any YAML
+    if next(budget, None) is None:
+        # Aliases of aliases in a few lines of YAML would fill the memory.
+        raise UsageError(f"{where}: more than {_MOST_VALUES:,} values")
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): _plain(inner, where) for key, inner in value.items()}
+        return {str(key): _plain(inner, where, budget) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner, where) for inner in value]
+        return [_plain(inner, where, budget) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {value} is not a finite number")
     if value is None or isinstance(value, str | int | float):

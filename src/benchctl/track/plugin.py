@@ -16,6 +16,12 @@ FILE_NAMES = ("track.py", "workload.py")
 """Rally's and OpenSearch Benchmark's names of a plug-in's main file."""
 
 _MOST_CHARACTERS = 2**22
+_UNITS = {
+    "bulk": "docs",
+    **dict.fromkeys(
+        ("search", "paginated-search", "scroll-search", "composite-agg", "vector-search"), "queries"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
     def ends(self) -> bool:
         """Whether it ends by itself: only its code knows, so a task may leave that to it."""
         return True
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second, unless its runner says so: as other types of that name."""
+        return _UNITS.get(self.type, "ops")
 
     @property
     def lacks(self) -> str:

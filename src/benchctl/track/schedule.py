@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import msgspec
@@ -92,12 +92,14 @@ class Context:
         track: name of the track, for messages.
         operations: the track's, by name.
         plugin: the Python plug-in beside the track.
+        incomplete: what is wrong with operations that only matter to those who name them.
     """
 
     document: Document
     track: str
     operations: Mapping[str, TrackOperation]
     plugin: Plugin | None = None
+    incomplete: Mapping[str, UsageError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,12 +205,15 @@ class _Reader:
 
     def __init__(self, context: Context) -> None:
         self.operations: dict[str, TrackOperation] = {}
+        self._copies: dict[str, int] = {}
         self._context = context
         self._document = context.document
 
     def task(self, found: _Entry) -> Task:
         """One task."""
         raw, scheduler, params = self._without_scheduler(found.raw)
+        if self._context.plugin is not None:
+            raw = self._without_others(raw, found.where)
         entry = convert(raw, _TaskEntry, self._document, found.where)
         operation, called = self._operation(entry.operation, f"{found.where}.operation")
         target, per_request = self._target(entry.target_throughput, operation, found.where)
@@ -243,6 +248,13 @@ class _Reader:
         plain = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
         return plain, schedule, {key: value for key, value in raw.items() if key not in _TASK_KEYS}
 
+    def _without_others(self, raw: dict[str, Any], where: str) -> dict[str, Any]:
+        """A task's object without keys of which only a plug-in's authors know what they mean."""
+        for key in raw:
+            if key not in _TASK_KEYS:
+                fitting_key(key, _TASK_KEYS, self._document, where, others=True)
+        return {key: value for key, value in raw.items() if key in _TASK_KEYS}
+
     def _operation(self, named: str | dict[str, Any], where: str) -> tuple[TrackOperation, str]:
         """The operation that a task means: one of the track's, one defined in place, or a bare type.
 
@@ -254,6 +266,8 @@ class _Reader:
             return context.operations[named], ""
         if isinstance(named, str) and named in self.operations:
             return self.operations[named], ""
+        if isinstance(named, str) and named in context.incomplete:
+            raise context.incomplete[named]
         if isinstance(named, str):
             if named not in OPERATION_TYPES:
                 raise self._unknown_operation(named, where)
@@ -273,10 +287,12 @@ class _Reader:
             raise self._document.refuse(
                 where, f"another operation is called '{operation.name}'", hint="give it a name of its own"
             )
-        taken = self.operations.keys() | self._context.operations.keys()
-        number = 2
-        while f"{operation.name} ({number})" in taken:
+        number = self._copies.get(operation.name, 1) + 1
+        while any(
+            f"{operation.name} ({number})" in some for some in (self.operations, self._context.operations)
+        ):
             number += 1
+        self._copies[operation.name] = number
         return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:

@@ -11,14 +11,40 @@ from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import meta
-from jinja2.sandbox import SandboxedEnvironment
 
 from benchctl.errors import UsageError
 from benchctl.track.assemble import MISSING_PART, Assembled, Origin, Reach, assemble, read_text
+from benchctl.track.bounds import (
+    MOST_BYTES,
+    MOST_CHARACTERS,
+    MOST_CPU_S,
+    BoundedEnvironment,
+    OutOfTimeError,
+    bounded,
+)
 from benchctl.track.dialect import FILTERS, GIVEN, HELPER_TEMPLATES, RESERVED
+from benchctl.track.excerpt import cut
 from benchctl.track.marks import LineMarks, Marked, read_marks
 
 _INTROSPECTION = "<introspection>"  # Jinja2's name of a template whose variables it looks for
+_BEYOND: Mapping[type[Exception], str] = {
+    OutOfTimeError: f"its template takes more than {MOST_CPU_S:g} s of CPU",
+    MemoryError: f"its template takes more than {MOST_BYTES >> 30} GiB of memory",
+    IndentationError: "its blocks are nested too deeply",  # Jinja2 compiles them to indented Python
+}
+# An expression of a template may fail in any way, and so may the Python that Jinja2 makes of it: of `1e999`
+# the name `inf`.
+_FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 _GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
 
 
@@ -68,7 +94,7 @@ class Renderer:
         self.known: set[str] = set()
         self._folder = folder
         self._params = dict(params)
-        self._parser = SandboxedEnvironment(autoescape=False)  # as everywhere here
+        self._parser = BoundedEnvironment(autoescape=False)  # as everywhere here
         self._parser.filters.update(FILTERS)
         self._parser.globals.update(dict.fromkeys(RESERVED))
         self._lenient = lenient
@@ -107,9 +133,9 @@ class Renderer:
 
         return origin
 
-    def _environment(self, source: Assembled, undefined: dict[str, None]) -> SandboxedEnvironment:
+    def _environment(self, source: Assembled, undefined: dict[str, None]) -> BoundedEnvironment:
         """A sandbox of its own for one file: what it was asked for is noted there."""
-        environment = SandboxedEnvironment(
+        environment = BoundedEnvironment(
             loader=jinja2.ChoiceLoader(
                 [jinja2.DictLoader(HELPER_TEMPLATES), jinja2.FunctionLoader(self._include)]
             ),
@@ -124,28 +150,35 @@ class Renderer:
         environment.globals.update({"now": self._now_s, "glob": self._glob, MISSING_PART: missing})
         return environment
 
-    def _render(self, path: Path, source: Assembled, environment: SandboxedEnvironment) -> str:
+    def _render(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
         """Render an assembled file; every failure names the line of the file that it came from."""
         try:
-            tree = environment.parse(source.text, name=str(path))
-            # Before the parameters are there: what is a global is no parameter for Jinja2.
-            self.known |= meta.find_undeclared_variables(tree)
-            # Templates may change what they are given, and are rendered more than once.
-            environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))
-            code = environment.compile(tree, name=str(path), filename=str(path))
-            return jinja2.Template.from_code(environment, code, environment.make_globals(None)).render()
+            with bounded():
+                text = self._rendered(path, source, environment)
         except jinja2.TemplateSyntaxError as err:
             own = err.name in (None, str(path), _INTROSPECTION)
             here = source.origin(err.lineno) if own else None
             place = str(here or Origin(path if own else self._folder / str(err.name), err.lineno))
-            raise UsageError(f"{place}: {err.message}") from err
+            raise UsageError(f"{place}: {cut(str(err.message))}") from err
         except UsageError:
             raise
         except RecursionError as err:
-            raise UsageError(f"{path} includes or collects itself") from err
+            raise UsageError(f"{path} is nested too deeply, or includes itself") from err
         except Exception as err:
             place = str(self._failed_at(path, source, err.__traceback__))
             raise _explained(err, place, self.reach.folder) from err
+        if len(text) > MOST_CHARACTERS:
+            raise UsageError(f"{path} renders to more than {MOST_CHARACTERS:,} characters")
+        return text
+
+    def _rendered(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
+        tree = environment.parse(source.text, name=str(path))
+        # Before the parameters are there: what is a global is no parameter for Jinja2.
+        self.known |= meta.find_undeclared_variables(tree)
+        # Templates may change what they are given, and are rendered more than once.
+        environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))
+        code = environment.compile(tree, name=str(path), filename=str(path))
+        return jinja2.Template.from_code(environment, code, environment.make_globals(None)).render()
 
     def _failed_at(self, path: Path, source: Assembled, trace: TracebackType | None) -> Origin | Path:
         """The innermost line of a template that an error came through; Jinja2 puts them into tracebacks."""
@@ -162,9 +195,7 @@ class Renderer:
     def _include(self, name: str) -> tuple[str, str, None] | None:
         """Text and path of a file that a template includes; None when there is none."""
         path = self._folder / name
-        if posixpath.isabs(name) or "\0" in name or not self.reach.allows(path.resolve()):
-            return None
-        if not path.is_file():
+        if posixpath.isabs(name) or not self.reach.holds(path):
             return None
         text = read_text(path)
         with contextlib.suppress(jinja2.TemplateError):  # whoever includes it is about to find that
@@ -180,7 +211,7 @@ class Renderer:
         for pattern in patterns:
             paths = self.reach.find(self._folder, str(pattern), str(self._folder))
             if not paths:
-                raise UsageError(f"collect(parts='{pattern}') finds no file in {self._folder}")
+                raise UsageError(f"collect(parts='{cut(str(pattern))}') finds no file in {self._folder}")
             found += [posixpath.relpath(path, self._folder) for path in paths]
         return found
 
@@ -204,12 +235,14 @@ def _explained(err: Exception, place: str, folder: Path) -> UsageError:
         Exception: it is not the template's fault.
     """
     if isinstance(err, jinja2.UndefinedError):
-        return UsageError(f"{place}: {err.message}", hint=_GIVE_IT)
+        return UsageError(f"{place}: {cut(str(err.message))}", hint=_GIVE_IT)
     if isinstance(err, jinja2.TemplateNotFound):
-        return UsageError(f"{place}: includes '{err.name}', which is not in {folder}")
+        return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in {folder}")
     if isinstance(err, jinja2.TemplateError):
-        return UsageError(f"{place}: {err}")
-    if isinstance(err, ArithmeticError | AttributeError | LookupError | TypeError | ValueError | MemoryError):
-        # An expression of the template failed: Jinja2 lets Python's own errors through.
-        return UsageError(f"{place}: its template fails: {err}")
+        return UsageError(f"{place}: {cut(str(err))}")
+    for kind, words in _BEYOND.items():
+        if isinstance(err, kind):
+            return UsageError(f"{place}: {words}")
+    if isinstance(err, _FAILURES):
+        return UsageError(f"{place}: its template fails: {cut(str(err))}")
     raise err

@@ -71,7 +71,7 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
     repetitions: int = 1
     id_field_name: str | None = None
     filter: dict[str, Any] | None = None
-    filter_type: str | None = None
+    filter_type: str | dict[str, Any] | None = None
     filter_body: dict[str, Any] | None = None
     space_type: str | None = None
     oversample_factor: float | None = None
@@ -82,7 +82,8 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        demand((bool(self.body) or self.reads_data_set, "a vector-search needs a body or a data set"))
+        # Workloads write an empty object where a parameter says nothing.
+        demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is no text"))
 
     @property
     def unit(self) -> str:
@@ -96,8 +97,8 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
 
     @property
     def reads_data_set(self) -> bool:
-        """Whether its vectors come from a data set."""
-        return bool(self.data_set_path or self.data_set_corpus)
+        """Whether its vectors come from a data set: without a body, they have to."""
+        return bool(self.data_set_path or self.data_set_corpus) or not self.body
 
 
 class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):

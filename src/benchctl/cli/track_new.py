@@ -1,0 +1,133 @@
+"""`benchctl track new`: an index of a live cluster becomes a track of one's own."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from benchctl.cli.options import DocumentsType
+from benchctl.cli.streams import complain, note
+from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.endpoint import read_hosts
+from benchctl.engine.client import connect
+from benchctl.engine.refusals import explained
+from benchctl.engine.target import Address, identify
+from benchctl.errors import BenchctlError
+from benchctl.results.plan import TargetSpec
+from benchctl.run.capture import Captured, capture, check_free
+
+_NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
+_EVERY_S = 5.0
+_WORDS = {
+    f"--target-ca {_NAME}=PATH": "--ca PATH",
+    f"--target-auth {_NAME}=FILE": "--auth FILE",
+    f"--insecure {_NAME}": "--insecure",
+    "--target-auth": "--auth",
+}
+
+
+@click.command("new")
+@click.option(
+    "--from-index",
+    "origin",
+    nargs=2,
+    required=True,
+    metavar="URL INDEX",
+    help="Address of a cluster, and an index of it.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Folder of the track, which must not be there yet  [default: the index's name]",
+)
+@click.option(
+    "--docs", type=DocumentsType(), default=None, help="Documents, drawn at random  [default: all]."
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the draw.")
+@click.option(
+    "--auth", "auth_file", type=click.Path(path_type=Path), default=None, metavar="FILE",
+    help="YAML of user and password, api-key, or bearer, that only you can read.",
+)  # fmt: skip
+@click.option(
+    "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
+)
+@click.option(
+    "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
+)
+def new_command(
+    origin: tuple[str, str],
+    output: Path | None,
+    docs: int | None,
+    seed: int,
+    auth_file: Path | None,
+    ca: str | None,
+    *,
+    insecure: bool,
+) -> None:
+    """Make a track of an index: mappings and settings, a sample of the documents, and searches that suit it.
+
+    Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, or in
+    BENCHCTL_SOURCE_API_KEY or _BEARER.
+    """
+    url, index = origin
+    folder = output or Path(index)
+    check_free(folder)
+    with _in_own_words():
+        target = TargetSpec(
+            hosts=read_hosts(url),
+            ca=None if ca is None else certificates(ca, "--ca"),
+            verify=not insecure,
+            auth_file=None if auth_file is None else str(auth_file.expanduser().absolute()),
+        )
+        address = Address(_NAME, endpoint_of(_NAME, target, os.environ))
+        facts = identify(address)
+    with (
+        _in_own_words(),
+        explained(_NAME, address.endpoint),
+        connect(facts.engine, address.endpoint) as client,
+    ):
+        made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())
+    _conclude(made)
+
+
+@contextmanager
+def _in_own_words() -> Iterator[None]:
+    """Hints about targets, with the names that the options have here."""
+    try:
+        yield
+    except BenchctlError as err:
+        for theirs, ours in _WORDS.items():
+            err.hint = err.hint.replace(theirs, ours)
+        raise
+
+
+def _progress() -> Callable[[int], None]:
+    """Tells now and then how many documents there are."""
+    done, told = 0, time.monotonic()
+
+    def count(more: int) -> None:
+        nonlocal done, told
+        done += more
+        if time.monotonic() - told >= _EVERY_S:
+            told = time.monotonic()
+            complain(f"{done:,} documents")
+
+    return count
+
+
+def _conclude(made: Captured) -> None:
+    click.echo(
+        f"{made.folder}: {made.documents:,} of {made.held:,} documents, "
+        f"{made.uncompressed_bytes:,} bytes ({made.compressed_bytes:,} packed); "
+        f"searches: {', '.join(made.operations)}"
+    )
+    for setting in made.left_out:
+        note(f"the setting {setting} is left out: it belongs to the cluster")
+    click.echo(f"Look at it: benchctl track show {made.folder}")
+    click.echo(f"Run it: benchctl run --track {made.folder}")

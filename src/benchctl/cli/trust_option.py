@@ -1,0 +1,51 @@
+"""`--trust`: the option, and what `track validate` and `track show` say of a track's Python plug-in."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from benchctl.home import resolve_home
+from benchctl.plugin.code import Code, read_code
+from benchctl.plugin.consent import Consent
+from benchctl.run.plugin import check_plugin
+from benchctl.track.library import find_track
+from benchctl.track.model import Challenge, Track
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+trust_option = click.option(
+    "--trust", is_flag=True, help="Execute the track's Python plug-in; see `benchctl track trust`."
+)
+"""The option; the command gets it as `trust`."""
+
+
+def code_of(path: str) -> Code | None:
+    """The plug-in of a track; nothing of it is executed.
+
+    Args:
+        path: of the track, or a shipped track's name.
+    """
+    return read_code(find_track(path).parent)
+
+
+def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, trust: bool) -> None:
+    """Say how it stands with the plug-in that challenges need; execute it only when told to.
+
+    Raises:
+        UsageError: it was executed, and failed or lacks something.
+    """
+    needing = [challenge for challenge in challenges if track.lacking(challenge)]
+    code = code_of(path) if needing else None
+    if code is None:
+        return
+    click.echo(f"plug-in {code.digest[:12]}: {code.describe()}")
+    if trust:
+        check_plugin(code, track, needing)
+        click.echo("it was executed, and registers all that is needed")
+    elif Consent(resolve_home()).is_remembered(code):
+        click.echo("you trust it: `benchctl run` executes it")
+    else:
+        click.echo(
+            "nothing of it was executed; `benchctl run` does so with --trust, or after `benchctl track trust`"
+        )

@@ -1,0 +1,258 @@
+"""Large files over HTTP: pieces joined into one file, begun anew where the last attempt ended."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+import msgspec
+import requests
+import urllib3
+
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
+from benchctl.errors import BenchctlError
+from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
+
+_CHUNK_BYTES = 1 << 20
+_CUT = "the connection ended before everything had come"
+_PAUSES_S = (1.0, 3.0, 10.0, 30.0)
+"""Before each new attempt; one that came further than all before starts the series again."""
+
+_PASSING = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A file on a server.
+
+    Attributes:
+        url: where it is.
+        size: bytes; None when nobody has said.
+    """
+
+    url: str
+    size: int | None = None
+
+
+class _State(msgspec.Struct):
+    """What a half-finished file is made of, beside it on the disk.
+
+    Attributes:
+        urls: of its pieces.
+        begins: where in the file the pieces that were begun begin, bytes.
+        versions: what the server calls the version of each of these; empty when it says nothing.
+    """
+
+    urls: tuple[str, ...]
+    begins: list[int]
+    versions: list[str]
+
+
+class _IncompleteError(Exception):
+    """An attempt ended early, and may be taken up again."""
+
+
+@dataclass(frozen=True)
+class Download:
+    """How to get a file.
+
+    Attributes:
+        pieces: what it is joined from, in order.
+        target: where it goes; its name appears when all is there.
+        progress: told after each bit.
+        free: how much can be written to a folder, bytes.
+        pause: waits for some seconds between two attempts.
+    """
+
+    pieces: Sequence[Piece]
+    target: Path
+    progress: Progress
+    free: FreeBytes = free_bytes
+    pause: Callable[[float], None] = field(default=time.sleep)
+
+    def run(self) -> Path:
+        """Get it, or what is lacking of it.
+
+        Returns:
+            The target. Of a failed attempt the beginning is kept, for the next one to go on from.
+
+        Raises:
+            BenchctlError: a server refuses, gives another size, or goes away again and again; or the disk is
+                too small.
+        """
+        with disk_errors(f"write {self.target}"):
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            with self._partial.open("ab") as sink:
+                state = self._state(sink)
+                for number, piece in enumerate(self.pieces):
+                    self._get(piece, number, sink, state)
+                    sink.flush()
+            self._partial.replace(self.target)
+            self._beside.unlink(missing_ok=True)
+        return self.target
+
+    @property
+    def _partial(self) -> Path:
+        return self.target.with_name(f".{self.target.name}.partial")
+
+    @property
+    def _beside(self) -> Path:
+        return self.target.with_name(f".{self.target.name}.partial.json")
+
+    @property
+    def _total(self) -> int:
+        """Bytes of all pieces; 0 as long as that is not known."""
+        sizes = [piece.size for piece in self.pieces]
+        return 0 if None in sizes else sum(size or 0 for size in sizes)
+
+    def _state(self, sink: IO[bytes]) -> _State:
+        """That of the last attempt; a new one, and an empty file, when it was about something else."""
+        urls = tuple(piece.url for piece in self.pieces)
+        with suppress(FileNotFoundError, msgspec.DecodeError):
+            found = msgspec.json.decode(self._beside.read_bytes(), type=_State)
+            if found.urls == urls and len(found.begins) == len(found.versions) <= len(urls):
+                return found
+        sink.truncate(0)
+        return _State(urls, [], [])
+
+    def _get(self, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
+        """Append what is lacking of a piece, in as many attempts as it takes."""
+        if number + 1 < len(state.begins):
+            return  # a later one was begun already
+        if number == len(state.begins):
+            state.begins.append(_end(sink))
+            state.versions.append("")
+        furthest = _end(sink)
+        failures = 0
+        while True:
+            try:
+                with network_errors(
+                    f"download {_shown(piece)}", hint="check the network and its proxy settings"
+                ):
+                    self._attempt(piece, number, sink, state)
+                break
+            except _IncompleteError as err:
+                failures = failures + 1 if _end(sink) <= furthest else 0
+                furthest = max(furthest, _end(sink))
+                if failures > len(_PAUSES_S):
+                    raise BenchctlError(
+                        f"cannot download {_shown(piece)}: {err}; {_end(sink):,} bytes have come",
+                        hint="try again: they are kept, and the next attempt goes on from there",
+                    ) from err
+                self.pause(_PAUSES_S[max(failures - 1, 0)])
+
+    def _attempt(self, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
+        """One request for the rest of a piece.
+
+        Raises:
+            _IncompleteError: the connection ended early; what came is in the file.
+        """
+        begin = state.begins[number]
+        have = _end(sink) - begin
+        if have and have == piece.size:
+            return
+        headers = {"Accept-Encoding": "identity"}  # ranges count the bytes that lie on the server
+        if have:
+            headers["Range"] = f"bytes={have}-"
+        try:
+            with requests.get(piece.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
+                start, total = _offered(response, piece, have)
+                version = f"{_validator(response)} {total}"
+                if start != have or (have and version != state.versions[number]):
+                    # What has come is of another version, or the server knows no ranges.
+                    sink.truncate(begin)
+                    have = 0
+                    if start != have:
+                        raise _IncompleteError("it changed on the server")
+                state.versions[number] = version
+                self._beside.write_bytes(msgspec.json.encode(state))
+                _check_size(piece, total)
+                size = total if piece.size is None else piece.size
+                self._check_space((self._total or begin + (size or 0)) - begin - have)
+                self._receive(response, sink, begin, size)
+                if size is not None and _end(sink) - begin < size:
+                    raise _IncompleteError(_CUT)
+                _check_size(piece, _end(sink) - begin)
+        except requests.exceptions.SSLError:
+            raise
+        except (requests.ConnectionError, requests.Timeout) as err:
+            if not state.versions[number]:
+                raise  # it never answered: most likely the address is wrong, or there is no network
+            raise _IncompleteError("no connection, or no answer") from err
+
+    def _check_space(self, lacking: int) -> None:
+        folder = self.target.parent
+        require_space(folder, lacking, f"download {self.target.name}", available=self.free(folder))
+
+    def _receive(self, response: requests.Response, sink: IO[bytes], begin: int, size: int | None) -> None:
+        """Append what comes, and no more than the piece can have but one chunk."""
+        total = self._total or begin + (size or 0)
+        try:
+            for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
+                sink.write(chunk)
+                self.progress("bytes", sink.tell(), total)
+                if size is not None and sink.tell() - begin > size:
+                    return
+        except (urllib3.exceptions.HTTPError, ConnectionError, TimeoutError) as err:
+            raise _IncompleteError(_CUT) from err
+        finally:
+            sink.flush()
+
+
+def _end(sink: IO[bytes]) -> int:
+    """Size of the file so far."""
+    return sink.seek(0, 2)
+
+
+def _shown(piece: Piece) -> str:
+    return shown(urlsplit(piece.url))
+
+
+def _validator(response: requests.Response) -> str:
+    return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
+
+
+def _offered(response: requests.Response, piece: Piece, have: int) -> tuple[int, int | None]:
+    """Where in the piece the answer begins, and how large the piece is; None when the server does not say.
+
+    Raises:
+        BenchctlError: the server refuses.
+        _IncompleteError: it may not next time.
+    """
+    status = response.status_code
+    if status == HTTPStatus.PARTIAL_CONTENT:
+        unit, _, text = response.headers.get("Content-Range", "").partition(" ")
+        span, _, total = text.partition("/")
+        start = span.partition("-")[0]
+        if unit.lower() == "bytes" and start.isdigit():
+            return int(start), int(total) if total.isdigit() else None
+        return -1, None
+    if status == HTTPStatus.OK:
+        length = response.headers.get("Content-Length", "")
+        return 0, int(length) if length.isdigit() else None
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+        return -1, None
+    if status in _PASSING:
+        raise _IncompleteError(f"HTTP {status}")
+    raise BenchctlError(
+        f"cannot download {_shown(piece)}: HTTP {status}",
+        hint="check where the corpus is to come from: the track's base-url, or --from",
+    )
+
+
+def _check_size(piece: Piece, total: int | None) -> None:
+    if piece.size is not None and total is not None and total != piece.size:
+        raise BenchctlError(
+            f"{_shown(piece)} has {total:,} bytes, and {piece.size:,} are expected",
+            hint="it is another file than the track means: check base-url and compressed-bytes",
+        )

@@ -1,0 +1,212 @@
+"""Documents that benchctl did not generate: files of them, their even shares, read from any place on."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchctl.corpus.fetch import Fetch, is_published
+from benchctl.corpus.find import corpus_folder, find_file, not_found
+from benchctl.corpus.lines import read_lines
+from benchctl.corpus.offsets import index_file
+from benchctl.corpus.share import Stretch, shared_out, stretches
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.network import Progress
+from benchctl.results.plan import CorpusFile
+from benchctl.track.corpora import Corpus, Documents
+
+__all__ = ["corpus_digest", "find_documents", "local_file", "open_file"]
+
+
+def open_file(
+    file: CorpusFile, *, start: int = 0, stop: int | None = None, home: Home | None = None
+) -> Iterator[bytes]:
+    r"""The selected documents [start, stop) of a file in their order, in memory of a few blocks.
+
+    Args:
+        file: which file, and how many of its documents.
+        start: the first document wanted, numbered from 0 within the selection.
+        stop: one behind the last one; all of the selection when None.
+        home: where the file's index is kept; without it the file is read from its beginning, which is slower.
+
+    Yields:
+        Whole lines, each ending in "\n"; with action lines, one before each document.
+
+    Raises:
+        ValueError: the slice does not lie in the selection.
+        BenchctlError: the file is gone, damaged, or another one than when the run was planned; blocks before
+            the damage were given out by then.
+    """
+    path = Path(file.path)
+    wanted = stretches(file.documents, file.held, start, stop)
+    known = None if home is None else index_file(path, home)
+    if known is not None and (known.sha256, known.raw_bytes) != (file.sha256, file.raw_bytes):
+        raise BenchctlError(
+            f"{path} was changed since the run was planned: its documents have SHA-256 {known.sha256[:12]}, "
+            f"not {file.sha256[:12]}",
+            hint="put the old file back, or plan a new run",
+        )
+    lines = _lines_a_document(has_actions=file.has_actions)
+    yield from read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
+
+
+def _lines_a_document(*, has_actions: bool) -> int:
+    return 2 if has_actions else 1
+
+
+def local_file(
+    path: Path,
+    *,
+    index: str,
+    home: Home,
+    docs: int | None = None,
+    has_actions: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> CorpusFile:
+    """A file of the command line, read once in full the first time.
+
+    Args:
+        path: of the file, compressed or not.
+        index: where its documents go.
+        home: where the file's index is kept.
+        docs: how many of its documents are used, an even share; all of them when None.
+        has_actions: whether a line before each document says what to do with it.
+        progress: told the number of lines newly read, while the file is read for the first time.
+
+    Raises:
+        UsageError: there is no such file, or it holds fewer documents.
+        BenchctlError: it is damaged.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {path}", hint="give the path of a file with one JSON document a line"
+        )
+    known = index_file(path, home, progress)
+    if known.first_empty is not None:
+        raise UsageError(
+            f"line {known.first_empty + 1:,} of {path} is empty", hint="a file of documents has one a line"
+        )
+    held, rest = divmod(known.lines, _lines_a_document(has_actions=has_actions))
+    if rest:
+        raise UsageError(
+            f"{path} has {known.lines:,} lines: the last action line is without a document",
+            hint="with actions, every document is two lines: what to do, and the document",
+        )
+    if docs is not None and docs > held:
+        raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are wanted")
+    return CorpusFile(
+        path=known.path,
+        documents=held if docs is None else docs,
+        held=held,
+        raw_bytes=known.raw_bytes,
+        sha256=known.sha256,
+        index=None if has_actions else index,
+        has_actions=has_actions,
+    )
+
+
+def find_documents(
+    corpora: Sequence[Corpus],
+    *,
+    folders: Sequence[Path],
+    home: Home,
+    docs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    downloading: Progress | None = None,
+) -> tuple[CorpusFile, ...]:
+    """The files of a track's corpora: found or fetched, read once in full the first time, and checked.
+
+    Corpora without files (streams without an end) and files of vectors have no documents, and are left out.
+
+    Args:
+        corpora: those that are needed.
+        folders: where to look: the track's, those of the command line; then in benchctl's home.
+        home: where what is fetched is kept, and what is known of files.
+        docs: how many documents are used altogether, shared over the files in proportion, an even share of
+            each; all of them when None.
+        progress: told the number of lines newly read, while a file is read for the first time.
+        downloading: told how far a download is.
+
+    Raises:
+        UsageError: a file is nowhere and cannot be fetched; sizes or counts differ from what the track says;
+            or there are fewer documents than wanted.
+        BenchctlError: a file is damaged, or cannot be fetched.
+    """
+    found = []
+    for corpus in corpora:
+        places = [*folders, corpus_folder(home, corpus.name)]
+        for documents in corpus.documents:
+            if documents.source_format != "bulk" or corpus.streaming_ingestion:
+                continue
+            path = find_file(documents, places)
+            if path is None:
+                if not is_published(documents):
+                    raise not_found(corpus, documents, places)
+                path = Fetch(home, downloading or _say_nothing).get(corpus, documents)
+            found.append(_declared_file(corpus, documents, path, home, progress))
+    return _shares(found, docs)
+
+
+def _declared_file(
+    corpus: Corpus,
+    documents: Documents,
+    path: Path,
+    home: Home,
+    progress: Callable[[int], None] | None,
+) -> CorpusFile:
+    """A file that a track declares; what it holds is what the track says."""
+    if path.name == Path(documents.source_file).name:
+        # Before a long time is spent on reading it.
+        _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
+    file = local_file(
+        path, index="", home=home, has_actions=documents.includes_action_and_meta_data, progress=progress
+    )
+    _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
+    _check(corpus, path, "documents", file.held, documents.document_count)
+    return msgspec.structs.replace(
+        file,
+        corpus=corpus.name,
+        index=documents.target_index,
+        data_stream=documents.target_data_stream,
+        type=documents.target_type,
+    )
+
+
+def _check(corpus: Corpus, path: Path, what: str, actual: int, declared: int | None) -> None:
+    if declared is not None and actual != declared:
+        raise UsageError(
+            f"corpus '{corpus.name}': {path} has {actual:,} {what}, and the track says {declared:,}",
+            hint="it is another file, or an incomplete one: remove it, or correct the track",
+        )
+
+
+def _say_nothing(what: str, done: int, total: int) -> None:
+    """Of a download that nobody watches."""
+
+
+def _shares(files: Sequence[CorpusFile], docs: int | None) -> tuple[CorpusFile, ...]:
+    if docs is None:
+        return tuple(files)
+    held = [file.held for file in files]
+    if docs > sum(held):
+        raise UsageError(
+            f"the corpora hold {sum(held):,} documents, fewer than the {docs:,} of --docs",
+            hint="give fewer, or leave --docs out for all of them",
+        )
+    return tuple(
+        msgspec.structs.replace(file, documents=documents)
+        for file, documents in zip(files, shared_out(docs, held), strict=True)
+    )
+
+
+def corpus_digest(files: Iterable[CorpusFile]) -> str:
+    """SHA-256 over which documents of which files go where, wherever the files lie; hexadecimal."""
+    total = hashlib.sha256(b"benchctl corpus files 1\n")
+    for file in files:
+        meaning = (
+            file.sha256, file.documents, file.held, file.index, file.data_stream, file.type, file.has_actions
+        )  # fmt: skip
+        total.update(msgspec.json.encode(meaning) + b"\n")
+    return total.hexdigest()

@@ -1,0 +1,65 @@
+"""Space on a disk, and what the file system refuses, in words."""
+
+import contextlib
+import errno
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchctl.errors import BenchctlError
+
+RESERVE_BYTES = 64 * 1024 * 1024
+"""Space that is left on a disk at least, bytes: a full disk harms others too."""
+
+_MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
+
+FreeBytes = Callable[[Path], int]
+"""Bytes that can still be written to the file system that holds a folder."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes free for this user on the file system that holds `folder`."""
+    return shutil.disk_usage(folder).free
+
+
+def require_space(folder: Path, needed: int, purpose: str, *, available: int) -> None:
+    """Check that `needed` of the `available` bytes leave `RESERVE_BYTES` to spare.
+
+    Args:
+        folder: where to, for the message.
+        needed: bytes to be written.
+        purpose: what for, for the message.
+        available: bytes free in `folder`.
+
+    Raises:
+        BenchctlError: they don't.
+    """
+    if needed + RESERVE_BYTES > available:
+        raise BenchctlError(
+            f"not enough space in {folder} to {purpose}: "
+            f"{_mib(needed + RESERVE_BYTES)} MiB needed, {_mib(available)} MiB free",
+            hint=_MORE_SPACE,
+        )
+
+
+@contextlib.contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Turn what the file system refuses inside the block into a BenchctlError.
+
+    Args:
+        doing: what is being done and where, for "cannot ...".
+    """
+    try:
+        yield
+    except OSError as err:
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = _MORE_SPACE
+        elif err.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            hint = "check who owns that folder, or set BENCHCTL_HOME to one that you can write to"
+        else:
+            hint = ""
+        raise BenchctlError(f"cannot {doing}: {err.strerror or err}", hint=hint) from err
+
+
+def _mib(size: int) -> int:
+    return -(-size // (1024 * 1024))

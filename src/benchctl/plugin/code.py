@@ -1,0 +1,133 @@
+"""Which Python files a track's plug-in consists of, read once: the digest is of what would be executed."""
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from benchctl.errors import UsageError
+from benchctl.track.plugin import FILE_NAMES
+
+SERVED = frozenset({"esrally", "osbenchmark"})
+"""Top-level packages that plug-ins import and benchctl stands in for."""
+
+_MOST_FILES = 2_000
+_MOST_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Code:
+    """A plug-in's source text.
+
+    A plug-in is the package that its track's folder is, as Rally has it, and may import packages and modules
+    that lie beside that folder. Nothing that is not in here is ever executed as a part of it.
+
+    Attributes:
+        root: the folder that its package lies in.
+        package: name of the track's folder.
+        main: name of its main module, `track` or `workload`.
+        files: path relative to the root, with slashes -> content.
+        digest: SHA-256 over names and contents of all of them.
+    """
+
+    root: Path
+    package: str
+    main: str
+    files: Mapping[str, bytes]
+    digest: str
+
+    @property
+    def path(self) -> Path:
+        """The main file."""
+        return self.root / self.package / f"{self.main}.py"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Top-level names that it imports its own modules by."""
+        return frozenset(PurePosixPath(path).parts[0].removesuffix(".py") for path in self.files)
+
+    def describe(self) -> str:
+        """Its files in a few words, for whoever has to decide whether to trust them."""
+        names = sorted(self.files, key=lambda name: (PurePosixPath(name).name != f"{self.main}.py", name))
+        shown = ", ".join(names[:_SHOWN])
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return f"{len(names)} file{'s' if len(names) > 1 else ''} in {self.root}: {shown}{more}"
+
+
+_SHOWN = 6
+
+
+def read_code(folder: Path) -> Code | None:
+    """The plug-in in a track's folder; None when there is none. Nothing of it is executed.
+
+    Args:
+        folder: of the track.
+
+    Raises:
+        UsageError: a file cannot be read, or there are more than a plug-in can have.
+    """
+    folder = folder.resolve()
+    main = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
+    if main is None:
+        return None
+    files: dict[str, bytes] = {}
+    waiting, seen = [folder.name], {folder.name}
+    while waiting:
+        for path in _python_files(folder.parent, waiting.pop()):
+            name = path.relative_to(folder.parent).as_posix()
+            files[name] = _content(path, sum(map(len, files.values())))
+            if len(files) > _MOST_FILES:
+                raise UsageError(f"the plug-in of {folder} has more than {_MOST_FILES:,} Python files")
+            for beside in _imported(files[name]) - seen:
+                seen.add(beside)
+                waiting.append(beside)
+    return Code(folder.parent, folder.name, main.removesuffix(".py"), files, _digest(main, files))
+
+
+def _python_files(root: Path, name: str) -> Iterator[Path]:
+    """The files of a package or module; hidden folders are no part of one."""
+    if (root / f"{name}.py").is_file() and not (root / name).is_dir():
+        yield root / f"{name}.py"
+    for folder, inner, names in os.walk(root / name):
+        inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "__pycache__")
+        for one in sorted(names):
+            if one.endswith(".py"):
+                yield Path(folder) / one
+
+
+def _content(path: Path, so_far: int) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as err:
+        raise UsageError(f"the plug-in's file {path} cannot be read: {err.strerror}") from err
+    if so_far + len(content) > _MOST_BYTES:
+        raise UsageError(f"the plug-in's files have more than {_MOST_BYTES // 2**20} MB", hint=str(path))
+    return content
+
+
+def _imported(source: bytes) -> set[str]:
+    """Top-level names that a file imports and that are not Python's own or served by benchctl."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        # It cannot be executed either, and whoever tries says why.
+        return set()
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.partition(".")[0])
+    return found - SERVED - sys.stdlib_module_names
+
+
+def _digest(main: str, files: Mapping[str, bytes]) -> str:
+    """Over the main file's name and every file's, with lengths between, so that no two plug-ins share one."""
+    whole = hashlib.sha256()
+    for name, content in sorted({"": main.encode(), **files}.items()):
+        whole.update(f"{len(name.encode())} {len(content)} ".encode())
+        whole.update(name.encode() + content)
+    return whole.hexdigest()

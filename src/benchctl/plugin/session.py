@@ -1,0 +1,168 @@
+"""A plug-in while it is in use: loaded once in a process, with the track as it has changed it."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchctl.errors import BenchctlError
+from benchctl.plugin.blame import PluginError, blaming
+from benchctl.plugin.code import Code, read_code
+from benchctl.plugin.importer import Importer
+from benchctl.plugin.rally.names import served_modules
+from benchctl.plugin.rally.subject import Track, track_of
+from benchctl.plugin.registry import Registry
+from benchctl.track import model
+
+
+@dataclass(frozen=True)
+class PluginUse:
+    """How load finds a plug-in, here or in another process; consent has been given to its digest.
+
+    Attributes:
+        folder: of the track.
+        digest: of the files that may be executed, and no others.
+        track: for the plug-in to read.
+        challenge: that is being run.
+        session: which use of it: one fork's tasks share what its modules hold, the next fork's do not.
+    """
+
+    folder: Path
+    digest: str
+    track: model.Track
+    challenge: model.Challenge | None = None
+    session: int = 0
+
+
+class Loaded:
+    """A plug-in whose code has been executed.
+
+    Args:
+        code: whose execution the user has consented to.
+        tag: makes the names of its modules unique.
+
+    Raises:
+        PluginError: its code failed; the message has file and line.
+    """
+
+    def __init__(self, code: Code, tag: str) -> None:
+        self.code = code
+        self.registry = Registry()
+        self._tracks: dict[str, Track] = {}
+        self._lock = threading.RLock()
+        self._importer = Importer(code, served_modules(self.registry), tag)
+        try:
+            self._register()
+        except BaseException:
+            self.close()
+            raise
+
+    def track(self, track: model.Track, challenge: model.Challenge | None) -> Track:
+        """The track for a challenge, after the plug-in's processors.
+
+        Raises:
+            PluginError: a processor failed, or wants to generate documents.
+        """
+        name = "" if challenge is None else challenge.name
+        with self._lock:
+            if name not in self._tracks:
+                made = track_of(track, challenge, self.code.path.parent)
+                for processor in self.registry.processors:
+                    self._process(processor, made)
+                self._tracks[name] = made
+            return self._tracks[name]
+
+    def close(self) -> None:
+        """Forget its modules."""
+        self._importer.close()
+
+    def _register(self) -> None:
+        code = self.code
+        with blaming(code, f"loading {code.main}.py"):
+            main = self._importer.load(f"{code.package}.{code.main}")
+            register = getattr(main, "register", None)
+            if register is None:
+                raise PluginError(f"{code.path} has no function register(registry)")
+            register(self.registry)
+
+    def _process(self, processor: Any, track: Track) -> None:  # noqa: ANN401 - foreign
+        name = type(processor).__name__
+        with blaming(self.code, f"track processor {name}"):
+            if hasattr(processor, "on_after_load_track"):
+                processor.on_after_load_track(track)
+            prepare = getattr(processor, "on_prepare_track", None)
+            work = prepare(track, str(self.code.path.parent)) if prepare is not None else None
+        if work:
+            raise PluginError(
+                f"the plug-in {self.code.path} generates documents ({name}.on_prepare_track), "
+                "which benchctl does not let plug-ins do",
+                hint="generate them with the tool that the track was written for, and give them as a corpus",
+            )
+
+
+class _Sessions:
+    """The plug-in in use in this process: the last one stays until another session needs one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: tuple[Path, str, int] | None = None
+        self._loaded: Loaded | None = None
+        self._count = 0
+
+    def get(self, use: PluginUse) -> Loaded:
+        """The loaded plug-in.
+
+        Raises:
+            BenchctlError: it is not the one that may be executed any more, or its code failed.
+        """
+        key = (use.folder, use.digest, use.session)
+        with self._lock:
+            if self._key != key or self._loaded is None:
+                self._key = None
+                if self._loaded is not None:
+                    self._loaded.close()
+                self._loaded = None
+                code = read_code(use.folder)
+                if code is None or code.digest != use.digest:
+                    raise BenchctlError(
+                        f"the plug-in in {use.folder} has changed since the run was planned",
+                        hint="start a new run",
+                    )
+                self._count += 1
+                self._loaded = Loaded(code, f"{use.digest[:12]}_{self._count}")
+                self._key = key
+            return self._loaded
+
+
+_sessions = _Sessions()
+
+
+def loaded_plugin(use: PluginUse) -> Loaded:
+    """The plug-in of a use, loaded where it is not yet.
+
+    Raises:
+        BenchctlError: it has changed since consent was given, or its code failed.
+    """
+    return _sessions.get(use)
+
+
+def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[str]:
+    """What of the names that a track needs a plug-in does not register, a phrase each.
+
+    Args:
+        loaded: the plug-in.
+        needed: `param source`, `operation type`, `scheduler` -> names.
+    """
+    registry = loaded.registry
+    known = {
+        "param source": registry.param_sources,
+        "operation type": registry.runners,
+        "scheduler": registry.schedulers,
+    }
+    return [
+        f"{kind} '{name}' (it registers {', '.join(sorted(known[kind])) or 'none'})"
+        for kind, names in needed.items()
+        for name in sorted(names)
+        if name not in known[kind]
+    ]

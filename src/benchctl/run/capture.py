@@ -1,0 +1,268 @@
+"""An index of a live cluster becomes a track: its body, a sample of its documents, searches that suit it."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from benchctl.engine.client import SearchClient
+from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.live_index import LiveIndex, read_live_index
+from benchctl.engine.sampling import Draw, Hit, page_size, plan_draw, read_hits
+from benchctl.engine.suggestions import Operation, suggest_operations
+from benchctl.errors import UsageError
+from benchctl.track.load import load_track
+
+DOCUMENTS_FILE = "documents.json.zst"
+
+_FRAME_BYTES = 4 * 2**20  # frames of their own can be unpacked side by side
+_LEVEL = 6
+# Where a template would begin within a text.
+_TEMPLATE = re.compile(r"\{(?=[{%#])")
+_LOOKED_AT = 10  # documents that say how large others are
+_TASK = """    {
+      "operation": %s,
+      "warmup-iterations": {{ warmup_iterations | default(50) }},
+      "iterations": {{ iterations | default(100) }}
+    }"""
+_CHALLENGE = """{
+  "name": "search",
+  "description": "Searches on an index that is there",
+  "default": true,
+  "schedule": [
+%s
+  ]
+}
+"""
+_MAIN = """{%% import "rally.helpers" as rally with context %%}
+{
+  "version": 2,
+  "description": %s,
+  "indices": %s,
+  "corpora": %s,
+  "operations": [
+    {{ rally.collect(parts="operations/*.json") }}
+  ],
+  "challenges": [
+    {{ rally.collect(parts="challenges/*.json") }}
+  ]
+}
+"""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What became of an index.
+
+    Attributes:
+        folder: of the track.
+        documents: in it.
+        held: documents of the index.
+        uncompressed_bytes: of the documents.
+        compressed_bytes: of their file.
+        operations: names of the searches.
+        left_out: settings of the index that another cluster may lack something for.
+    """
+
+    folder: Path
+    documents: int
+    held: int
+    uncompressed_bytes: int
+    compressed_bytes: int
+    operations: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Written:
+    documents: int
+    uncompressed_bytes: int
+    compressed_bytes: int
+
+
+def capture(
+    client: SearchClient,
+    facts: ClusterFacts,
+    name: str,
+    folder: Path,
+    *,
+    docs: int | None,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> Captured:
+    """Make a track of an index. The cluster is only asked.
+
+    Args:
+        client: of the cluster.
+        facts: of the same.
+        name: of the index.
+        folder: of the track; it must not be there yet. An attempt that fails leaves nothing.
+        docs: how many documents to take; None for all.
+        seed: of the choice.
+        progress: told the number of newly written documents.
+
+    Raises:
+        UsageError: the folder is there, or the index cannot become a track.
+        BenchctlError: the cluster refuses, or does not give all.
+    """
+    index = read_live_index(client, name)
+    draw = plan_draw(client, name, docs=docs, seed=seed)
+    operations = suggest_operations(client, index)
+    with _construction(folder) as building:
+        pages = read_hits(client, name, draw, page=_page(client, index))
+        written = _write_documents(building / DOCUMENTS_FILE, pages, index, progress or (lambda _: None))
+        _write_track(building, index, operations, written, _description(index, draw, written, facts))
+        load_track(str(building), {})
+    return Captured(
+        folder,
+        written.documents,
+        draw.held,
+        written.uncompressed_bytes,
+        written.compressed_bytes,
+        tuple(operation["name"] for operation in operations),
+        index.left_out,
+    )
+
+
+def check_free(folder: Path) -> None:
+    """A folder that is there is never written to.
+
+    Raises:
+        UsageError: it is there.
+    """
+    if folder.exists():
+        raise UsageError(
+            f"{folder} is there already", hint="give another folder by --output, or remove it first"
+        )
+
+
+@contextmanager
+def _construction(folder: Path) -> Iterator[Path]:
+    """A folder beside the given one that takes its place on success and vanishes otherwise.
+
+    Raises:
+        UsageError: the place is taken, or cannot be written.
+    """
+    check_free(folder)
+    building = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        building.mkdir(parents=True)
+    except OSError as err:
+        raise UsageError(f"cannot make {building}: {err.strerror}") from err
+    try:
+        yield building
+        building.rename(folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _page(client: SearchClient, index: LiveIndex) -> int:
+    """Hits of a page, by the size of the first documents."""
+    hits = client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}})["hits"]["hits"]
+    sizes = [len(_encoded(hit)) for hit in hits]
+    return page_size(sum(sizes) / max(len(sizes), 1), index.largest_page)
+
+
+def _write_documents(
+    path: Path, pages: Iterator[list[Hit]], index: LiveIndex, progress: Callable[[int], None]
+) -> _Written:
+    """Documents, one a line, with action lines where they have to say to which shard they go."""
+    packer = zstandard.ZstdCompressor(level=_LEVEL)
+    documents = raw_bytes = 0
+    waiting = bytearray()
+    with path.open("wb") as file:
+        for page in pages:
+            for hit in page:
+                line = _encoded(hit["_source"]) + b"\n"
+                if index.is_routed:
+                    line = _action(hit, index.name) + b"\n" + line
+                waiting += line
+                raw_bytes += len(line)
+                if len(waiting) >= _FRAME_BYTES:
+                    file.write(packer.compress(bytes(waiting)))
+                    waiting.clear()
+            documents += len(page)
+            progress(len(page))
+        if waiting:
+            file.write(packer.compress(bytes(waiting)))
+    return _Written(documents, raw_bytes, path.stat().st_size)
+
+
+def _action(hit: Hit, index: str) -> bytes:
+    """What a bulk request does with a document; parents are found by their ids."""
+    routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
+    return _encoded({"index": {"_index": index, "_id": hit["_id"], **routing}})
+
+
+def _encoded(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _write_track(
+    folder: Path, index: LiveIndex, operations: tuple[Operation, ...], written: _Written, description: str
+) -> None:
+    documents = {
+        "source-file": DOCUMENTS_FILE,
+        "document-count": written.documents,
+        "compressed-bytes": written.compressed_bytes,
+        "uncompressed-bytes": written.uncompressed_bytes,
+        **({"includes-action-and-meta-data": True} if index.is_routed else {}),
+    }
+    values = (
+        description,
+        [{"name": index.name, "body": "index.json"}],
+        [{"name": index.name, "documents": [documents]}],
+    )
+    main = _MAIN % tuple(_literal(value).replace("\n", "\n  ") for value in values)
+    tasks = ",\n".join(_TASK % _literal(operation["name"]) for operation in operations)
+    files = {
+        "track.json": main,
+        "index.json": _index_body(index),
+        "operations/default.json": ",\n".join(map(_literal, operations)) + "\n",
+        "challenges/default.json": _CHALLENGE % tasks,
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _index_body(index: LiveIndex) -> str:
+    """The body with shards and replicas as parameters: a node alone can hold no replicas."""
+    settings = dict(index.settings)
+    shards = settings.pop("index.number_of_shards", "1")
+    settings.pop("index.number_of_replicas", None)
+    settings.pop("index.auto_expand_replicas", None)
+    body = {"settings": settings, "mappings": index.mappings, "aliases": index.aliases}
+    head = (
+        f'"index.number_of_shards": {{{{ number_of_shards | default({int(shards)}) }}}},\n'
+        '    "index.number_of_replicas": {{ number_of_replicas | default(0) }}'
+    )
+    text = _literal({key: value for key, value in body.items() if value or key == "settings"})
+    begin = '"settings": {'
+    further = "\n  " if text[text.index(begin) + len(begin)] == "}" else ","
+    return text.replace(begin, f"{begin}\n    {head}{further}", 1) + "\n"
+
+
+def _literal(value: object) -> str:
+    """JSON that Jinja2 leaves as it is."""
+    return _TEMPLATE.sub("\\\\u007b", json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _description(index: LiveIndex, draw: Draw, written: _Written, facts: ClusterFacts) -> str:
+    share = (
+        f"all {draw.held:,} documents"
+        if written.documents == draw.held
+        else f"{written.documents:,} of {draw.held:,} documents, drawn at random with seed {draw.seed}"
+    )
+    return f"{index.name}, {share}, from {facts.engine} {facts.version}"

@@ -1,0 +1,306 @@
+"""Which documents a run has: generated ones, those of a track's files, or a file of the user's own."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from benchctl.corpus.files import ensure_corpus, open_documents
+from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file
+from benchctl.engine.declared import places
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.load.workload import Source
+from benchctl.results.plan import CorpusFile, CorpusSpec, DataOrigin, Plan, VariantSpec
+from benchctl.run.observer import Observer
+from benchctl.run.origin import needed_corpora, sends_documents
+from benchctl.track.library import find_track, track_names
+from benchctl.track.model import Challenge, Track
+
+GENERATED_DOCUMENTS = 1_000_000
+"""Documents of a generated corpus unless the user says otherwise."""
+
+_NONE = CorpusSpec(seed=0, documents=0, generator_version=0, digest="")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Which documents are to come from files, as the user said.
+
+    Attributes:
+        local: a file of documents for the track's only index; None for those of the track.
+        has_actions: whether a line before each of its documents says what to do with it.
+        folders: where files of the track are looked for beside its own folder.
+        docs: how many documents are used altogether; None for all.
+        at_most: whether fewer will do when there are no more.
+    """
+
+    local: Path | None = None
+    has_actions: bool = False
+    folders: tuple[Path, ...] = ()
+    docs: int | None = None
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class GeneratedReader:
+    """Opens the generated corpus of a plan, wherever its readers are."""
+
+    home: Home
+    corpus: CorpusSpec
+
+    def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Documents [start, stop); all of them unless told otherwise."""
+        made = ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed)
+        return open_documents(made, start=start, stop=stop)
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Opens a file of documents, wherever its readers are."""
+
+    home: Home
+    file: CorpusFile
+
+    def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Documents [start, stop) of those that are used; all of them unless told otherwise."""
+        return open_file(self.file, start=start, stop=stop, home=self.home)
+
+
+class Reader(Protocol):
+    """Opens documents, as often as one likes."""
+
+    def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Blocks of whole lines: documents [start, stop), all of them unless told otherwise."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Documents that go to one place when an index is prepared.
+
+    Attributes:
+        reader: opens them.
+        documents: how many there are.
+        bytes_each: of one, on average.
+        index: where they go; None when their own lines say so, or to a data stream.
+        data_stream: the same for a data stream.
+        has_actions: whether a line before each document says what to do with it.
+    """
+
+    reader: Reader
+    documents: int
+    bytes_each: float
+    index: str | None = None
+    data_stream: str | None = None
+    has_actions: bool = False
+
+    @property
+    def target(self) -> str:
+        """Where they go; empty when their own lines say so."""
+        return self.index or self.data_stream or ""
+
+
+def expected_corpus(
+    generated: CorpusSpec,
+    files: FileOptions,
+    track: Track,
+    schedules: Sequence[Challenge],
+    origin: DataOrigin,
+) -> CorpusSpec:
+    """What a plan says of its documents before any file was looked at: of files, what the track says.
+
+    Args:
+        generated: which documents are generated, where any are.
+        files: what the user said of files.
+        track: of the plan.
+        schedules: the measured challenges.
+        origin: what forks begin on.
+
+    Raises:
+        UsageError: there is nothing to fill the track with, or a file does not fit it.
+    """
+    wanted = places(track)
+    if files.local is None and (files.has_actions or files.folders) and not track.corpora:
+        option = "--corpus-has-actions" if files.has_actions else "--corpus-dir"
+        raise UsageError(
+            f"{option} is about files of documents, and those of track '{track.name}' are generated",
+            hint="give --corpus FILE, or leave it out",
+        )
+    if files.local is not None:
+        if len(wanted.names) != 1:
+            raise UsageError(
+                f"--corpus is for tracks of one index, and track '{track.name}' has {len(wanted.names)}",
+                hint="a track of several says itself which file goes where; --corpus-dir says where they are",
+            )
+        return msgspec.structs.replace(_NONE, documents=files.docs or 0)
+    if track.corpora:
+        needed = needed_corpora(track, schedules, origin)
+        held = sum(one.document_count or 0 for corpus in needed for one in corpus.documents)
+        return msgspec.structs.replace(_NONE, documents=held if files.docs is None else min(files.docs, held))
+    if origin == "empty" and not sends_documents(track, schedules):
+        return _NONE
+    if len(wanted.names) != 1:
+        raise UsageError(
+            f"track '{track.name}' has {len(wanted.names)} indices and names no corpora: nothing says which "
+            "documents go where",
+            hint="add `corpora` to it, with a target-index for each file",
+        )
+    return generated
+
+
+def needs_documents(variants: Iterable[VariantSpec]) -> bool:
+    """Whether anything may have to be filled: clusters that run already are, unless they may be filled."""
+    return any(spec.target is None or spec.target.fill for spec in variants)
+
+
+def is_generated(plan: Plan) -> bool:
+    """Whether benchctl makes the documents of a plan itself."""
+    return plan.corpus.documents > 0 and not plan.corpus.files
+
+
+def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observer: Observer) -> CorpusSpec:
+    """Look at the files of a new plan's documents, if they are in files; each is read once, and remembered.
+
+    Returns:
+        The plan's corpus with its files; as it is where it is generated.
+
+    Raises:
+        UsageError: one is missing, or not what the track says.
+        BenchctlError: one is damaged or cannot be fetched.
+    """
+    lines = 0
+
+    def progress(new: int) -> None:
+        nonlocal lines
+        lines += new
+        observer.progress("lines", lines, 0)
+
+    if files.local is not None:
+        observer.stage(f"looking at {files.local}")
+        found: tuple[CorpusFile, ...] = (_local(files.local, files, track, home, progress),)
+    elif not track.corpora:
+        return plan.corpus
+    else:
+        found = _declared(plan, track, files, home, observer, progress)
+    return CorpusSpec(0, sum(one.documents for one in found), 0, corpus_digest(found) if found else "", found)
+
+
+def check_files(plan: Plan, home: Home) -> None:
+    """Whether the files of a plan that was made before still hold what they held.
+
+    Raises:
+        BenchctlError: one is gone, or another.
+    """
+    for file in plan.corpus.files:
+        try:
+            now = local_file(Path(file.path), index="", home=home, has_actions=file.has_actions)
+        except UsageError as err:
+            raise BenchctlError(f"the documents of this run are gone: {err.message}", hint=err.hint) from err
+        if (now.sha256, now.held) != (file.sha256, file.held):
+            raise BenchctlError(
+                f"{file.path} has changed: it held {file.held:,} documents, SHA-256 {file.sha256[:12]}; now "
+                f"{now.held:,}, {now.sha256[:12]}",
+                hint="put the old file back, or start a new run",
+            )
+
+
+def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
+    """What is sent to prepare a plan's data, in this order.
+
+    Args:
+        plan: its documents are known.
+        track: of the plan.
+        home: where corpora are kept.
+    """
+    corpus = plan.corpus
+    if not corpus.files:
+        wanted = places(track)
+        index = wanted.indices[0].name if wanted.indices else None
+        stream = wanted.data_streams[0] if index is None and wanted.data_streams else None
+        reader = GeneratedReader(home, corpus)
+        return (Parcel(reader, corpus.documents, 0.0, index, stream),) if corpus.documents else ()
+    return tuple(
+        Parcel(
+            FileReader(home, file),
+            file.documents,
+            file.raw_bytes / max(file.held, 1),
+            file.index,
+            file.data_stream,
+            file.has_actions,
+        )
+        for file in corpus.files
+    )
+
+
+def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
+    """What tasks that send documents take them from; empty where those are generated."""
+    # Operations that name the track's only corpus mean the file that is used in its place.
+    only = track.corpora[0].name if len(track.corpora) == 1 else ""
+    return tuple(
+        Source(
+            open=FileReader(home, file),
+            document_count=file.documents,
+            corpus=file.corpus or only,
+            index=file.index,
+            data_stream=file.data_stream,
+            type=file.type,
+            has_actions=file.has_actions,
+        )
+        for file in plan.corpus.files
+    )
+
+
+def _local(
+    path: Path, files: FileOptions, track: Track, home: Home, progress: Callable[[int], None]
+) -> CorpusFile:
+    """The user's own file, in the place of the track's documents."""
+    wanted = places(track)
+    index = wanted.indices[0].name if wanted.indices else ""
+    look = partial(local_file, path, index=index, home=home, has_actions=files.has_actions, progress=progress)
+    if files.docs is None or (files.at_most and look().held <= files.docs):
+        found = look()
+    else:
+        found = look(docs=files.docs)
+    if wanted.indices or files.has_actions:
+        return found
+    return msgspec.structs.replace(found, index=None, data_stream=wanted.data_streams[0])
+
+
+def _declared(
+    plan: Plan,
+    track: Track,
+    files: FileOptions,
+    home: Home,
+    observer: Observer,
+    progress: Callable[[int], None],
+) -> tuple[CorpusFile, ...]:
+    """What the track's corpora say, as far as the plan needs it."""
+    needed = needed_corpora(track, plan.schedules, plan.origin)
+    if not needed:
+        return ()
+    observer.stage(f"documents of track {track.name}")
+    found = find_documents(
+        needed,
+        folders=(*files.folders, _folder_of(plan)),
+        home=home,
+        # What the track declares is all that there is; wanting more of it is for `find_documents` to refuse.
+        docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
+        progress=progress,
+        downloading=observer.progress,
+    )
+    if not found and plan.origin == "prepared":
+        raise UsageError(
+            f"the corpora of track '{track.name}' hold no JSON documents: vectors and streams without an end "
+            "are not prepared",
+            hint="run a challenge that asks for none of them, or give --corpus FILE",
+        )
+    return found
+
+
+def _folder_of(plan: Plan) -> Path:
+    path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
+    return path if path.is_dir() else path.parent

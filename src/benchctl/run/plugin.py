@@ -1,0 +1,118 @@
+"""The Python plug-in in a plan: whether it is needed, may be executed, and has what is needed of it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchctl.errors import UsageError
+from benchctl.plugin.blame import PluginError
+from benchctl.plugin.code import Code, read_code
+from benchctl.plugin.consent import Consent, refusal
+from benchctl.plugin.session import Loaded, PluginUse, missing_names
+from benchctl.results.plan import Plan, PluginSpec
+from benchctl.track.catalogue import OPERATION_TYPES
+from benchctl.track.library import find_track
+from benchctl.track.load import reject_lacking
+from benchctl.track.model import Challenge, Track
+from benchctl.track.plugin import PluginOperation
+
+
+def allowed_plugin(
+    name: str, track: Track, challenges: Iterable[Challenge], consent: Consent | None
+) -> PluginSpec | None:
+    """The plug-in that challenges need, executed once to see that it has that; None when none is needed.
+
+    Args:
+        name: of the track, as given.
+        track: as it was read.
+        challenges: that are to be run.
+        consent: to execute plug-ins; None for none at all.
+
+    Raises:
+        UsageError: it is needed and may not be executed, is not there, fails, or lacks something.
+    """
+    needing = [challenge for challenge in challenges if track.lacking(challenge)]
+    if not needing:
+        return None
+    code = read_code(find_track(name).parent)
+    if code is None or consent is None or not consent.covers(code):
+        try:
+            reject_lacking(track, needing[0])
+        except UsageError as err:
+            raise refusal(err.message, code) from err
+    if code is None:
+        return None
+    check_plugin(code, track, needing)
+    return PluginSpec(str(code.path), code.digest)
+
+
+def check_plugin(code: Code, track: Track, challenges: Iterable[Challenge]) -> None:
+    """Execute a plug-in that the user trusts, and see whether it has what challenges need.
+
+    Raises:
+        UsageError: it fails, or lacks something.
+    """
+    try:
+        loaded = Loaded(code, f"{code.digest[:12]}_check")
+    except PluginError as err:
+        raise UsageError(err.message, hint=err.hint) from err
+    try:
+        for challenge in challenges:
+            missing = missing_names(loaded, _needed(track, challenge))
+            if missing:
+                raise UsageError(
+                    f"challenge '{challenge.name}' needs what the plug-in {code.path} does not register: "
+                    f"{'; '.join(missing)}"
+                )
+    finally:
+        loaded.close()
+
+
+def confirm_plugin(plan: Plan, consent: Consent) -> None:
+    """A run that goes on executes its plug-in again, and may have been begun by somebody else.
+
+    Raises:
+        UsageError: the user of this home has not consented.
+    """
+    if plan.plugin is None:
+        return
+    code = read_code(Path(plan.plugin.path).parent)
+    # Another one than the plan's is not executed at all: `plugin_changes` says so.
+    if code is not None and code.digest == plan.plugin.digest and not consent.covers(code):
+        raise refusal("the run needs the Python plug-in of its track", code)
+
+
+def plugin_use(plan: Plan, track: Track, session: int = 0) -> PluginUse | None:
+    """How the load finds the plan's plug-in.
+
+    Args:
+        plan: of the run.
+        track: of the plan.
+        session: which use of it: tasks of the same session share what its modules hold.
+    """
+    if plan.plugin is None:
+        return None
+    return PluginUse(Path(plan.plugin.path).parent, plan.plugin.digest, track, session=session)
+
+
+def plugin_changes(plan: Plan) -> list[str]:
+    """Whether the plan's plug-in is another one now."""
+    if plan.plugin is None:
+        return []
+    code = read_code(Path(plan.plugin.path).parent)
+    if code is None:
+        return [f"the plug-in {plan.plugin.path} is gone"]
+    if code.digest == plan.plugin.digest:
+        return []
+    return [f"the plug-in {plan.plugin.path} was {plan.plugin.digest[:12]}, is {code.digest[:12]}"]
+
+
+def _needed(track: Track, challenge: Challenge) -> dict[str, frozenset[str]]:
+    """Names that have to be registered, by their kind."""
+    known = track.operations | challenge.operations
+    operations = [known[task.operation] for task in challenge.schedule]
+    foreign = [operation for operation in operations if isinstance(operation, PluginOperation)]
+    return {
+        "param source": frozenset(one.param_source for one in foreign if one.param_source is not None),
+        "operation type": frozenset(one.type for one in foreign if one.type not in OPERATION_TYPES),
+        "scheduler": frozenset(task.scheduler for task in challenge.schedule if task.scheduler is not None),
+    }

@@ -1,0 +1,117 @@
+"""`benchctl corpus fetch`: which files, from where, and what it says when it cannot know."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchctl.cli.corpus import corpus_group
+from benchctl.corpus.files import ensure_corpus
+from benchctl.errors import UsageError
+from benchctl.home import Home
+
+TRACK = """{
+  "indices": [{"name": "logs"}],
+  "corpora": [
+    {"name": "logs", "documents": [
+      {"source-file": "logs-{{ corpus_size | default(1) }}.json.bz2", "document-count": 1}
+    ]},
+    {"name": "more", "documents": [
+      {"source-file": "more.json.bz2", "document-count": 1, "target-index": "logs"}
+    ]}
+  ]
+}"""
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where another user may look, too: pytest's own folders are private."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        monkeypatch.setenv("BENCHCTL_HOME", f"{name}/home")
+        yield Path(name) / "home"
+
+
+@pytest.fixture
+def track(tmp_path: Path) -> Path:
+    (tmp_path / "track").mkdir()
+    (tmp_path / "track" / "track.json").write_text(TRACK)
+    return tmp_path / "track"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for name in ("logs-1.json.bz2", "logs-2.json.bz2", "more.json.bz2"):
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+def fetch(*arguments: str | Path) -> Result:
+    words = ["fetch", *map(str, arguments), "--quiet"]
+    return CliRunner().invoke(corpus_group, words, catch_exceptions=False)
+
+
+def test_all_corpora_of_a_track_are_fetched(home: Path, track: Path, source: Path):
+    output = fetch("--track", track, "--from", source).output
+    assert (home / "corpora" / "logs" / "logs-1.json.bz2").read_text() == "logs-1.json.bz2"
+    assert (home / "corpora" / "more" / "more.json.bz2").is_file()
+    assert output.splitlines() == [
+        f"                15 bytes  {home}/corpora/logs/logs-1.json.bz2",
+        f"                13 bytes  {home}/corpora/more/more.json.bz2",
+    ]
+
+
+def test_one_corpus_of_a_track_is_fetched_with_its_parameters(home: Path, track: Path, source: Path):
+    fetch("logs", "--track", track, "--from", source, "--param", "corpus_size=2")
+    found = [path.name for path in (home / "corpora").rglob("*.bz2")]
+    assert found == ["logs-2.json.bz2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ([], "which corpus", "--track"),
+        (["other"], "no published corpus 'other'", "--track"),
+        (["big5"], "needs --size", "60, 100, 880, 1000"),
+        (["big5", "--size", "60"], "needs --from", "--track"),
+        (["big5", "--size", "60", "--param", "a=1"], "parameters are a track's", "--track"),
+    ],
+)
+def test_what_is_lacking_is_told_before_anything_is_fetched(
+    arguments: list[str], message: str, hint: str, home: Path
+):
+    with pytest.raises(UsageError, match=message) as caught:
+        fetch(*arguments)
+    assert hint in caught.value.hint
+    assert not home.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_track_is_read_as_strictly_as_elsewhere(track: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match="korpus_size"):
+        fetch("--track", track, "--param", "korpus_size=2")
+    with pytest.raises(UsageError, match="has no corpus 'log'") as caught:
+        fetch("log", "--track", track)
+    assert "logs" in caught.value.hint
+    with pytest.raises(UsageError, match="--size is of big5's own files"):
+        fetch("logs", "--track", track, "--size", "60")
+    with pytest.raises(UsageError, match="nobody says where corpus 'logs' is published"):
+        fetch("logs", "--track", track)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "track.json").write_text(json.dumps({"indices": [{"name": "logs"}]}))
+    with pytest.raises(UsageError, match="declares no files of documents"):
+        fetch("--track", tmp_path / "empty")
+
+
+def test_fetched_files_are_listed_behind_generated_corpora(home: Path, track: Path, source: Path):
+    ensure_corpus(Home(home), 10)
+    fetch("more", "--track", track, "--from", source)
+    (home / "corpora" / "more" / ".more.json.zst.partial").touch()
+    lines = CliRunner().invoke(corpus_group, ["list"], catch_exceptions=False).output.splitlines()
+    assert [line.split()[:2] for line in lines] == [["10", "documents"], ["13", "bytes"]]
+    assert lines[1].endswith("/corpora/more/more.json.bz2")

@@ -1,0 +1,58 @@
+"""`benchctl list` with tracks of one's own: of several indices, of data streams, of neither."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli.listing import list_group
+from benchctl.cli.listing import places as places_of
+from benchctl.track.load import load_track
+from foreign_tracks import BOOKS, write_files
+
+
+def listed(*arguments: str) -> list[dict[str, str]]:
+    done = CliRunner().invoke(list_group, [*arguments, "--format", "csv"], catch_exceptions=False)
+    return list(csv.DictReader(io.StringIO(done.output)))
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> str:
+    return str(write_files(tmp_path / "books", BOOKS))
+
+
+def test_shipped_tracks_have_their_indices():
+    assert [(row["track"], row["indices"]) for row in listed("tracks")] == [("big5", "big5")]
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ('{"indices": [{"name": "a"}, {"name": "b"}]}', ["a", "b"]),
+        ('{"data-streams": [{"name": "c"}]}', ["c"]),
+        ("{}", []),
+    ],
+)
+def test_documents_go_to_any_number_of_places(tmp_path: Path, text: str, places: list[str]):
+    write_files(tmp_path, {"track.json": text})
+    assert places_of(load_track(str(tmp_path), {})[0]) == places
+
+
+def test_challenges_of_a_track_say_how_often_and_how_long(books: str):
+    rows = {row["challenge"]: row["schedule"] for row in listed("challenges", "--track", books)}
+    assert rows["lend-and-search"].split(";") == [
+        "delete-index",
+        "create-index",
+        "index-append",
+        "all x100",
+        "old 60 s",
+        "all-beside 60 s",
+    ]
+    assert "range-only" not in rows
+
+
+def test_operations_of_a_track_with_several_indices_are_listed(books: str):
+    names = [row["operation"] for row in listed("operations", "--track", books)]
+    assert names == ["index-append", "all", "old", "by-author"]

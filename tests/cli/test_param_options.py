@@ -1,0 +1,63 @@
+"""Parameters and filters as the command line gives them, in benchctl's words and in Rally's."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli.filter_options import FilterOptions, filter_options
+from benchctl.cli.options import once
+from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.errors import UsageError
+from foreign_tracks import write_files
+
+
+def given(*arguments: str) -> tuple[dict[str, Any], FilterOptions]:
+    """What a command gets of these arguments."""
+    seen: list[tuple[ParamOptions, FilterOptions]] = []
+
+    @click.command()
+    @param_options
+    @filter_options
+    def command(param_options: ParamOptions, filter_options: FilterOptions) -> None:
+        seen.append((param_options, filter_options))
+
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    return seen[0][0].read(), seen[0][1]
+
+
+def test_nothing_given_is_nothing():
+    assert given() == ({}, FilterOptions("", ""))
+
+
+def test_what_is_said_on_the_command_line_goes_before_files(tmp_path: Path):
+    folder = write_files(tmp_path, {"a.json": '{"a": 1, "b": 1, "c": 1}', "b.yml": "b: 2\nc: 2\nd: 2"})
+    files = ["--param-file", str(folder / "a.json"), "--param-file", str(folder / "b.yml")]
+    found, _ = given(*files, "--track-params", "c:3,d:3", "--param", "d=4")
+    assert found == {"a": 1, "b": 2, "c": 3, "d": 4}
+
+
+@pytest.mark.parametrize("name", ["--track-params", "--workload-params"])
+def test_rallys_parameters_have_the_names_of_both(name: str):
+    assert given(name, "a:1")[0] == {"a": 1}
+
+
+def test_filters_are_kept_as_they_are_written():
+    _, filters = given("--include-tasks", "type:search,a", "--exclude-tasks", "tag:x")
+    assert filters == FilterOptions("type:search,a", "tag:x")
+
+
+def test_two_names_of_one_option_are_not_both_given():
+    @click.command()
+    @click.option("--track", "--track-path", "track", multiple=True, callback=once, default=("big5",))
+    def command(track: str) -> None:
+        click.echo(track)
+
+    assert CliRunner().invoke(command).output == "big5\n"
+    assert CliRunner().invoke(command, ["--track-path", "a"]).output == "a\n"
+    found = CliRunner().invoke(command, ["--track-path", "a", "--track", "b"]).exception
+    assert isinstance(found, UsageError)
+    assert "given 2 times: a, b" in found.message

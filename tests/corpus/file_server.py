@@ -1,0 +1,95 @@
+"""A web server on loopback that hands out files as servers do: with ranges, without, changed, cut off."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
+
+
+@dataclass
+class Served:
+    """A file on the server.
+
+    Attributes:
+        body: its bytes.
+        ranges: what the server does when asked for some of them: send them, send all with status 200, or
+            send others than asked for.
+        version: its ETag; empty for none.
+        cuts: after how many bytes the next answers end; the connection is closed without a word.
+        statuses: of the next answers, instead of the file.
+        length: whether the answer says how long it is.
+    """
+
+    body: bytes
+    ranges: Literal["honoured", "ignored", "wrong"] = "honoured"
+    version: str = '"1"'
+    cuts: list[int] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    length: bool = True
+
+
+@dataclass
+class FileServer:
+    """Its files by path, its address, and what it was asked for: (path, Range)."""
+
+    files: dict[str, Served] = field(default_factory=dict)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    url: str = ""
+
+
+def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range", "")
+            server.requests.append((self.path, asked))
+            file = server.files.get(self.path)
+            status = 404 if file is None else file.statuses.pop(0) if file.statuses else 200
+            if file is None or status != 200:
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self._send(file, asked)
+
+        def _send(self, file: Served, asked: str) -> None:
+            start = int(asked.removeprefix("bytes=").rstrip("-") or 0) if asked else 0
+            if not asked or file.ranges == "ignored":
+                start = 0
+                self.send_response(200)
+            elif start >= len(file.body):
+                self.send_response(416)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            else:
+                start = start // 2 if file.ranges == "wrong" else start
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {start}-{len(file.body) - 1}/{len(file.body)}")
+            body = file.body[start:]
+            if file.version:
+                self.send_header("ETag", file.version)
+            if file.length:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: file.cuts.pop(0)] if file.cuts else body)
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    return Handler
+
+
+@contextlib.contextmanager
+def serving_files() -> Iterator[FileServer]:
+    server = FileServer()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(server)) as http:
+        server.url = f"http://127.0.0.1:{http.server_port}"
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            http.shutdown()
+            thread.join()

@@ -1,0 +1,183 @@
+"""Downloads that go on where they ended, from servers good and bad."""
+
+from pathlib import Path
+
+import pytest
+
+from benchctl.corpus.resume import Download, Piece
+from benchctl.disk import RESERVE_BYTES
+from benchctl.errors import BenchctlError
+from corpus.file_server import FileServer, Served
+
+BODY = bytes(range(256)) * 400
+HALF = len(BODY) // 2
+
+
+class Patience:
+    """Counts pauses instead of making them."""
+
+    def __init__(self) -> None:
+        self.paused: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.paused.append(seconds)
+
+
+def ignore(what: str, done: int, total: int) -> None:
+    """Take no notice of progress."""
+
+
+def download(server: FileServer, folder: Path, *pieces: Piece, free: int = 1 << 40) -> Download:
+    given = pieces or (Piece(f"{server.url}/file", len(BODY)),)
+    return Download(given, folder / "file", ignore, lambda _: free, Patience())
+
+
+def test_a_file_comes_whole_and_nothing_else_stays(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY)
+    told: list[tuple[str, int, int]] = []
+    Download(
+        [Piece(f"{files.url}/file")], tmp_path / "file", lambda *args: told.append(args), lambda _: 1 << 40
+    ).run()
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert told[-1] == ("bytes", len(BODY), len(BODY))
+
+
+def test_a_dropped_connection_is_taken_up_where_it_ended(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[1000, 5000])
+    assert download(files, tmp_path).run().read_bytes() == BODY
+    assert files.requests == [("/file", ""), ("/file", "bytes=1000-"), ("/file", "bytes=6000-")]
+
+
+def test_what_an_earlier_process_got_is_not_fetched_again(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[HALF], statuses=[])
+    first = download(files, tmp_path)
+    files.files["/file"].cuts += [0] * 10
+    with pytest.raises(BenchctlError, match=rf"connection ended .*; {HALF:,} bytes have come") as caught:
+        first.run()
+    assert "goes on from there" in caught.value.hint
+    files.files["/file"].cuts.clear()
+    files.requests.clear()
+    assert download(files, tmp_path).run().read_bytes() == BODY
+    assert files.requests == [("/file", f"bytes={HALF}-")]
+
+
+@pytest.mark.parametrize("ranges", ["ignored", "wrong"])
+def test_a_server_that_cannot_send_ranges_sends_it_all_again(ranges: str, files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, ranges=ranges, cuts=[HALF])  # type: ignore[arg-type]
+    assert download(files, tmp_path).run().read_bytes() == BODY
+
+
+def test_without_ranges_and_always_cut_short_it_ends(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, ranges="ignored", cuts=[HALF] * 50)
+    wanted = download(files, tmp_path)
+    with pytest.raises(BenchctlError, match="connection ended before everything had come"):
+        wanted.run()
+    assert len(files.requests) < 10
+    assert not wanted.target.exists()
+
+
+@pytest.mark.parametrize("body", [BODY[::-1], BODY + b"more"])
+def test_another_version_on_the_server_begins_anew(body: bytes, files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10])
+    wanted = Piece(f"{files.url}/file")
+    with pytest.raises(BenchctlError):
+        download(files, tmp_path, wanted).run()
+    files.files["/file"] = Served(body, version='"2"')
+    assert download(files, tmp_path, wanted).run().read_bytes() == body
+
+
+def test_without_versions_the_size_tells_that_it_changed(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10], version="")
+    wanted = Piece(f"{files.url}/file")
+    with pytest.raises(BenchctlError):
+        download(files, tmp_path, wanted).run()
+    files.files["/file"] = Served(BODY[::-1] + b"x", version="")
+    assert download(files, tmp_path, wanted).run().read_bytes() == BODY[::-1] + b"x"
+
+
+def test_pieces_are_joined_and_taken_up_in_the_middle_of_one(files: FileServer, tmp_path: Path):
+    parts = [BODY[:1000], BODY[1000:HALF], BODY[HALF:]]
+    for number, part in enumerate(parts):
+        files.files[f"/{number}"] = Served(part)
+    files.files["/1"].cuts = [500, *[0] * 10]
+    pieces = [Piece(f"{files.url}/{number}", len(part)) for number, part in enumerate(parts)]
+    with pytest.raises(BenchctlError):
+        download(files, tmp_path, *pieces).run()
+    files.files["/1"].cuts.clear()
+    files.requests.clear()
+    assert download(files, tmp_path, *pieces).run().read_bytes() == BODY
+    assert files.requests == [("/1", "bytes=500-"), ("/2", "")]
+
+
+def test_another_source_begins_anew(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[HALF, *[0] * 10])
+    files.files["/mirror"] = Served(BODY[::-1])
+    with pytest.raises(BenchctlError):
+        download(files, tmp_path).run()
+    mirror = Piece(f"{files.url}/mirror", len(BODY))
+    assert download(files, tmp_path, mirror).run().read_bytes() == BODY[::-1]
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_wrong_size_is_told(length: bool, files: FileServer, tmp_path: Path):  # noqa: FBT001 - both cases
+    files.files["/file"] = Served(BODY + b"more", length=length)
+    wanted = download(files, tmp_path)
+    with pytest.raises(BenchctlError, match=r"/file has 102,404 bytes, and 102,400 are expected"):
+        wanted.run()
+    assert not wanted.target.exists()
+    files.files["/file"] = Served(BODY)
+    assert download(files, tmp_path).run().read_bytes() == BODY
+
+
+def test_a_wrong_size_is_told_before_anything_is_fetched(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY)
+    piece = Piece(f"{files.url}/file", 7)
+    with pytest.raises(BenchctlError, match=r"/file has 102,400 bytes, and 7 are expected"):
+        download(files, tmp_path, piece).run()
+    assert sum(path.stat().st_size for path in tmp_path.glob(".file.partial")) == 0
+
+
+def test_a_missing_file_is_told_at_once(files: FileServer, tmp_path: Path):
+    with pytest.raises(BenchctlError, match=r"cannot download .*/file: HTTP 404") as caught:
+        download(files, tmp_path).run()
+    assert "--from" in caught.value.hint
+    assert len(files.requests) == 1
+
+
+def test_a_server_that_is_busy_is_asked_again(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, statuses=[503, 429])
+    wanted = download(files, tmp_path)
+    assert wanted.run().read_bytes() == BODY
+    assert isinstance(wanted.pause, Patience)
+    assert wanted.pause.paused == sorted(wanted.pause.paused)
+    assert len(wanted.pause.paused) == 2
+
+
+def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, files: FileServer):
+    wanted = download(files, tmp_path, Piece("http://127.0.0.1:1/file"))
+    with pytest.raises(BenchctlError, match="no connection"):
+        wanted.run()
+    assert isinstance(wanted.pause, Patience)
+    assert not wanted.pause.paused
+
+
+def test_space_is_checked_before_anything_is_written(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY)
+    with pytest.raises(BenchctlError, match=r"not enough space .* to download file"):
+        download(files, tmp_path, free=RESERVE_BYTES + len(BODY) - 1).run()
+    assert download(files, tmp_path, free=RESERVE_BYTES + len(BODY)).run().read_bytes() == BODY
+
+
+def test_space_is_checked_for_all_pieces_together(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY)
+    pieces = [Piece(f"{files.url}/file", len(BODY))] * 2
+    with pytest.raises(BenchctlError, match="not enough space"):
+        download(files, tmp_path, *pieces, free=RESERVE_BYTES + 2 * len(BODY) - 1).run()
+
+
+def test_a_damaged_note_of_the_last_attempt_begins_anew(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY)
+    (tmp_path / ".file.partial").write_bytes(b"something else")
+    (tmp_path / ".file.partial.json").write_bytes(b"{")
+    assert download(files, tmp_path).run().read_bytes() == BODY

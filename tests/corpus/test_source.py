@@ -1,0 +1,294 @@
+"""Files of documents: every slice of every share, found files, declared sizes, changed files."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchctl.corpus.files import ensure_corpus, open_documents
+from benchctl.corpus.layout import days
+from benchctl.corpus.offsets import index_file
+from benchctl.corpus.share import stretches
+from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.results.plan import CorpusFile
+from benchctl.track.corpora import Corpus, Documents
+from corpus.file_server import FileServer, Served
+from corpus.packed import PACKERS, cut, text
+
+several = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+
+
+def lines_of(raw: bytes) -> list[bytes]:
+    return [line + b"\n" for line in raw.removesuffix(b"\n").split(b"\n")] if raw else []
+
+
+def selected(file: CorpusFile, lines: Sequence[bytes]) -> list[bytes]:
+    return [line for start, stop in stretches(file.documents, file.held) for line in lines[start:stop]]
+
+
+def read(file: CorpusFile, *bounds: int, home: Home | None = None) -> bytes:
+    start, stop = bounds or (0, None)
+    return b"".join(open_file(file, start=start, stop=stop, home=home))
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@given(data=st.data())
+@several
+def test_every_slice_of_every_share_is_that_of_the_whole(packing: str, tmp_path: Path, data: st.DataObject):
+    words = st.binary(min_size=1, max_size=300).filter(lambda word: b"\n" not in word)
+    raw = b"\n".join(b"{" + word for word in data.draw(st.lists(words, min_size=1, max_size=40)))
+    raw += data.draw(st.sampled_from([b"", b"\n"]))
+    lines = lines_of(raw)
+    parts = cut(raw, data.draw(st.lists(st.integers(0, 10_000), max_size=3)))
+    docs = data.draw(st.none() | st.integers(0, len(lines)))
+    with tempfile.TemporaryDirectory(dir=tmp_path) as name:
+        path, home = Path(name) / "documents", Home(Path(name) / "home")
+        path.write_bytes(PACKERS[packing](*parts))
+        index_file(path, home, apart_bytes=data.draw(st.integers(1, 2000)))
+        file = local_file(path, index="logs", home=home, docs=docs)
+        assert (file.held, file.raw_bytes) == (len(lines), len(raw))
+        wanted = selected(file, lines)
+        start = data.draw(st.integers(0, len(wanted)))
+        stop = data.draw(st.integers(start, len(wanted)))
+        for place in (home, None):
+            assert read(file, home=place) == b"".join(wanted)
+            assert read(file, start, stop, home=place) == b"".join(wanted[start:stop])
+
+
+@pytest.mark.parametrize("packing", ["plain", "bz2", "zst-frames", "zst"])
+def test_reading_begins_near_the_place_where_the_format_allows_it(packing: str, tmp_path: Path):
+    raw = text(1_000_000) * 12
+    lines = lines_of(raw)
+    path = tmp_path / "documents"
+    path.write_bytes(PACKERS[packing](*cut(raw, range(0, len(raw), 1_000_000))))
+    home = Home(tmp_path / "home")
+    file = local_file(path, index="logs", home=home)
+    for start in (0, 1, len(lines) // 2, len(lines) - 3):
+        assert read(file, start, start + 3, home=home) == b"".join(lines[start : start + 3])
+    if packing != "zst":
+        # What is far before the place is not even looked at.
+        with path.open("r+b") as damaged:
+            damaged.seek(path.stat().st_size // 4)
+            damaged.write(b"\0" * 1000)
+        os.utime(path, ns=(0, known_ns(home)))
+        assert read(file, len(lines) - 3, len(lines), home=home) == b"".join(lines[-3:])
+        if packing != "plain":
+            with pytest.raises(BenchctlError, match="cannot read the documents"):
+                read(file, home=home)
+
+
+def known_ns(home: Home) -> int:
+    (kept,) = (home.corpora / ".files").glob("*.json")
+    return int(msgspec.json.decode(kept.read_bytes())["modified-ns"])
+
+
+def test_a_tenth_of_big5_has_a_tenth_of_every_day(tmp_path: Path):
+    documents = 100_000
+    corpus = ensure_corpus(Home(tmp_path / "other"), documents)
+    path = tmp_path / "documents.json"
+    path.write_bytes(b"".join(open_documents(corpus)))
+    home = Home(tmp_path / "home")
+    file = local_file(path, index="big5", home=home, docs=documents // 10)
+    dates = [line[15:25].decode() for line in lines_of(read(file, home=home))]
+    assert len(dates) == documents // 10
+    for day in days(documents):
+        assert dates.count(day.date.isoformat()) == pytest.approx(day.documents / 10, rel=0.01, abs=5)
+    matched = sum(date < "2023-01-03" for date in dates) / len(dates)
+    assert matched == pytest.approx(2 / 7.25, abs=0.005)
+
+
+def test_a_file_is_read_in_full_only_once(tmp_path: Path):
+    path = tmp_path / "documents.json"
+    path.write_bytes(b'{"a":1}\n' * 10)
+    home = Home(tmp_path / "home")
+    told: list[int] = []
+    first = local_file(path, index="logs", home=home, progress=told.append)
+    assert sum(told) == 10
+    assert local_file(path, index="logs", home=home, progress=told.append) == first
+    assert sum(told) == 10
+    path.write_bytes(b'{"a":2}\n' * 12)
+    assert local_file(path, index="logs", home=home, progress=told.append).held == 12
+    assert sum(told) == 22
+
+
+def test_a_damaged_index_is_made_anew(tmp_path: Path):
+    path = tmp_path / "documents.json"
+    path.write_bytes(b'{"a":1}\n' * 10)
+    home = Home(tmp_path / "home")
+    first = local_file(path, index="logs", home=home)
+    for kept in (home.corpora / ".files").iterdir():
+        kept.write_bytes(kept.read_bytes()[:50])
+    assert local_file(path, index="logs", home=home) == first
+
+
+def test_a_file_that_was_touched_is_still_the_same_and_a_changed_one_is_not(tmp_path: Path):
+    path = tmp_path / "documents.json"
+    path.write_bytes(b'{"a":1}\n' * 10)
+    home = Home(tmp_path / "home")
+    file = local_file(path, index="logs", home=home)
+    os.utime(path, ns=(0, 0))
+    assert read(file, home=home) == b'{"a":1}\n' * 10
+    path.write_bytes(b'{"a":2}\n' * 10)
+    with pytest.raises(BenchctlError, match=r"documents\.json was changed since the run was planned"):
+        read(file, home=home)
+    path.unlink()
+    with pytest.raises(BenchctlError, match=r"documents\.json: No such file"):
+        read(file, home=home)
+    with pytest.raises(BenchctlError, match=r"documents\.json: No such file"):
+        read(file)
+
+
+def test_without_an_index_a_file_that_is_too_short_is_told(tmp_path: Path):
+    path = tmp_path / "documents.json"
+    path.write_bytes(b'{"a":1}\n' * 10)
+    file = local_file(path, index="logs", home=Home(tmp_path / "home"))
+    path.write_bytes(b'{"a":1}\n' * 9)
+    with pytest.raises(BenchctlError, match="it ends after 9 lines"):
+        read(file)
+
+
+def test_action_lines_stay_with_their_documents(tmp_path: Path):
+    path = tmp_path / "bulk.json"
+    path.write_bytes(b"".join(b'{"index":{"_id":%d}}\n{"a":%d}\n' % (n, n) for n in range(50)))
+    home = Home(tmp_path / "home")
+    file = local_file(path, index="unused", home=home, docs=5, has_actions=True)
+    assert (file.held, file.index) == (50, None)
+    pairs = [line for line in read(file, home=home).split(b"\n") if line]
+    assert len(pairs) == 10
+    for action, document in zip(pairs[::2], pairs[1::2], strict=True):
+        assert msgspec.json.decode(action)["index"]["_id"] == msgspec.json.decode(document)["a"]
+
+
+def test_what_is_no_file_of_documents_is_told(tmp_path: Path):
+    home = Home(tmp_path / "home")
+    path = tmp_path / "documents.json"
+    with pytest.raises(UsageError, match="there is no file"):
+        local_file(path, index="logs", home=home)
+    path.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":3}\n')
+    with pytest.raises(UsageError, match=r"line 3 of .* is empty"):
+        local_file(path, index="logs", home=home)
+    path.write_bytes(b'\n{"a":1}\n')
+    with pytest.raises(UsageError, match=r"line 1 of .* is empty"):
+        local_file(path, index="logs", home=home)
+    path.write_bytes(b'{"index":{}}\n{"a":1}\n{"index":{}}\n')
+    with pytest.raises(UsageError, match="the last action line is without a document"):
+        local_file(path, index="logs", home=home, has_actions=True)
+    path.write_bytes(b'{"a":1}\n')
+    with pytest.raises(UsageError, match=r"holds 1 documents, fewer than the 2"):
+        local_file(path, index="logs", home=home, docs=2)
+
+
+def test_the_digest_is_of_the_selection_and_not_of_the_place(tmp_path: Path):
+    home = Home(tmp_path / "home")
+    for name in ("one", "other"):
+        (tmp_path / name).write_bytes(b'{"a":1}\n' * 10)
+    one, other = (local_file(tmp_path / name, index="logs", home=home) for name in ("one", "other"))
+    assert corpus_digest([one]) == corpus_digest([other])
+    changes: list[dict[str, Any]] = [
+        {"documents": 9}, {"held": 11}, {"sha256": "0"}, {"index": "x"}, {"data_stream": "x"},
+        {"type": "x"}, {"has_actions": True},
+    ]  # fmt: skip
+    changed = [corpus_digest([msgspec.structs.replace(one, **change)]) for change in changes]
+    assert len({corpus_digest([one]), corpus_digest([one, other]), *changed}) == len(changes) + 2
+
+
+def declared(name: str = "documents.json.bz2", **facts: Any) -> Corpus:
+    documents = Documents(**{"source_file": name, "document_count": 10, "target_index": "logs", **facts})
+    return Corpus("logs", (documents,))
+
+
+BODY = b'{"a":1}\n' * 10
+
+
+@pytest.mark.parametrize("name", ["documents.json.bz2", "documents.json", "documents.json.zst"])
+def test_a_declared_file_is_found_under_its_name_or_packed_otherwise(name: str, tmp_path: Path):
+    home = Home(tmp_path / "home")
+    packing = {"bz2": "bz2", "json": "plain", "zst": "zst"}[name.rpartition(".")[2]]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / name).write_bytes(PACKERS[packing](BODY))
+    (file,) = find_documents([declared(target_type="doc")], folders=[tmp_path / "none", folder], home=home)
+    assert file == CorpusFile(
+        path=str(folder / name), documents=10, held=10, raw_bytes=len(BODY), sha256=file.sha256,
+        corpus="logs", index="logs", type="doc",
+    )  # fmt: skip
+
+
+def test_a_file_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_path: Path):
+    home = Home(tmp_path / "home")
+    with pytest.raises(UsageError, match=r"there is no documents\.json\.bz2 in ") as caught:
+        find_documents([declared()], folders=[tmp_path / "track", tmp_path / "other"], home=home)
+    for place in (tmp_path / "track", tmp_path / "other", home.corpora / "logs"):
+        assert str(place) in caught.value.message
+    assert "--corpus-dir" in caught.value.hint
+    assert "benchctl corpus fetch logs" in caught.value.hint
+
+
+def test_a_file_that_is_nowhere_is_fetched_and_kept(files: FileServer, tmp_path: Path):
+    home = Home(tmp_path / "home")
+    files.files["/corpora/documents.json.bz2"] = Served(PACKERS["bz2"](BODY))
+    corpus = declared(base_url=f"{files.url}/corpora")
+    (file,) = find_documents([corpus], folders=[], home=home)
+    assert Path(file.path) == home.corpora / "logs" / "documents.json.bz2"
+    assert read(file, home=home) == BODY
+    find_documents([corpus], folders=[], home=home)
+    assert len(files.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"compressed_bytes": 7}, r"documents\.json\.bz2 has \d+ bytes, and the track says 7"),
+        ({"uncompressed_bytes": 7}, r"has 80 bytes uncompressed, and the track says 7"),
+        ({"document_count": 7}, r"has 10 documents, and the track says 7"),
+    ],
+)
+def test_a_file_that_differs_from_what_the_track_says_is_told(
+    facts: dict[str, int], message: str, tmp_path: Path
+):
+    home = Home(tmp_path / "home")
+    (tmp_path / "documents.json.bz2").write_bytes(PACKERS["bz2"](BODY))
+    with pytest.raises(UsageError, match=message):
+        find_documents([declared(**facts)], folders=[tmp_path], home=home)
+
+
+def test_the_compressed_size_is_not_asked_of_a_file_packed_otherwise(tmp_path: Path):
+    (tmp_path / "documents.json.zst").write_bytes(PACKERS["zst"](BODY))
+    found = find_documents([declared(compressed_bytes=7)], folders=[tmp_path], home=Home(tmp_path / "home"))
+    assert [file.held for file in found] == [10]
+
+
+def test_documents_are_shared_over_the_files_in_proportion(tmp_path: Path):
+    home = Home(tmp_path / "home")
+    for name, lines in (("one", 100), ("other", 300)):
+        (tmp_path / name).write_bytes(b"".join(b'{"%d":0}\n' % line for line in range(lines)))
+    corpora = [declared("one", document_count=100), declared("other", document_count=300)]
+    found = find_documents(corpora, folders=[tmp_path], home=home, docs=40)
+    assert [(file.documents, file.held) for file in found] == [(10, 100), (30, 300)]
+    with pytest.raises(UsageError, match="the corpora hold 400 documents, fewer than the 401"):
+        find_documents(corpora, folders=[tmp_path], home=home, docs=401)
+
+
+def test_vectors_and_streams_without_an_end_are_no_files_of_documents(tmp_path: Path):
+    corpora = [
+        declared("vectors.hdf5", source_format="hdf5"),
+        msgspec.structs.replace(declared(), streaming_ingestion="kafka"),
+    ]
+    assert find_documents(corpora, folders=[], home=Home(tmp_path)) == ()
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", ".."])
+def test_a_corpus_whose_name_is_no_folder_is_told(name: str, tmp_path: Path):
+    corpus = msgspec.structs.replace(declared(), name=name)
+    with pytest.raises(UsageError, match="cannot be kept in a folder of its name"):
+        find_documents([corpus], folders=[], home=Home(tmp_path))

@@ -1,0 +1,121 @@
+"""What a track declares, made on a node: in which order, what stands in for it, and how refusals read."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchctl.engine.client import SearchClient, connect, loopback
+from benchctl.engine.declared import Places, make_all, places, stand_ins
+from benchctl.errors import BenchctlError
+from benchctl.results.plan import CorpusFile
+from benchctl.track.corpora import Corpus, Documents
+from benchctl.track.model import Index, IndexBody, Template, Track
+from engine.fake_node import FakeNode
+
+READERS = Index("readers", IndexBody({"number_of_shards": 2}, {"properties": {"n": {"type": "long"}}}))
+STREAM = {"index_patterns": ["visits-*"], "data_stream": {}}
+TRACK = Track(
+    name="house",
+    operations={},
+    digest="t",
+    indices=(READERS, Index("fines", IndexBody())),
+    templates=(
+        Template("old", "index", {"index_patterns": ["old-*"]}),
+        Template("visits", "composable", STREAM),
+        Template("small", "component", {"template": {}}),
+    ),
+)
+WANTED = Places(TRACK.indices, ("visits-x",))
+NO_STREAMS = {
+    "error": "Incorrect HTTP method for uri [/_data_stream/*] and method [GET], allowed: [POST]",
+    "status": 405,
+}
+
+
+@pytest.fixture
+def client(node: FakeNode) -> Iterator[SearchClient]:
+    with connect("elasticsearch", loopback(node.port)) as made:
+        yield made
+
+
+def allow(node: FakeNode, *lines: str) -> None:
+    for line in lines:
+        method, _, path = line.partition(" ")
+        node.answers[method, path] = (200, {"acknowledged": True})
+
+
+TEMPLATES = ("PUT /_component_template/small", "PUT /_index_template/visits", "PUT /_template/old")
+INDICES = ("PUT /readers", "PUT /fines")
+
+
+def asked(node: FakeNode) -> list[str]:
+    return [f"{method} {path}" for method, path, _, _ in node.seen]
+
+
+def test_components_come_before_what_is_composed_of_them_and_templates_before_indices(
+    client: SearchClient, node: FakeNode
+):
+    lines = ("GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /_data_stream/visits-x")
+    allow(node, *lines)
+    make_all(client, TRACK, WANTED)
+    assert asked(node) == list(lines)
+    assert node.seen[2][3] == STREAM
+    assert node.seen[4][3] == {
+        "settings": {"number_of_shards": 2},
+        "mappings": {"properties": {"n": {"type": "long"}}},
+    }
+
+
+def test_a_node_without_data_streams_gets_plain_indices_from_plain_templates(
+    client: SearchClient, node: FakeNode
+):
+    node.answers["GET", "/_data_stream/*"] = (405, NO_STREAMS)
+    allow(node, *TEMPLATES, *INDICES, "PUT /visits-x")
+    make_all(client, TRACK, WANTED)
+    assert asked(node) == ["GET /_data_stream/*", *TEMPLATES, *INDICES, "PUT /visits-x"]
+    assert "data_stream" not in node.seen[2][3]
+    assert not node.seen[6][3]
+
+
+def test_nodes_are_only_asked_for_data_streams_where_there_are_any(client: SearchClient, node: FakeNode):
+    allow(node, *INDICES)
+    plain = Track(name="house", operations={}, digest="t", indices=TRACK.indices)
+    make_all(client, plain, places(plain))
+    assert asked(node) == list(INDICES)
+
+
+def test_what_the_node_refuses_is_named_with_its_reason_and_what_to_do(client: SearchClient, node: FakeNode):
+    allow(node, "GET /_data_stream/*", *TEMPLATES)
+    cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [constant_keyword]"}
+    node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
+    with pytest.raises(BenchctlError, match="the node refuses the track's index 'readers': mapper") as caught:
+        make_all(client, TRACK, WANTED)
+    assert "No handler for type [constant_keyword]" in caught.value.message
+    assert "--distribution" in caught.value.hint
+
+
+def test_what_stands_in_for_a_data_stream_has_its_very_name(client: SearchClient, node: FakeNode):
+    node.answers["GET", "/_all/_alias"] = (200, {"visits-x": {}, ".ds-visits-y-000001": {}})
+    assert stand_ins(client, ["visits-x", "visits-y"]) == ("visits-x",)
+    assert stand_ins(client, []) == ()
+    assert len(node.seen) == 1
+
+
+def documents(**changes: str) -> Documents:
+    return Documents(source_file="f", document_count=1, **changes)  # type: ignore[arg-type]
+
+
+def test_places_are_what_is_declared_and_what_documents_go_to_beside_that():
+    corpora = (Corpus("c", (documents(target_index="readers"), documents(target_index="more"))),)
+    track = Track(name="house", operations={}, digest="t", indices=TRACK.indices, corpora=corpora)
+    assert places(track).names == ("readers", "fines", "more")
+    assert places(track).shards == 4
+    file = CorpusFile(path="/f", documents=1, held=1, raw_bytes=1, sha256="", data_stream="visits-x")
+    assert places(track, [file]).names == ("readers", "fines", "more", "visits-x")
+    assert places(track, [file]).target == "readers,fines,more,visits-x"
+
+
+def test_names_that_are_too_long_for_a_path_mean_everything():
+    many = tuple(Index(f"index-{'x' * 40}-{number}", IndexBody()) for number in range(100))
+    assert Places(many, ()).target == "_all"
+    assert Places((), ()).target == "_all"

@@ -1,0 +1,179 @@
+"""Plug-ins import their own modules, and what benchctl stands in for, and leave nothing behind."""
+
+import os
+import py_compile
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchctl.plugin.blame import PluginError
+from benchctl.plugin.code import read_code
+from benchctl.plugin.session import Loaded
+from plugins import load_in, write_track
+
+REGISTER = "\ndef register(registry):\n    registry.register_param_source('x', value)\n"
+
+
+def value_of(loaded: Loaded) -> object:
+    return loaded.registry.param_sources["x"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from .helper import value",
+        "from . import helper; value = helper.value",
+        "from books.helper import value",
+        "import books.helper; value = books.helper.value",
+        "import books.helper as h; value = h.value",
+        "from books import helper; value = helper.value",
+        "from .inner.deep import value",
+        "from books.inner import deep; value = deep.value",
+        "from shared.things import value",
+        "import shared.things as t; value = t.value",
+        "from .helper import *",
+    ],
+)
+def test_its_own_modules_are_found_by_every_kind_of_import(tmp_path: Path, statement: str):
+    write_track(tmp_path / "shared", {"things.py": "value = 7"})
+    files = {
+        "track.py": statement + REGISTER,
+        "helper.py": "value = 7",
+        "inner/deep.py": "from ..helper import value",
+    }
+    assert value_of(load_in(tmp_path / "books", files)) == 7
+
+
+def test_imports_within_functions_work_when_these_are_called(tmp_path: Path):
+    files = {
+        "track.py": "def value():\n    from .helper import value\n    from esrally import exceptions\n"
+        "    return value, exceptions.DataError" + REGISTER,
+        "helper.py": "value = 7",
+    }
+    found = value_of(load_in(tmp_path / "books", files))
+    assert callable(found)
+    number, error = found()
+    assert (number, error.__name__) == (7, "DataError")
+
+
+def test_each_module_is_executed_once(tmp_path: Path):
+    files = {
+        "track.py": "from .a import seen\nfrom .b import seen as again\nvalue = seen is again" + REGISTER,
+        "a.py": "from .c import seen",
+        "b.py": "from books.c import seen",
+        "c.py": "seen = []",
+    }
+    assert value_of(load_in(tmp_path / "books", files)) is True
+
+
+def test_a_module_that_failed_is_executed_again_when_it_is_imported_again(tmp_path: Path):
+    files = {
+        "track.py": "from . import state\ntry:\n    from . import a\nexcept ZeroDivisionError:\n"
+        "    state.by = 1\n"
+        "from .a import value" + REGISTER,
+        "state.py": "by = 0",
+        "a.py": "from .state import by\nvalue = 7 // by",
+    }
+    assert value_of(load_in(tmp_path / "books", files)) == 7
+
+
+def test_what_was_read_is_executed_and_not_what_lies_there_now(tmp_path: Path):
+    folder = write_track(tmp_path / "books", {"track.py": "value = 1" + REGISTER})
+    code = read_code(folder)
+    assert code is not None
+    (folder / "track.py").write_text("value = 2" + REGISTER, encoding="utf-8")
+    assert value_of(Loaded(code, "test")) == 1
+
+
+def test_a_compiled_file_beside_it_is_not_executed(tmp_path: Path):
+    folder = write_track(
+        tmp_path / "books", {"track.py": "from .a import value" + REGISTER, "a.py": "value = 2"}
+    )
+    py_compile.compile(str(folder / "a.py"), doraise=True)
+    stamp = (folder / "a.py").stat()
+    (folder / "a.py").write_text("value = 1", encoding="utf-8")
+    os.utime(folder / "a.py", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert value_of(load_in(tmp_path / "books", {})) == 1
+
+
+def test_public_names_stay_out_of_the_modules_of_python(tmp_path: Path):
+    write_track(tmp_path / "shared", {"things.py": "value = 7"})
+    before = set(sys.modules)
+    plugin = "import esrally\nfrom shared.things import value" + REGISTER
+    loaded = load_in(tmp_path / "books", {"track.py": plugin})
+    new = set(sys.modules) - before
+    assert new
+    assert all(name.startswith("benchctl_plugin_") for name in new)
+    loaded.close()
+    assert set(sys.modules) == before
+
+
+def test_a_plug_in_that_failed_leaves_no_module_behind(tmp_path: Path):
+    before = set(sys.modules)
+    with pytest.raises(PluginError):
+        load_in(tmp_path / "books", {"track.py": "from .a import x\n1 / 0", "a.py": "x = 1"})
+    assert set(sys.modules) == before
+
+
+def test_a_dataclass_with_annotations_as_text_finds_its_module(tmp_path: Path):
+    plugin = """
+        from __future__ import annotations
+        from dataclasses import dataclass
+        from typing import ClassVar
+
+        @dataclass
+        class Spec:
+            kind: ClassVar[str] = "x"
+            number: int = 7
+
+        value = Spec().number
+    """
+    folder = write_track(tmp_path / "books", {"track.py": plugin})
+    with (folder / "track.py").open("a", encoding="utf-8") as file:
+        file.write(REGISTER)
+    assert value_of(load_in(tmp_path / "books", {})) == 7
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("x = (", "track.py:1: loading track.py failed: SyntaxError: '(' was never closed"),
+        ("\n\n1 / 0", "track.py:3: loading track.py failed: ZeroDivisionError: division by zero"),
+        ("from .a import x", "a.py:2: loading track.py failed: KeyError: 'lost'"),
+        ("x = 1", "track.py has no function register(registry)"),
+        (
+            "from esrally.driver.runner import ForceMerge",
+            "track.py:1: loading track.py failed: ImportError: benchctl has no 'ForceMerge' of 'esrally",
+        ),
+        (
+            "import osbenchmark.metrics",
+            "track.py:1: loading track.py failed: ImportError: benchctl has no 'osbenchmark.metrics'",
+        ),
+        (
+            "from books.nothing import x",
+            "loading track.py failed: ModuleNotFoundError: the plug-in has no module 'books.nothing'",
+        ),
+        ("def register(registry):\n    registry.x()", "track.py:2: loading track.py failed: AttributeError"),
+        (
+            "def register(registry):\n    registry.register_runner('r', print)",
+            "the runner of operation type 'r' is not asynchronous",
+        ),
+        ("raise SystemExit(3)", "wanted to end benchctl (3)"),
+        ("from ... import x", "attempted relative import beyond top-level package"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, plugin: str, said: str):
+    with pytest.raises(PluginError) as caught:
+        load_in(tmp_path / "books", {"track.py": plugin, "a.py": "\n{}['lost']"})
+    assert said in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_missing_package_is_named_with_what_to_do(tmp_path: Path):
+    with pytest.raises(PluginError) as caught:
+        load_in(tmp_path / "books", {"track.py": "import nowhere_to_be_found.x"})
+    assert (
+        "track.py:1: loading track.py failed: No module named 'nowhere_to_be_found'" in caught.value.message
+    )
+    assert caught.value.hint == "install the package that has 'nowhere_to_be_found' beside benchctl"

@@ -1,0 +1,86 @@
+"""A plug-in is loaded once a session, from the files that were consented to."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchctl.errors import BenchctlError
+from benchctl.plugin.blame import PluginError
+from benchctl.plugin.session import PluginUse, loaded_plugin, missing_names
+from benchctl.track.load import load_track
+from benchctl.track.model import Challenge
+from plugins import code_in, load_in
+
+
+def use_of(folder: Path, session: int = 0, **files: str) -> PluginUse:
+    code = code_in(folder, {"track.py": next(iter(files.values()), "def register(registry): pass")})
+    return PluginUse(folder, code.digest, load_track(str(folder), {})[0], session=session)
+
+
+def test_tasks_of_a_session_share_what_its_modules_hold_and_the_next_session_does_not(tmp_path: Path):
+    use = use_of(tmp_path / "books", 1)
+    first = loaded_plugin(use)
+    assert loaded_plugin(use) is first
+    assert loaded_plugin(use_of(tmp_path / "books", 2)) is not first
+
+
+def test_a_plug_in_that_has_changed_is_not_executed(tmp_path: Path):
+    use = use_of(tmp_path / "books", 1)
+    code_in(tmp_path / "books", {"track.py": f"open({str(tmp_path / 'traces')!r}, 'w')"})
+    with pytest.raises(BenchctlError, match="has changed since the run was planned"):
+        loaded_plugin(use)
+    assert not (tmp_path / "traces").exists()
+
+
+PROCESSORS = """
+    from esrally.track.loader import DefaultTrackPreparator
+
+    class Ids:
+        def on_after_load_track(self, track):
+            track.selected_challenge_or_default.parameters["track-id"] = f"id of {track.name}"
+
+    def register(registry):
+        registry.register_track_processor(Ids())
+        registry.register_track_processor(DefaultTrackPreparator())
+"""
+
+
+def test_processors_change_the_track_that_sources_see_and_not_benchctls(tmp_path: Path):
+    loaded = load_in(tmp_path / "books", {"track.py": PROCESSORS})
+    track, _ = load_track(str(tmp_path / "books"), {})
+    challenge = track.challenges["ask"]
+    subject = loaded.track(track, challenge)
+    selected: Any = subject.selected_challenge
+    assert selected.parameters == {"track-id": "id of books"}
+    assert challenge.parameters == {}
+    assert loaded.track(track, challenge) is subject
+    assert loaded.track(track, Challenge("other", ())) is not subject
+
+
+def test_a_processor_that_wants_to_make_documents_is_refused(tmp_path: Path):
+    plugin = """
+        class Generator:
+            def on_prepare_track(self, track, data_root_dir):
+                return [(print, {})]
+
+        def register(registry):
+            registry.register_track_processor(Generator())
+    """
+    loaded = load_in(tmp_path / "books", {"track.py": plugin})
+    track, _ = load_track(str(tmp_path / "books"), {})
+    with pytest.raises(PluginError, match=r"generates documents \(Generator.on_prepare_track\)"):
+        loaded.track(track, None)
+
+
+def test_names_that_it_does_not_register_are_missing(tmp_path: Path):
+    loaded = load_in(tmp_path / "books")
+    needed = {
+        "param source": frozenset({"author-source", "b"}),
+        "operation type": frozenset({"c"}),
+        "scheduler": frozenset({"lazily"}),
+    }
+    assert missing_names(loaded, needed) == [
+        "param source 'b' (it registers author-source)",
+        "operation type 'c' (it registers count-books)",
+    ]

@@ -1,0 +1,269 @@
+"""Which documents a run has: generated, the track's files, or a file of the user's own; what is refused."""
+
+import bz2
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.corpus.generator import GENERATOR_VERSION
+from benchctl.corpus.source import corpus_digest
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.results.plan import CorpusFile, CorpusSpec, Plan, TargetSpec
+from benchctl.run.documents import (
+    FileOptions,
+    check_files,
+    expected_corpus,
+    find_corpus,
+    is_generated,
+    needs_documents,
+    parcels,
+    sources,
+)
+from benchctl.run.observer import SilentObserver
+from benchctl.track.catalogue import decode_operation
+from benchctl.track.corpora import Corpus, Documents
+from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
+from builders import ES, OS, make_plan
+
+GENERATED = CorpusSpec(seed=3, documents=1_000, generator_version=0, digest="")
+OPERATIONS = {
+    "ask": decode_operation({"name": "ask", "body": {}}),
+    "send": decode_operation({"name": "send", "operation-type": "bulk", "bulk-size": 10}),
+}
+PLAIN = CorpusFile(path="/f", documents=4, held=8, raw_bytes=80, sha256="s", corpus="c", index="a")
+
+
+def track(*corpora: Corpus, **changes: Any) -> Track:
+    base = Track(
+        name="house",
+        operations=OPERATIONS,
+        digest="t",
+        indices=(Index("a", IndexBody()),),
+        corpora=corpora,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def corpus(name: str = "people", lines: int = 6, **changes: Any) -> Corpus:
+    declared = Documents(source_file=f"{name}.json.bz2", document_count=lines, target_index="a")
+    return Corpus(name, (msgspec.structs.replace(declared, **changes),))
+
+
+def challenge(*operations: str) -> Challenge:
+    return Challenge("c", tuple(Task(one) for one in operations))
+
+
+def write(folder: Path, name: str = "people", lines: int = 6) -> Path:
+    path = folder / f"{name}.json.bz2"
+    path.write_bytes(bz2.compress(b"".join(b'{"n":%d}\n' % number for number in range(lines))))
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(root)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "track"
+    path.mkdir()
+    return path
+
+
+def expected(found: Track, *operations: str, origin: Any = "prepared", **files: Any) -> CorpusSpec:
+    return expected_corpus(GENERATED, FileOptions(**files), found, [challenge(*operations)], origin)
+
+
+def test_a_track_without_corpora_gets_generated_documents():
+    assert expected(track(), "ask") == GENERATED
+    assert expected(track(), "send", origin="empty") == GENERATED
+
+
+def test_a_challenge_that_sends_nothing_needs_no_documents():
+    assert expected(track(), "ask", origin="empty").documents == 0
+    assert expected(track(corpus()), "ask", origin="empty").documents == 0
+
+
+def test_of_files_the_track_says_how_many_documents_there_are():
+    people, fines = corpus(lines=6), corpus("fines", lines=4)
+    assert expected(track(people, fines), "ask").documents == 10
+    assert expected(track(people, fines), "ask", docs=5).documents == 5
+    assert expected(track(people, fines), "ask", docs=50).documents == 10
+    assert expected(track(people), "ask").seed == 0
+
+
+def test_generated_documents_need_one_place_to_go_to():
+    several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
+    with pytest.raises(UsageError, match="has 2 indices and names no corpora"):
+        expected(several, "ask")
+    assert expected(track(indices=(), data_streams=("s",)), "ask") == GENERATED
+
+
+def test_a_file_of_ones_own_is_for_one_index():
+    several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
+    with pytest.raises(UsageError, match="--corpus is for tracks of one index, and track 'house' has 2"):
+        expected(several, "ask", local=Path("x.json"))
+    assert expected(track(corpus()), "ask", local=Path("x.json"), docs=3).documents == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "option"),
+    [({"has_actions": True}, "--corpus-has-actions"), ({"folders": (Path("/x"),)}, "--corpus-dir")],
+)
+def test_options_about_files_are_refused_where_documents_are_generated(files: dict[str, Any], option: str):
+    with pytest.raises(UsageError, match=f"{option} is about files"):
+        expected(track(), "ask", **files)
+    assert expected(track(), "ask", local=Path("x"), **files).documents == 0
+
+
+def test_clusters_that_are_full_already_need_no_documents():
+    full = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
+    filled = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), fill=True))
+    assert [needs_documents(one) for one in ([full], [full, OS], [filled])] == [False, True, True]
+
+
+Find = Callable[..., CorpusSpec]
+
+
+@pytest.fixture
+def find(home: Home, folder: Path) -> Find:
+    def found(of: Track, *operations: str, origin: Any = "prepared", **files: Any) -> CorpusSpec:
+        options = FileOptions(**files)
+        schedules = (challenge(*operations),)
+        spec = expected_corpus(GENERATED, options, of, schedules, origin)
+        plan = make_plan(track=str(folder), schedules=schedules, origin=origin, corpus=spec)
+        return find_corpus(plan, of, options, home, SilentObserver())
+
+    return found
+
+
+def test_generated_documents_are_not_looked_for(find: Find):
+    assert find(track(), "ask") == GENERATED
+
+
+def test_files_are_found_beside_the_track_and_where_else_the_user_says(
+    find: Find, folder: Path, tmp_path: Path
+):
+    write(folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write(elsewhere, "fines", 4)
+    found = find(track(corpus(), corpus("fines", 4)), "ask", folders=(elsewhere,))
+    assert [Path(one.path).parent for one in found.files] == [folder, elsewhere]
+    assert [(one.corpus, one.index, one.documents) for one in found.files] == [
+        ("people", "a", 6),
+        ("fines", "a", 4),
+    ]
+    assert (found.documents, found.seed, found.generator_version) == (10, 0, 0)
+    assert found.digest == corpus_digest(found.files)
+
+
+def test_only_files_that_are_sent_are_looked_for(find: Find, folder: Path):
+    write(folder)
+    one = decode_operation({"name": "send", "operation-type": "bulk", "bulk-size": 10, "corpora": ["people"]})
+    both = track(corpus(), corpus("fines"), operations={**OPERATIONS, "send": one})
+    assert [file.corpus for file in find(both, "send", origin="empty").files] == ["people"]
+    assert find(both, "ask", origin="empty") == CorpusSpec(0, 0, 0, "")
+    with pytest.raises(UsageError, match=r"there is no fines\.json\.bz2 in"):
+        find(both, "ask")
+
+
+def test_fewer_documents_are_an_even_share_of_each_file(find: Find, folder: Path):
+    write(folder)
+    write(folder, "fines", 2)
+    found = find(track(corpus(), corpus("fines", 2)), "ask", docs=4)
+    assert [(one.documents, one.held) for one in found.files] == [(3, 6), (1, 2)]
+
+
+def test_more_documents_than_there_are_is_an_error_only_where_the_user_asked_for_them(
+    find: Find, folder: Path
+):
+    path = write(folder)
+    with pytest.raises(UsageError, match="fewer than the"):
+        find(track(corpus()), "ask", docs=7)
+    assert find(track(corpus()), "ask", docs=7, at_most=True).documents == 6
+    with pytest.raises(UsageError, match="fewer than the"):
+        find(track(), "ask", docs=7, local=path)
+    assert find(track(), "ask", docs=7, at_most=True, local=path).documents == 6
+    assert find(track(), "ask", docs=2, at_most=True, local=path).documents == 2
+
+
+def test_nothing_is_prepared_from_vectors(find: Find):
+    with pytest.raises(UsageError, match="hold no JSON documents"):
+        find(track(corpus(source_format="hdf5")), "ask")
+
+
+def test_a_file_of_ones_own_goes_to_the_only_place(find: Find, folder: Path):
+    path = write(folder)
+    (own,) = find(track(), "ask", local=path).files
+    assert (own.index, own.data_stream, own.documents, own.corpus) == ("a", None, 6, "")
+    (streamed,) = find(track(indices=(), data_streams=("s",)), "ask", local=path).files
+    assert (streamed.index, streamed.data_stream) == (None, "s")
+    (acting,) = find(track(), "ask", local=path, has_actions=True).files
+    assert (acting.index, acting.documents, acting.has_actions) == (None, 3, True)
+
+
+def test_a_file_that_changed_since_the_plan_was_made_is_told(find: Find, folder: Path, home: Home):
+    path = write(folder)
+    plan = make_plan(corpus=find(track(corpus()), "ask"))
+    check_files(plan, home)
+    write(folder, lines=7)
+    with pytest.raises(BenchctlError, match=r"people\.json\.bz2 has changed: it held 6 documents"):
+        check_files(plan, home)
+    path.unlink()
+    with pytest.raises(BenchctlError, match="the documents of this run are gone"):
+        check_files(plan, home)
+
+
+def planned(*files: CorpusFile) -> Plan:
+    spec = CorpusSpec(0, sum(one.documents for one in files), 0, "d", files)
+    return make_plan(corpus=spec)
+
+
+def test_parcels_say_where_documents_go(home: Home):
+    stream = msgspec.structs.replace(PLAIN, index=None, data_stream="s")
+    acting = msgspec.structs.replace(PLAIN, index=None, has_actions=True)
+    found = parcels(planned(PLAIN, stream, acting), track(), home)
+    assert [one.target for one in found] == ["a", "s", ""]
+    assert [(one.documents, one.bytes_each, one.has_actions) for one in found] == [
+        (4, 10.0, False),
+        (4, 10.0, False),
+        (4, 10.0, True),
+    ]
+
+
+def test_generated_documents_are_one_parcel_for_the_only_place(home: Home):
+    plan = make_plan(corpus=msgspec.structs.replace(GENERATED, generator_version=GENERATOR_VERSION))
+    assert is_generated(plan)
+    (index,) = parcels(plan, track(), home)
+    (stream,) = parcels(plan, track(indices=(), data_streams=("s",)), home)
+    assert [(one.target, one.data_stream, one.documents) for one in (index, stream)] == [
+        ("a", None, 1_000),
+        ("s", "s", 1_000),
+    ]
+    nothing = make_plan(corpus=CorpusSpec(0, 0, 0, ""))
+    assert not is_generated(nothing)
+    assert parcels(nothing, track(), home) == ()
+
+
+def test_tasks_that_name_the_tracks_only_corpus_mean_the_file_in_its_place(home: Home):
+    own = msgspec.structs.replace(PLAIN, corpus="")
+    assert [one.corpus for one in sources(planned(own), track(corpus()), home)] == ["people"]
+    assert [one.corpus for one in sources(planned(own), track(corpus(), corpus("x")), home)] == [""]
+    (source,) = sources(planned(PLAIN), track(corpus()), home)
+    assert (source.corpus, source.index, source.document_count) == ("c", "a", 4)
+    assert sources(make_plan(), track(), home) == ()
+
+
+def test_readers_open_any_slice(find: Find, folder: Path, home: Home):
+    write(folder)
+    (parcel,) = parcels(make_plan(corpus=find(track(corpus()), "ask")), track(), home)
+    assert b"".join(parcel.reader()).count(b"\n") == 6
+    assert b"".join(parcel.reader(2, 4)) == b'{"n":2}\n{"n":3}\n'

@@ -1,0 +1,141 @@
+"""Documents on their way to a node that is prepared: where they go, how they are framed, how many a body."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.corpus.ranges import merged
+from benchctl.endpoint import Endpoint
+from benchctl.errors import BenchctlError
+from benchctl.run.documents import Parcel
+from benchctl.run.sending import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, _streams, bodies, send_parcels
+
+LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
+
+
+def reader(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Three documents."""
+    yield b"".join(LINES.splitlines(keepends=True)[start:stop])
+
+
+def actions(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Three documents, each behind its own action."""
+    pairs = enumerate(LINES.splitlines(keepends=True))
+    yield b"".join([b'{"index":{"_id":"%d"}}\n%b' % pair for pair in pairs][start:stop])
+
+
+def test_documents_of_an_index_are_indexed_those_of_a_stream_created():
+    assert list(bodies(Parcel(reader, 3, 8.0, "a"))) == [
+        (3, b'{"index":{}}\n{"n":1}\n{"index":{}}\n{"n":2}\n{"index":{}}\n{"n":3}\n')
+    ]
+    ((count, body),) = bodies(Parcel(reader, 3, 8.0, data_stream="s"))
+    assert (count, body.count(b'{"create":{}}\n')) == (3, 3)
+
+
+def test_documents_with_actions_of_their_own_go_as_they_are():
+    ((count, body),) = bodies(Parcel(actions, 3, 8.0, has_actions=True))
+    assert (count, body) == (3, b"".join(actions()))
+
+
+def test_a_slice_of_a_parcel_is_sent_as_well():
+    assert list(bodies(Parcel(reader, 3, 8.0, "a"), 1, 2)) == [(1, b'{"index":{}}\n{"n":2}\n')]
+
+
+@pytest.mark.parametrize(
+    ("bytes_each", "expected"),
+    [
+        (0.0, MOST_DOCUMENTS_PER_BODY),
+        (100.0, MOST_DOCUMENTS_PER_BODY),
+        (MOST_BODY_BYTES / 10, 10),
+        (2.0 * MOST_BODY_BYTES, 1),
+    ],
+)
+def test_large_documents_come_fewer_to_a_body(bytes_each: float, expected: int):
+    def many(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        assert (start, stop) == (0, None)
+        yield b'{"n":1}\n' * 5_000
+
+    assert next(bodies(Parcel(many, 5_000, bytes_each, "a")))[0] == expected
+
+
+@contextmanager
+def taker(status: int = 200) -> Iterator[tuple[Endpoint, list[str]]]:
+    """A server that takes everything, or nothing."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append(self.path.partition("?")[0])
+            answer = json.dumps({"took": 1, "errors": status != 200}).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield Endpoint.of(f"http://127.0.0.1:{server.server_address[1]}"), seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_each_parcel_goes_to_its_place_and_all_are_counted_together():
+    parcels = (
+        Parcel(reader, 3, 8.0, "a"),
+        Parcel(reader, 3, 8.0, data_stream="visits-x"),
+        Parcel(actions, 3, 8.0, has_actions=True),
+    )
+    told: list[int] = []
+    with taker() as (endpoint, seen):
+        sent = send_parcels(parcels, endpoint=endpoint, clients=2, on_progress=told.append)
+    assert sorted(seen) == ["/_bulk", "/a/_bulk", "/visits-x/_bulk"]
+    assert (sent.documents, told) == (9, [3, 6, 9])
+    assert sent.body_bytes == sum(len(body) for one in parcels for _, body in bodies(one))
+
+
+def test_nothing_more_is_sent_after_a_refusal():
+    parcels = (Parcel(reader, 3, 8.0, "a"), Parcel(reader, 3, 8.0, "b"))
+    with taker(status=400) as (endpoint, seen), pytest.raises(BenchctlError, match="refused a bulk request"):
+        send_parcels(parcels, endpoint=endpoint, clients=1, on_progress=lambda _: None)
+    assert seen == ["/a/_bulk"]
+
+
+def numbered(first: int, documents: int, target: str) -> Parcel:
+    """Documents that say which they are, counted over all parcels."""
+
+    def read(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        for number in range(first, first + documents)[start:stop]:
+            yield b'{"n":%d}\n' % number
+
+    return Parcel(read, documents, MOST_BODY_BYTES / 7, target)
+
+
+@given(st.lists(st.integers(0, 59), max_size=6).map(sorted))
+def test_a_second_go_sends_exactly_what_is_missing_to_where_it_belongs(cuts: list[int]):
+    parcels = [numbered(0, 20, "a"), numbered(20, 15, "b"), numbered(35, 25, "a")]
+    missing = merged(zip(cuts[::2], cuts[1::2], strict=False))
+    sent = [
+        (json.loads(line)["n"], target, documents)
+        for target, framed in _streams(parcels, missing)
+        for documents, body in framed
+        for line in body.splitlines()[1::2]
+    ]
+    assert [number for number, _, _ in sent] == [one for span in missing for one in range(*span)]
+    assert all(target == ("b" if 20 <= number < 35 else "a") for number, target, _ in sent)
+    assert all(documents <= 7 for _, _, documents in sent)
