@@ -70,7 +70,7 @@ class Home:
 
     @property
     def corpora(self) -> Path:
-        """Generated corpora, by digest."""
+        """Generated corpora, and files of documents that were fetched."""
         return self._folder("corpora")
 
     @property

@@ -13,9 +13,9 @@ from loops import QUERY, do_job, peak_bytes
 from benchctl.load.executor import Job as Step
 from benchctl.load.executor import Stage, TaskResult, run_step, run_task
 from benchctl.load.ingest import ingest
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
+from benchctl.load.workload import WorkContext
 from benchctl.results.spool import SampleSpool
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
@@ -20,6 +20,7 @@ class Served:
         cuts: after how many bytes the next answers end; the connection is closed without a word.
         statuses: of the next answers, instead of the file.
         length: whether the answer says how long it is.
+        odd: status and header lines to answer with, whatever was asked.
     """
 
     body: bytes
@@ -28,6 +29,7 @@ class Served:
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     length: bool = True
+    odd: tuple[int, Mapping[str, str]] | None = None
 
 
 @dataclass
@@ -39,16 +41,23 @@ class FileServer:
     url: str = ""
 
 
+def _instead(file: Served) -> tuple[int, Mapping[str, str]] | None:
+    """Status and header lines of an answer without the file; None for the file."""
+    return (file.statuses.pop(0), {}) if file.statuses else file.odd
+
+
 def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = self.headers.get("Range", "")
             server.requests.append((self.path, asked))
             file = server.files.get(self.path)
-            status = 404 if file is None else file.statuses.pop(0) if file.statuses else 200
-            if file is None or status != 200:
+            instead = (404, {}) if file is None else _instead(file)
+            if file is None or instead is not None:
+                status, headers = instead or (404, {})
                 self.send_response(status)
-                self.send_header("Content-Length", "0")
+                for name, value in {"Content-Length": "0", **headers}.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 return
             self._send(file, asked)

@@ -53,6 +53,21 @@ def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):
     assert get(corpus(source_url=f"{files.url}/elsewhere?key=1"), fetch(home)).read_bytes() == BODY
 
 
+@pytest.mark.parametrize(
+    "facts", [{"base_url": "http://[::1/data"}, {"source_url": "http://me:pw@[::1/data"}]
+)
+def test_an_address_that_is_none_is_told_without_its_credentials(home: Home, facts: dict[str, str]):
+    with pytest.raises(UsageError, match=r"'[^@]*' is no URL of documents"):
+        get(corpus(**facts), fetch(home))
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_line(files: FileServer, home: Home):
+    files.files["/data/documents.json.zst"] = Served(BODY)
+    (home.corpora / "logs" / ".documents.json.zst.lock").mkdir(parents=True)
+    with pytest.raises(BenchctlError, match=r"cannot make .*documents\.json\.zst\.lock: Is a directory"):
+        get(corpus(base_url=f"{files.url}/data"), fetch(home))
+
+
 def test_a_signature_stays_behind_the_names_of_files(files: FileServer, home: Home):
     files.files["/data/documents.json.zst?key=1"] = Served(BODY)
     assert get(corpus(), fetch(home, f"{files.url}/data?key=1")).read_bytes() == BODY

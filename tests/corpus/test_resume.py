@@ -49,6 +49,31 @@ def test_a_dropped_connection_is_taken_up_where_it_ended(files: FileServer, tmp_
     assert files.requests == [("/file", ""), ("/file", "bytes=1000-"), ("/file", "bytes=6000-")]
 
 
+def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, length=False)
+    free = iter([1 << 40] + [RESERVE_BYTES - 1] * 10)
+    endless = Download(
+        [Piece(f"{files.url}/file")], tmp_path / "file", ignore, lambda _: next(free), Patience()
+    )
+    with pytest.raises(BenchctlError, match="not enough space"):
+        endless.run()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "said"),
+    [
+        (302, {"Location": "http://[::1/"}, "its server leads to what is no URL"),
+        (206, {"Content-Range": "bytes \u00b2-4/\u00b2"}, "it changed on the server"),
+    ],
+)
+def test_answers_that_make_no_sense_are_one_line(
+    files: FileServer, tmp_path: Path, status: int, headers: dict[str, str], said: str
+):
+    files.files["/file"] = Served(BODY, odd=(status, headers))
+    with pytest.raises(BenchctlError, match=said):
+        download(files, tmp_path).run()
+
+
 def test_what_an_earlier_process_got_is_not_fetched_again(files: FileServer, tmp_path: Path):
     files.files["/file"] = Served(BODY, cuts=[HALF], statuses=[])
     first = download(files, tmp_path)

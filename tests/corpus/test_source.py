@@ -1,5 +1,6 @@
 """Files of documents: every slice of every share, found files, declared sizes, changed files."""
 
+import lzma
 import os
 import tempfile
 from collections.abc import Sequence
@@ -80,16 +81,75 @@ def test_reading_begins_near_the_place_where_the_format_allows_it(packing: str, 
         with path.open("r+b") as damaged:
             damaged.seek(path.stat().st_size // 4)
             damaged.write(b"\0" * 1000)
-        os.utime(path, ns=(0, known_ns(home)))
+        take_for_unchanged(path, home)
         assert read(file, len(lines) - 3, len(lines), home=home) == b"".join(lines[-3:])
         if packing != "plain":
             with pytest.raises(BenchctlError, match="cannot read the documents"):
                 read(file, home=home)
 
 
-def known_ns(home: Home) -> int:
+def take_for_unchanged(path: Path, home: Home) -> None:
+    """Make what is known of a file fit it as it is now."""
     (kept,) = (home.corpora / ".files").glob("*.json")
-    return int(msgspec.json.decode(kept.read_bytes())["modified-ns"])
+    info = path.stat()
+    facts = {"modified-ns": info.st_mtime_ns, "status-ns": info.st_ctime_ns}
+    kept.write_bytes(msgspec.json.encode({**msgspec.json.decode(kept.read_bytes()), **facts}))
+
+
+def test_a_change_that_leaves_size_and_time_as_they_were_is_seen(tmp_path: Path):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes(b'{"a":1}\n')
+    info = path.stat()
+    before = local_file(path, index="logs", home=home)
+    path.write_bytes(b'{"a":2}\n')
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert local_file(path, index="logs", home=home).sha256 != before.sha256
+    with pytest.raises(BenchctlError, match="was changed since the run was planned"):
+        read(before, home=home)
+
+
+@pytest.mark.parametrize(
+    ("raw", "has_actions", "said"),
+    [
+        (b'\xef\xbb\xbf{"a":1}\n', False, "no JSON object"),
+        ('{"a":1}\n'.encode("utf-16"), False, "no JSON object"),
+        (b'[{"a":1},\n{"a":2}]\n', False, "no JSON object"),
+        (lzma.compress(b'{"a":1}\n'), False, "no JSON object"),
+        (b'{"index":{"_id":"1"}}\n{"a":1}\n', False, "an action of a bulk request"),
+        (b'{"create":{}}\n{"a":1}\n', False, "an action of a bulk request"),
+        (b'{"a":1}\n{"a":2}\n', True, "no action of a bulk request"),
+    ],
+)
+def test_what_is_no_file_of_documents_is_told_by_its_first_line(
+    tmp_path: Path, raw: bytes, said: str, *, has_actions: bool
+):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes(raw)
+    with pytest.raises(UsageError, match=f"the first line of .*documents is {said}"):
+        local_file(path, index="logs", home=home, has_actions=has_actions)
+
+
+@pytest.mark.parametrize("has_actions", [False, True])
+def test_a_first_line_that_may_be_either_is_what_it_is_said_to_be(tmp_path: Path, *, has_actions: bool):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes(b'{"index":{"version":3}}\n{"a":1}\n')
+    assert local_file(path, index="logs", home=home, has_actions=has_actions).held == 2 - has_actions
+
+
+@pytest.mark.parametrize(("raw", "line"), [(b"{}\r\n\r\n{}\r\n", 2), (b"\r\n{}", 1), (b"{}\n{}\n\n", 3)])
+def test_an_empty_line_is_told_whatever_ends_it(tmp_path: Path, raw: bytes, line: int):
+    path, home = tmp_path / "documents", Home(tmp_path / "home")
+    path.write_bytes(raw)
+    with pytest.raises(UsageError, match=f"line {line} of .*documents is empty"):
+        local_file(path, index="logs", home=home)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", ".", "x" * 300, ""])
+def test_a_track_names_no_file_outside_of_the_folders(tmp_path: Path, name: str):
+    (tmp_path / "secret").write_bytes(b'{"a":1}\n')
+    wanted = Corpus("c", (Documents(source_file=name, document_count=1, target_index="logs"),))
+    with pytest.raises(UsageError, match="cannot be the name of a file of documents"):
+        find_documents([wanted], folders=[tmp_path / "track"], home=Home(tmp_path / "home"))
 
 
 def test_a_tenth_of_big5_has_a_tenth_of_every_day(tmp_path: Path):

@@ -136,8 +136,8 @@ def test_every_build_has_a_place_of_its_own(key: IndexKey):
 @pytest.mark.parametrize(
     ("more", "free_mb", "said"),
     [
-        (0, 399, "preparing an index of 1,000,000 documents needs about 0.4 GB"),
-        (2, 699, "preparing 3 builds of an index of 1,000,000 documents needs about 0.7 GB"),
+        (0, 899, "preparing an index of 1,000,000 documents needs about 0.9 GB"),
+        (2, 1499, "preparing 3 builds of an index of 1,000,000 documents needs about 1.5 GB"),
     ],
 )
 def test_space_for_all_builds_is_looked_for_before_the_first(
@@ -181,8 +181,8 @@ def test_space_for_an_index_follows_the_size_of_its_documents():
         file = CorpusFile(path="/f", documents=50, held=100, raw_bytes=raw_bytes, sha256="s", index="i")
         return msgspec.structs.replace(CORPUS, documents=50, files=(file,))
 
-    assert bytes_per_document(CORPUS) == 400
-    assert bytes_per_document(CORPUS, more=2) == 700
-    assert bytes_per_document(corpus(5_000)) == 400
+    assert bytes_per_document(CORPUS) == 900
+    assert bytes_per_document(CORPUS, more=2) == 1500
+    assert bytes_per_document(corpus(5_000)) == 900
     assert bytes_per_document(corpus(100_000)) == 3_000
     assert bytes_per_document(corpus(100_000), more=1) == 4_200

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchctl.engine.live_index import fields_of, read_live_index
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from live_cluster import MAPPINGS, NAME, LiveCluster
 
 
@@ -51,6 +51,30 @@ def test_documents_may_need_routing(mappings: dict[str, Any]):
 def test_what_cannot_become_a_track_is_refused(name: str, mappings: dict[str, Any], words: str):
     with pytest.raises(UsageError, match=words):
         read_live_index(LiveCluster([], mappings=mappings).client, name)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"mappings": None}, "in a form of its own: Expected `object`, got `null`"),
+        ({"settings": [1]}, "in a form of its own: Expected `object`, got `array`"),
+    ],
+)
+def test_what_no_engine_says_of_an_index_is_told(facts: dict[str, Any], words: str):
+    with pytest.raises(BenchctlError, match=words):
+        read_live_index(LiveCluster([], **facts).client, NAME)
+
+
+@pytest.mark.parametrize("properties", ["x", {"a": 5}, {"a": {"type": ["long"]}}])
+def test_mappings_of_no_known_form_are_told(properties: object):
+    with pytest.raises(BenchctlError, match="not of the form that engines give them"):
+        fields_of({"properties": properties})
+
+
+def test_a_bound_of_pages_that_is_no_number_is_told():
+    cluster = LiveCluster([], settings={"index.max_result_window": "many"})
+    with pytest.raises(BenchctlError, match="no whole number: 'many'"):
+        _ = read_live_index(cluster.client, NAME).largest_page
 
 
 def test_fields_have_their_paths_and_nested_ones_are_passed_over():

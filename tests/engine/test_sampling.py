@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.sampling import PAGE_BYTES, page_size, plan_draw, read_hits
+from benchctl.engine.sampling import PAGE_BYTES, page_size, plan_draw, read_hits, read_page
 from benchctl.errors import BenchctlError, UsageError
 from live_cluster import NAME, LiveCluster
 
@@ -68,6 +68,21 @@ def test_incomplete_pages_are_failures_and_close_the_scroll():
         with pytest.raises(BenchctlError, match=words):
             drawn(cluster, None)
         assert cluster.scrolls == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([], "Expected `object`, got `array`"),
+        ({"hits": {"hits": []}}, "required field `total`"),
+        ({"hits": {"hits": [], "total": 5}}, r"got `int` - at `\$.hits.total`"),
+        ({"hits": {"hits": [], "total": {"value": -5}}}, "`int` >= 0"),
+        ({"hits": {"hits": ["a"], "total": {"value": 1}}}, r"got `str` - at `\$.hits.hits\[0\]`"),
+    ],
+)
+def test_what_is_no_answer_to_a_search_is_told(answer: object, said: str):
+    with pytest.raises(BenchctlError, match=f"answers a search with something else: .*{said}"):
+        read_page(answer)
 
 
 def test_whoever_stops_reading_closes_the_scroll():

@@ -1,5 +1,6 @@
 """Searches that are suggested for an index find something in it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from benchctl.engine.live_index import read_live_index
@@ -33,3 +34,13 @@ def test_without_a_date_a_number_does():
 
 def test_what_the_node_cannot_do_is_not_suggested():
     assert list(suggested(LiveCluster(DOCUMENTS, no_aggregations=True))) == ["default"]
+
+
+class OddCluster(LiveCluster):
+    def _aggregation(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        del body
+        return {"buckets": [{"key": {}, "doc_count": "many"}], "values": [1]}
+
+
+def test_what_the_node_says_in_a_form_of_its_own_is_not_suggested():
+    assert list(suggested(OddCluster(DOCUMENTS))) == ["default"]

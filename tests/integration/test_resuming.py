@@ -29,7 +29,7 @@ from waiting import eventually
 
 pytestmark = pytest.mark.nodes
 
-DOCUMENTS = 100_000
+DOCUMENTS = 80_000
 EVERY_BYTES = 10_000_000
 A_CHECKPOINT = 12_000  # documents: bodies of 2,000 with 1.87 MB each
 
@@ -136,12 +136,12 @@ def nothing_kept(home: Home) -> Iterator[None]:
 
 def test_what_a_killed_benchctl_had_sent_is_not_sent_again(home: Home, corpus: Corpus, scratch: Path):
     with preparing(home, "elasticsearch") as preparation:
-        preparation.until_sent(50_000)
+        preparation.until_sent(30_000)
         node = preparation.node
         assert preparation.end_by(signal.SIGKILL)[0] == -signal.SIGKILL
         # What the node got beyond the last checkpoint before it ended is of no concern.
         assert eventually(lambda: not psutil.pid_exists(node))
-    assert 4 * A_CHECKPOINT <= acknowledged(home) < DOCUMENTS
+    assert 2 * A_CHECKPOINT <= acknowledged(home) < DOCUMENTS
     subject = finish(home, "elasticsearch")
     assert subject.index is not None
     facts = subject.index.facts
@@ -154,12 +154,12 @@ def test_what_a_killed_benchctl_had_sent_is_not_sent_again(home: Home, corpus: C
 
 def test_an_interrupted_preparation_loses_nothing_that_was_acknowledged(home: Home, corpus: Corpus):
     with preparing(home, "opensearch") as preparation:
-        preparation.until_sent(50_000)
+        preparation.until_sent(30_000)
         status, said = preparation.end_by(signal.SIGINT)
     kept = acknowledged(home)
-    assert 50_000 <= kept < DOCUMENTS
+    assert 30_000 <= kept < DOCUMENTS
     assert status == ExitCode.INTERRUPTED
-    assert f"interrupted; {kept:,} of 100,000 documents of opensearch 2.11.0's index are kept in" in said
+    assert f"interrupted; {kept:,} of 80,000 documents of opensearch 2.11.0's index are kept in" in said
     assert f"rm -r {partial_index(home).root}" in said
     subject = finish(home, "opensearch")
     assert subject.index is not None

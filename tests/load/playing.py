@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from benchctl.load.branches import first_failure
-from benchctl.load.programs import Reply, Script, WorkContext, Workload, open_workload
+from benchctl.load.programs import open_workload
 from benchctl.load.request import Answer, Exchange, Request
-from benchctl.load.workload import Together
+from benchctl.load.workload import Reply, Script, Together, WorkContext, Workload
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import decode_operation
 

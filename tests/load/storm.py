@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.programs import WorkContext
 from benchctl.load.request import Exchange, Request
 from benchctl.load.transport import open_client
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task

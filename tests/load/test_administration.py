@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.load.programs import WorkContext, open_workload
+from benchctl.load.programs import open_workload
 from benchctl.load.request import Answer, Request
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
 from load.playing import outcome, play_operation, request_of, workload

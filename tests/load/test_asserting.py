@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.programs import WorkContext
 from benchctl.load.request import Request
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from load.playing import found, outcome, play_operation, request_of, workload
 

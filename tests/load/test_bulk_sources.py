@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.load.programs import WorkContext
 from benchctl.load.request import Request
-from benchctl.load.workload import Source
+from benchctl.load.workload import Source, WorkContext
 from load.playing import workload
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from benchctl.load.executor import Job, Stage, run_step
-from benchctl.load.programs import WorkContext
 from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task

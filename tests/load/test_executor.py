@@ -14,8 +14,8 @@ import pytest
 
 from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
 from benchctl.load.lag import driver_figures
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
 from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task

@@ -15,7 +15,7 @@ import pytest
 
 from benchctl.corpus.ranges import merged
 from benchctl.errors import BenchctlError
-from benchctl.load.ingest import Checkpoints, Ingested, ingest, ingest_all
+from benchctl.load.ingest import Checkpoints, Ingested, ingest
 from benchctl.load.senders import BODIES_AHEAD
 from waiting import eventually
 
@@ -90,7 +90,7 @@ def bodies(count: int) -> Iterator[tuple[int, bytes]]:
 
 def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
     told: list[int] = []
-    done = ingest(bodies(50), endpoint=bulk_server.url, index_name="i", clients=3, on_progress=told.append)
+    done = ingest([("i", bodies(50))], endpoint=bulk_server.url, clients=3, on_progress=told.append)
     assert sorted(bulk_server.bodies) == sorted(body for _, body in bodies(50))
     assert done.documents == 500
     assert done.body_bytes == sum(len(body) for _, body in bodies(50))
@@ -104,7 +104,7 @@ def test_every_body_is_sent_once_and_counted(bulk_server: BulkServer):
 )
 def test_the_first_refusal_ends_it(bulk_server: BulkServer, said: str):
     with pytest.raises(BenchctlError, match=said):
-        ingest(bodies(5000), endpoint=bulk_server.url, index_name="i", clients=2, on_progress=lambda _: None)
+        ingest([("i", bodies(5000))], endpoint=bulk_server.url, clients=2, on_progress=lambda _: None)
     assert len(bulk_server.bodies) < 5000
 
 
@@ -112,7 +112,7 @@ def test_a_node_that_is_gone_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(BenchctlError, match="went away"):
-        ingest(bodies(5), endpoint=url, index_name="i", clients=2, on_progress=lambda _: None)
+        ingest([("i", bodies(5))], endpoint=url, clients=2, on_progress=lambda _: None)
 
 
 def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
@@ -128,7 +128,7 @@ def test_an_interrupt_does_not_wait_for_a_node_that_hangs():
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            ingest(interrupted(), endpoint=url, index_name="i", clients=2, on_progress=lambda _: None)
+            ingest([("i", interrupted())], endpoint=url, clients=2, on_progress=lambda _: None)
     assert time.monotonic() - begun < 20
 
 
@@ -163,9 +163,8 @@ def test_a_checkpoint_holds_all_that_was_sent_before_it_and_nothing_is_in_flight
     shelf = Shelf(bulk_server)
     size = len(b"body 0\n")
     done = ingest(
-        bodies(10),
+        [("i", bodies(10))],
         endpoint=bulk_server.url,
-        index_name="i",
         clients=3,
         on_progress=lambda _: None,
         checkpoints=shelf.checkpoints(every_bytes=4 * size),
@@ -181,9 +180,8 @@ def test_the_documents_of_a_second_go_have_the_numbers_that_were_missing(bulk_se
     shelf = Shelf()
     missing = [(5, 20), (40, 55), (90, 110)]
     done = ingest(
-        bodies(5),
+        [("i", bodies(5))],
         endpoint=bulk_server.url,
-        index_name="i",
         clients=2,
         on_progress=lambda _: None,
         checkpoints=shelf.checkpoints(missing=missing),
@@ -195,7 +193,7 @@ def test_the_documents_of_a_second_go_have_the_numbers_that_were_missing(bulk_se
 def test_streams_follow_each_other_without_a_stop_and_checkpoints_go_across_them(bulk_server: BulkServer):
     shelf = Shelf(bulk_server)
     size = len(b"body 0\n")
-    done = ingest_all(
+    done = ingest(
         [("a", bodies(3)), ("", bodies(3))],
         endpoint=bulk_server.url,
         clients=1,
@@ -211,9 +209,8 @@ def test_nothing_is_put_by_where_nothing_was_acknowledged(bulk_server: BulkServe
     shelf = Shelf()
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            interrupted_after(0),
+            [("i", interrupted_after(0))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=1,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(),
@@ -224,9 +221,8 @@ def test_nothing_is_put_by_where_nothing_was_acknowledged(bulk_server: BulkServe
 def test_the_time_of_checkpoints_is_not_the_ingest_s(bulk_server: BulkServer):
     begun = time.monotonic()
     done = ingest(
-        bodies(3),
+        [("i", bodies(3))],
         endpoint=bulk_server.url,
-        index_name="i",
         clients=1,
         on_progress=lambda _: None,
         checkpoints=Checkpoints(lambda _: threading.Event().wait(0.1) and None, [(0, 30)], 1, 0.0),
@@ -245,9 +241,8 @@ def test_an_interrupt_waits_for_what_is_in_flight_and_puts_it_by(bulk_server: Bu
 
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            interrupted_after(8, all_there),
+            [("i", interrupted_after(8, all_there))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=2,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(),
@@ -266,9 +261,8 @@ def test_bodies_that_wait_when_it_is_interrupted_are_not_sent(bulk_server: BulkS
 
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            interrupted_after(4, one_there),
+            [("i", interrupted_after(4, one_there))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=1,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(),
@@ -298,9 +292,8 @@ def test_an_interrupt_while_all_senders_are_busy_loses_nothing(bulk_server: Bulk
     helper.start()
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            endless(),
+            [("i", endless())],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=1,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(),
@@ -317,9 +310,8 @@ def test_what_is_in_flight_in_a_node_that_hangs_is_not_waited_for_longer_than_sa
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            interrupted_after(2, lambda: len(bulk_server.bodies) == 2),
+            [("i", interrupted_after(2, lambda: len(bulk_server.bodies) == 2))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=2,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(patience_s=0.2),
@@ -335,9 +327,8 @@ def test_what_is_stopped_early_is_neither_waited_for_nor_put_by(bulk_server: Bul
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            interrupted_after(1, lambda: len(bulk_server.bodies) == 1),
+            [("i", interrupted_after(1, lambda: len(bulk_server.bodies) == 1))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=1,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(after_s=60.0, patience_s=60.0),
@@ -351,9 +342,8 @@ def test_documents_that_were_refused_are_not_put_by(bulk_server: BulkServer):
     bulk_server.refused = b"body 4\n"
     with pytest.raises(BenchctlError, match="were refused"):
         ingest(
-            bodies(5000),
+            [("i", bodies(5000))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=2,
             on_progress=lambda _: None,
             checkpoints=shelf.checkpoints(missing=[(0, 50_000)]),
@@ -374,9 +364,8 @@ def test_an_interrupt_of_a_checkpoint_puts_by_the_same_again(bulk_server: BulkSe
 
     with pytest.raises(KeyboardInterrupt):
         ingest(
-            bodies(10),
+            [("i", bodies(10))],
             endpoint=bulk_server.url,
-            index_name="i",
             clients=2,
             on_progress=lambda _: None,
             checkpoints=Checkpoints(save, [(0, 100)], every_bytes=3 * len(b"body 0\n"), after_s=0.0),

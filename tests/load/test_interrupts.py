@@ -1,7 +1,6 @@
 """Ctrl-C in every phase of a task: at once, and with no thread, process or connection left."""
 
 import contextlib
-import gc
 import os
 import signal
 import socket
@@ -25,18 +24,11 @@ from load.hostile_server import PLAIN, Act, HostileServer
 from load.storm import FaultyWire, ask_one, clients_alive
 from waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("no_gc_callbacks")
+
 HANGING = STALLED[0]
 FOREVER = 10**6
 MOST_S = 2.0
-
-
-@pytest.fixture(autouse=True)
-def no_callbacks() -> Iterator[None]:
-    """Hypothesis clocks the collector in a callback, and an interrupt that falls into one is lost."""
-    kept = gc.callbacks[:]
-    gc.callbacks.clear()
-    yield
-    gc.callbacks.extend(kept)
 
 
 @contextlib.contextmanager

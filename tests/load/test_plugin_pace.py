@@ -12,8 +12,8 @@ from benchctl.load.arrivals import Extent
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.lag import driver_figures
 from benchctl.load.plugin_pace import PluginPace
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
+from benchctl.load.workload import WorkContext
 from benchctl.plugin.blame import PluginError
 from benchctl.plugin.session import PluginUse
 from benchctl.track.load import load_track
@@ -167,6 +167,9 @@ def test_a_scheduler_sees_its_source_as_it_is_before_the_request_that_it_spaces(
     ("returned", "said"),
     [
         ("None", "scheduler 's' gave None, and not a number"),
+        ("float('inf')", "scheduler 's' gave inf, and not a number of seconds"),
+        ("10 ** 400", "and not a number of seconds"),
+        ("next(iter(()))", "track.py:3: scheduler 's' failed: StopIteration"),
         ("1 / 0", "track.py:3: scheduler 's' failed: Zero"),
     ],
 )

@@ -12,9 +12,9 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
+from benchctl.load.workload import WorkContext
 from benchctl.plugin.blame import PluginError
 from benchctl.plugin.session import PluginUse
 from benchctl.results.samples import Outcome
@@ -353,6 +353,7 @@ return {"weight": 7, "unit": "docs", "hits": found["hits"]["total"]["value"], "t
         ("(5, 'docs')", 5, "docs"),
         ("{'anything': 1}", 1, "ops"),
         ("{'weight': 3.6, 'unit': 'pages'}", 4, "pages"),
+        ("{'weight': 2, 'hits': 10 ** 30, 'took': -7}", 2, "ops"),
     ],
 )
 def test_what_a_runner_returns_is_weight_and_unit(
@@ -571,6 +572,13 @@ def giving(value: str) -> str:
 
 
 NO_DICTIONARY, NO_JSON, NO_BODY = giving("[]"), giving("{'body': object()}"), giving("{'body': 3}")
+NO_LINES = giving("{'body': {}}")
+SILENT = runner("""
+class Silent(Exception):
+    def __str__(self):
+        return 1 / 0
+raise Silent
+""")
 
 
 @pytest.mark.parametrize(
@@ -578,6 +586,12 @@ NO_DICTIONARY, NO_JSON, NO_BODY = giving("[]"), giving("{'body': object()}"), gi
     [
         (runner("return {}['x']"), RUN, "track.py:8: the runner of operation 'x' failed: KeyError: 'x'"),
         (FUNCTION, SEARCH, "track.py:4: param source 's' failed: KeyError: 'size'"),
+        (runner("raise SystemExit(0)"), RUN, "the runner of operation 'x' of the plug-in"),
+        (runner("raise GeneratorExit"), RUN, "the runner of operation 'x' failed: GeneratorExit"),
+        (SILENT, RUN, "failed: Silent: it cannot say what (ZeroDivisionError)"),
+        (runner("return float('nan'), 'docs'"), RUN, "the runner of operation 'x' gave weight nan"),
+        (runner("return 10 ** 30, 'docs'"), RUN, "the runner of operation 'x' gave weight 1000"),
+        (NO_LINES, BULK, "a bulk body of dict: text, bytes or a list of lines is needed"),
         (NO_DICTIONARY, SEARCH, "param source 's' gave list, and not a dictionary"),
         (NO_JSON, SEARCH, "a parameter source gave what is no JSON: an object of type object"),
         (NO_BODY, BULK, "a bulk body of int: text, bytes or a list of lines is needed"),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.load.programs import WorkContext
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from load.playing import request_of, workload
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchctl.load.envelope import Envelope
 from benchctl.load.points import Held, within_point
-from benchctl.load.programs import WorkContext
 from benchctl.load.request import Request
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operation import Search
 from load.playing import found, outcome, play, play_operation, scripted, workload

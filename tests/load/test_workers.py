@@ -14,9 +14,9 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Job, NodeGone, Stage, TaskAborted, TaskResult, run_step
-from benchctl.load.programs import WorkContext
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome, concatenate
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task

@@ -1,5 +1,6 @@
 """Which files a plug-in consists of, and that its digest is over all of them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from benchctl.errors import UsageError
 from benchctl.plugin import code as module
 from benchctl.plugin.code import read_code
+from benchctl.track.plugin import find_plugin
 from plugins import PLUGIN, code_in, executed, write_track
 
 
@@ -79,6 +81,15 @@ def test_a_changed_byte_anywhere_changes_the_digest(tmp_path: Path):
 
 def test_a_file_that_is_no_python_is_read_all_the_same(tmp_path: Path):
     assert code_in(tmp_path / "books", {"track.py": "def ("}).files == {"books/track.py": b"def ("}
+
+
+def test_a_pipe_and_a_nesting_beyond_reason_hold_nothing_up(tmp_path: Path):
+    folder = write_track(tmp_path / "books", {"track.py": f"x = {'-' * 200_000}1"})
+    os.mkfifo(folder / "pipe.py")
+    code = read_code(folder)
+    assert code is not None
+    assert set(code.files) == {"books/track.py"}
+    assert find_plugin(folder) is not None
 
 
 names = st.text("ab", min_size=1, max_size=3)

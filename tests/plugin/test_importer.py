@@ -160,6 +160,8 @@ def test_a_dataclass_with_annotations_as_text_finds_its_module(tmp_path: Path):
             "the runner of operation type 'r' is not asynchronous",
         ),
         ("raise SystemExit(3)", "wanted to end benchctl (3)"),
+        ("raise StopIteration", "track.py:1: loading track.py failed: StopIteration"),
+        ("raise GeneratorExit", "track.py:1: loading track.py failed: GeneratorExit"),
         ("from ... import x", "attempted relative import beyond top-level package"),
     ],
 )
@@ -168,6 +170,12 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, plugin: str, s
         load_in(tmp_path / "books", {"track.py": plugin, "a.py": "\n{}['lost']"})
     assert said in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_what_it_prints_stays_out_of_the_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plugin = "import sys\nprint('a', 'b', sep='-')\nprint('c', file=sys.stdout)\ndef register(r): pass"
+    load_in(tmp_path / "books", {"track.py": plugin})
+    assert capsys.readouterr() == ("c\n", "a-b\n")
 
 
 def test_a_missing_package_is_named_with_what_to_do(tmp_path: Path):

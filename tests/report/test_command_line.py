@@ -14,8 +14,8 @@ from benchctl.results.plan import (
     TargetSpec,
     VariantSpec,
 )
-from benchctl.run.plan import parse_params
 from benchctl.track.model import Challenge
+from benchctl.track.parameters import parse_params
 from builders import make_plan
 
 
@@ -59,9 +59,10 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
 
 
 def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
-    plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort")
+    plan = msgspec.structs.replace(replan(), transport="client", workers=2, on_error="abort", assertions=True)
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
     assert "--transport client --workers 2 --on-error abort" in text
+    assert "--enable-assertions" in text
 
 
 def test_command_builds_as_often_and_pins_to_the_same_cpus(replan: Callable[..., Plan]):

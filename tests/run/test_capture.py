@@ -1,8 +1,10 @@
 """A live index becomes a track that loads, with exactly its documents."""
 
+import errno
 import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,13 @@ DOCUMENTS: list[dict[str, Any]] = [
 ]
 
 
-def captured(cluster: LiveCluster, folder: Path, docs: int | None = None) -> Captured:
-    return capture(cluster.client, FACTS, NAME, folder, docs=docs, seed=1)
+def captured(
+    cluster: LiveCluster,
+    folder: Path,
+    docs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Captured:
+    return capture(cluster.client, FACTS, NAME, folder, docs=docs, seed=1, progress=progress)
 
 
 def lines(folder: Path) -> list[Any]:
@@ -91,6 +98,19 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path):
     (tmp_path / "t").mkdir()
     with pytest.raises(UsageError, match="is there already"):
         captured(LiveCluster(DOCUMENTS), tmp_path / "t")
+
+
+def test_a_number_that_is_none_is_told(tmp_path: Path):
+    with pytest.raises(BenchctlError, match="a number that is none in JSON"):
+        captured(LiveCluster([{"size": float("nan")}]), tmp_path / "t")
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path):
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BenchctlError, match=r"cannot write the track to .*: No space left on device"):
+        captured(LiveCluster(DOCUMENTS), tmp_path / "t", progress=refuse)
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path):

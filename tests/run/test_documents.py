@@ -200,13 +200,25 @@ def test_nothing_is_prepared_from_vectors(find: Find):
         find(track(corpus(source_format="hdf5")), "ask")
 
 
+@pytest.mark.parametrize(("name", "said"), [("empty", "holds no documents"), ("x" * 300, "there is no file")])
+def test_a_file_of_nothing_is_told_before_an_empty_index_is_measured(
+    find: Find, folder: Path, name: str, said: str
+):
+    folder.mkdir(exist_ok=True)
+    (folder / "empty").touch()
+    with pytest.raises(UsageError, match=said):
+        find(track(), "ask", local=folder / name)
+
+
 def test_a_file_of_ones_own_goes_to_the_only_place(find: Find, folder: Path):
     path = write(folder)
     (own,) = find(track(), "ask", local=path).files
     assert (own.index, own.data_stream, own.documents, own.corpus) == ("a", None, 6, "")
     (streamed,) = find(track(indices=(), data_streams=("s",)), "ask", local=path).files
     assert (streamed.index, streamed.data_stream) == (None, "s")
-    (acting,) = find(track(), "ask", local=path, has_actions=True).files
+    acts = folder / "acts.json"
+    acts.write_bytes(b'{"index":{}}\n{"a":1}\n' * 3)
+    (acting,) = find(track(), "ask", local=acts, has_actions=True).files
     assert (acting.index, acting.documents, acting.has_actions) == (None, 3, True)
 
 

@@ -18,7 +18,6 @@ from benchctl.run.plan import (
     boots,
     default_heap_mb,
     operations_used,
-    parse_params,
     plan_run,
     reload_track,
     with_params,
@@ -165,19 +164,6 @@ def test_only_searches_with_one_answer_are_compared(tmp_path: Path):
     path.write_text(json.dumps({"name": "mine", "schedule": schedule}), encoding="utf-8")
     plan, track = plan_run(options(challenges=(str(path),)))
     assert [operation.name for operation in operations_used(plan, track)] == ["mine", "range"]
-
-
-def test_params_are_json_where_they_can_be():
-    assert parse_params(["a=1", "b=1.5", "c=true", "d=x=y", "e="]) == {
-        "a": 1,
-        "b": 1.5,
-        "c": True,
-        "d": "x=y",
-        "e": "",
-    }
-    for bad in (["a"], ["=1"], ["a=1", "a=2"], ["a=NaN"], ["a=-Infinity"], ["a=1e400"]):
-        with pytest.raises(UsageError):
-            parse_params(bad)
 
 
 @given(st.integers(0, 2**45))

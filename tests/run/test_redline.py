@@ -22,6 +22,7 @@ from benchctl.run.redline import capacity_per_s, search_redline
 from benchctl.run.redline_plan import plan_redline
 from benchctl.track.load import load_track
 from builders import CORPUS, ES, OS, make_fork, make_record
+from plugins import write_track
 from redlines import SEARCH, redline_plan
 
 MS = 1_000_000
@@ -290,3 +291,10 @@ def test_parameters_reach_the_track_of_a_search_and_unused_ones_are_refused(tmp_
     assert reload_track(plan).digest == track.digest
     with pytest.raises(UsageError, match="--param hist"):
         plan_redline(options(track=str(tmp_path), params={"hist": 7}), SEARCH)
+
+
+def test_an_operation_of_a_plug_in_has_no_red_line(tmp_path: Path):
+    folder = write_track(tmp_path / "books")
+    search = msgspec.structs.replace(SEARCH, operation="authors")
+    with pytest.raises(UsageError, match="needs param source 'author-source' of the track's Python plug-in"):
+        plan_redline(options(track=str(folder)), search)

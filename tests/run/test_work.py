@@ -84,3 +84,17 @@ def test_what_an_operation_lacks_is_found_out_before_any_node(raw: dict[str, Any
 )
 def test_what_lacks_nothing_passes(raw: dict[str, Any], tmp_path: Path):
     check_work(*asking(**raw), Home(tmp_path))
+
+
+def test_assertions_are_checked_where_the_plan_says_so(tmp_path: Path):
+    for assertions in (False, True):
+        plan = make_plan(assertions=assertions)
+        assert work_context(plan, track(), Home(tmp_path), "opensearch").assertions is assertions
+
+
+def test_an_assertion_about_something_unknown_is_found_without_a_node(tmp_path: Path):
+    unknown = {"property": "colour", "condition": "==", "value": "red"}
+    plan, found = asking(**{"operation-type": "search", "assertions": [unknown]})
+    check_work(plan, found, Home(tmp_path))
+    with pytest.raises(UsageError, match="asserts something of 'colour'"):
+        check_work(msgspec.structs.replace(plan, assertions=True), found, Home(tmp_path))

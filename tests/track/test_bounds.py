@@ -14,6 +14,9 @@ from benchctl.track.load import load_track
 from benchctl.track.template import Renderer
 from foreign_tracks import write_files
 
+# The bound on time is a signal.
+pytestmark = pytest.mark.usefixtures("no_gc_callbacks")
+
 DOUBLING = (
     "{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(50) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
 )

@@ -1,12 +1,25 @@
-"""Parameters from files: JSON and YAML, later ones first, values that templates can write as JSON."""
+"""Parameters from files and from the command line, as values that templates can write as JSON."""
 
 from pathlib import Path
 
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.parameters import parse_rally_params, plain_value, read_parameter_files
+from benchctl.track.parameters import parse_params, parse_rally_params, plain_value, read_parameter_files
 from foreign_tracks import write_files
+
+
+def test_params_are_json_where_they_can_be():
+    assert parse_params(["a=1", "b=1.5", "c=true", "d=x=y", "e="]) == {
+        "a": 1,
+        "b": 1.5,
+        "c": True,
+        "d": "x=y",
+        "e": "",
+    }
+    for bad in (["a"], ["=1"], ["a=1", "a=2"], ["a=NaN"], ["a=-Infinity"], ["a=1e400"]):
+        with pytest.raises(UsageError):
+            parse_params(bad)
 
 
 def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DocumentsType
+from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.watch import watching
 from benchctl.corpus.fetch import Fetch
 from benchctl.corpus.files import list_corpora
@@ -16,11 +16,10 @@ from benchctl.corpus.find import fetched_files
 from benchctl.corpus.published import NAME, SIZES, Packing, big5_corpus
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.run.plan import nearest, parse_params
+from benchctl.run.plan import nearest
 from benchctl.run.prepare import prepare_corpus
 from benchctl.track.corpora import Corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
-from benchctl.track.parameters import read_parameter_files
 
 
 @click.group("corpus")
@@ -68,15 +67,7 @@ def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
     metavar="URL|DIR",
     help="Where the files are, instead of where the track says.",
 )
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Set a parameter of the track.")
-@click.option(
-    "--param-file",
-    "param_files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Parameters from a JSON or YAML file; --param goes before it.",
-)
+@param_options
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 def fetch_command(
     name: str | None,
@@ -84,9 +75,8 @@ def fetch_command(
     size: str | None,
     packing: Packing,
     source: str | None,
-    params: tuple[str, ...],
-    param_files: tuple[Path, ...],
     *,
+    param_options: ParamOptions,
     quiet: bool,
 ) -> None:
     """Fetch published documents: all corpora of a track, or the one called NAME.
@@ -94,7 +84,7 @@ def fetch_command(
     Without a track, NAME is big5, with --size and --from. What was begun and interrupted goes on. Files stay
     compressed; a run reads them as they are.
     """  # fmt: skip
-    values = {**read_parameter_files(param_files), **parse_params(params)}
+    values = param_options.read()
     if track_path is None:
         if values:
             raise UsageError("parameters are a track's", hint="give --track, or leave --param out")

@@ -31,11 +31,13 @@ class LoadOptions:
 
     Attributes:
         on_error: whether a failed request is counted, or ends its fork.
+        assertions: whether an answer that is not what its operation asserts has failed.
         transport: how measured requests travel.
         workers: processes that clients work in; AUTO to find out.
     """
 
     on_error: ErrorPolicy
+    assertions: bool
     transport: TransportName
     workers: int
 
@@ -49,6 +51,12 @@ load_options = grouped(
         default="continue",
         show_default=True,
         help="Whether a failed request is counted, or ends its fork.",
+    ),
+    click.option(
+        "--enable-assertions",
+        "assertions",
+        is_flag=True,
+        help="Count answers that are not what the track's operations assert as failed.",
     ),
     click.option(
         "--transport",

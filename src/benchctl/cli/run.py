@@ -125,6 +125,7 @@ def run_command(
             ingest_clients=subject_options.ingest_clients,
             paired=subject_options.paired,
             on_error=load_options.on_error,
+            assertions=load_options.assertions,
             transport=load_options.transport,
             workers=load_options.workers or 1,
             stop=fork_options.stop,

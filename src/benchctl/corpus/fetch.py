@@ -4,10 +4,10 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from urllib.parse import quote, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, quote, urlsplit
 
-from benchctl.corpus.find import corpus_folder
+from benchctl.corpus.find import corpus_folder, inside
 from benchctl.corpus.lock import locked
 from benchctl.corpus.resume import Download, Piece
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
@@ -49,7 +49,7 @@ class Fetch:
             UsageError: it cannot be kept under its name, or nobody says where to get it.
             BenchctlError: it cannot be had, or has another size than the track says.
         """
-        target = corpus_folder(self.home, corpus.name) / _inside(documents.source_file)
+        target = corpus_folder(self.home, corpus.name) / inside(documents.source_file)
         with disk_errors(f"write to {target.parent}"):
             target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.with_name(f".{target.name}.lock")):
@@ -91,7 +91,7 @@ class Fetch:
         for piece in found:
             if not _is_url(piece.url):
                 raise UsageError(
-                    f"corpus '{corpus.name}' is published at '{shown(urlsplit(piece.url))}', "
+                    f"corpus '{corpus.name}' is published at '{shown(_split(piece.url))}', "
                     "and benchctl reads http and https only",
                     hint="copy the files by other means and give their folder by --from",
                 )
@@ -101,7 +101,7 @@ class Fetch:
         names = [part.name for part in documents.source_file_parts]
         if not names or (folder / documents.source_file).is_file():
             names = [documents.source_file]
-        sources = [folder / _inside(name) for name in names]
+        sources = [folder / inside(name) for name in names]
         missing = next((source for source in sources if not source.is_file()), None)
         if missing is not None:
             raise UsageError(f"there is no {missing.name} in {folder}")
@@ -121,21 +121,20 @@ class Fetch:
 
 
 def _is_url(text: str) -> bool:
-    return urlsplit(text).scheme in {"http", "https"}
+    return _split(text).scheme in {"http", "https"}
 
 
 def _below(base: str, name: str) -> str:
     """The URL of a file in a folder; a query, such as a signature, stays behind it."""
-    parts = urlsplit(base)
+    parts = _split(base)
     return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
 
 
-def _inside(name: str) -> str:
-    """A name that stays in its folder."""
-    path = PurePosixPath(name)
-    if not name or "\0" in name or path.is_absolute() or ".." in path.parts or path.name.startswith("."):
-        raise UsageError(f"'{name}' cannot be the name of a file of documents")
-    return name
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as err:
+        raise UsageError(f"'{url.rpartition('@')[2]}' is no URL of documents") from err
 
 
 def _check_bytes(path: Path, actual: int, documents: Documents) -> None:

@@ -26,7 +26,9 @@ class _Run(NamedTuple):
     stretches: Sequence[Stretch]
 
 
-def read_lines(path: Path, wanted: Iterable[Stretch], index: FileIndex | None) -> Iterator[bytes]:
+def read_lines(
+    path: Path, wanted: Iterable[Stretch], index: FileIndex | None
+) -> Generator[bytes, None, None]:
     r"""Lines of a file, in memory of a few blocks.
 
     Args:

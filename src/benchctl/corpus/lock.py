@@ -2,8 +2,10 @@
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from benchctl.disk import disk_errors
 
 
 @contextmanager
@@ -12,7 +14,12 @@ def locked(path: Path) -> Iterator[None]:
 
     Args:
         path: of a file that stands for the lock; made if need be.
+
+    Raises:
+        BenchctlError: it cannot be made.
     """
-    with path.open("w") as file:
+    with ExitStack() as stack:
+        with disk_errors(f"make {path}"):
+            file = stack.enter_context(path.open("w"))
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

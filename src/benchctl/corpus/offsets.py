@@ -13,8 +13,10 @@ from benchctl.corpus.decode import decode, unreadable
 from benchctl.disk import disk_errors
 from benchctl.home import Home
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _APART_BYTES = 1 << 22  # decoded; nearer entries save little, and those of a terabyte fit in memory
+
+_EMPTY = (b"\n\n", b"\n\r\n")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -39,6 +41,7 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         path: absolute path of the file.
         file_bytes: its size as it lies on the disk.
         modified_ns: when it was changed for the last time.
+        status_ns: the same by the file system's own clock, which no program can set back.
         lines: how many it holds; an unfinished last one counts.
         raw_bytes: of all lines, decompressed.
         sha256: of the same, hexadecimal.
@@ -50,6 +53,7 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     path: str
     file_bytes: int
     modified_ns: int
+    status_ns: int
     lines: int
     raw_bytes: int
     sha256: str
@@ -108,18 +112,19 @@ def _load(kept: Path, path: Path) -> FileIndex | None:
         if (found.format_version, found.path) == (_FORMAT_VERSION, str(path)) and _facts(path) == (
             found.file_bytes,
             found.modified_ns,
+            found.status_ns,
         ):
             return found
     return None
 
 
-def _facts(path: Path) -> tuple[int, int]:
-    """(bytes, time of the last change in ns)."""
+def _facts(path: Path) -> tuple[int, int, int]:
+    """(bytes, time of the last change in ns, that of the file system in ns)."""
     try:
         info = path.stat()
     except OSError as err:
         raise unreadable(path, err.strerror or str(err)) from err
-    return info.st_size, info.st_mtime_ns
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _read(path: Path, progress: Callable[[int], None] | None, apart_bytes: int) -> FileIndex:
@@ -132,23 +137,25 @@ def _read(path: Path, progress: Callable[[int], None] | None, apart_bytes: int) 
     for at, block in decode(path):
         if at > 0 and raw_bytes - entries[-1].raw_bytes >= apart_bytes:
             entries.append(Entry(at, raw_bytes, line_ends))
-        if first_empty is None and (place := (last + block).find(b"\n\n")) >= 0:
-            first_empty = line_ends + block.count(b"\n", 0, place)
+        joined = last + block
+        if first_empty is None and (places := [at for empty in _EMPTY if (at := joined.find(empty)) >= 0]):
+            first_empty = line_ends + block.count(b"\n", 0, max(min(places) + 1 - len(last), 0))
         count = block.count(b"\n")
         digest.update(block)
         raw_bytes += len(block)
         line_ends += count
-        last = block[-1:]
+        last = joined[-2:]
         if progress is not None:
             progress(count)
-    if _facts(path) != before:
+    if _facts(path)[:2] != before[:2]:
         raise unreadable(path, "it was changed while it was read")
     return FileIndex(
         format_version=_FORMAT_VERSION,
         path=str(path),
         file_bytes=before[0],
         modified_ns=before[1],
-        lines=line_ends + (last != b"\n"),
+        status_ns=before[2],
+        lines=line_ends + (not last.endswith(b"\n")),
         raw_bytes=raw_bytes,
         sha256=digest.hexdigest(),
         entries=tuple(entries),

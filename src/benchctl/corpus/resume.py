@@ -1,7 +1,8 @@
 """Large files over HTTP: pieces joined into one file, begun anew where the last attempt ended."""
 
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from benchctl.errors import BenchctlError
 from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
 
 _CHUNK_BYTES = 1 << 20
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _CUT = "the connection ended before everything had come"
 _PAUSES_S = (1.0, 3.0, 10.0, 30.0)
 """Before each new attempt; one that came further than all before starts the series again."""
@@ -165,7 +167,7 @@ class Download:
         if have:
             headers["Range"] = f"bytes={have}-"
         try:
-            with requests.get(piece.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
+            with _asked(piece, headers) as response:
                 start, total = _offered(response, piece, have)
                 version = f"{_validator(response)} {total}"
                 if start != have or (have and version != state.versions[number]):
@@ -200,6 +202,7 @@ class Download:
         try:
             for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
                 sink.write(chunk)
+                self._check_space(0)  # the server may send more than it said, and others write, too
                 self.progress("bytes", sink.tell(), total)
                 if size is not None and sink.tell() - begin > size:
                     return
@@ -218,6 +221,15 @@ def _shown(piece: Piece) -> str:
     return shown(urlsplit(piece.url))
 
 
+def _asked(piece: Piece, headers: Mapping[str, str]) -> requests.Response:
+    try:
+        return requests.get(piece.url, headers=headers, stream=True, timeout=TIMEOUT_S)
+    except requests.RequestException:
+        raise
+    except ValueError as err:
+        raise BenchctlError(f"cannot download {_shown(piece)}: its server leads to what is no URL") from err
+
+
 def _validator(response: requests.Response) -> str:
     return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
 
@@ -234,12 +246,10 @@ def _offered(response: requests.Response, piece: Piece, have: int) -> tuple[int,
         unit, _, text = response.headers.get("Content-Range", "").partition(" ")
         span, _, total = text.partition("/")
         start = span.partition("-")[0]
-        if unit.lower() == "bytes" and start.isdigit():
-            return int(start), int(total) if total.isdigit() else None
-        return -1, None
+        begin = _number(start)
+        return (-1, None) if unit.lower() != "bytes" or begin is None else (begin, _number(total))
     if status == HTTPStatus.OK:
-        length = response.headers.get("Content-Length", "")
-        return 0, int(length) if length.isdigit() else None
+        return 0, _number(response.headers.get("Content-Length", ""))
     if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
         return -1, None
     if status in _PASSING:
@@ -248,6 +258,10 @@ def _offered(response: requests.Response, piece: Piece, have: int) -> tuple[int,
         f"cannot download {_shown(piece)}: HTTP {status}",
         hint="check where the corpus is to come from: the track's base-url, or --from",
     )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _check_size(piece: Piece, total: int | None) -> None:

@@ -2,20 +2,26 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from benchctl.corpus.fetch import Fetch, is_published
-from benchctl.corpus.find import corpus_folder, find_file, not_found
+from benchctl.corpus.find import SUFFIXES, corpus_folder, find_file, not_found
 from benchctl.corpus.lines import read_lines
-from benchctl.corpus.offsets import index_file
+from benchctl.corpus.offsets import FileIndex, index_file
 from benchctl.corpus.share import Stretch, shared_out, stretches
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.plan import CorpusFile
 from benchctl.track.corpora import Corpus, Documents
+from benchctl.track.excerpt import cut
+
+_ACTIONS = frozenset({"index", "create", "update", "delete"})
+_ACTION_KEYS = frozenset({"routing", "pipeline", "require_alias", "require_data_stream", "dynamic_templates"})
 
 __all__ = ["corpus_digest", "find_documents", "local_file", "open_file"]
 
@@ -76,12 +82,12 @@ def local_file(
         progress: told the number of lines newly read, while the file is read for the first time.
 
     Raises:
-        UsageError: there is no such file, or it holds fewer documents.
+        UsageError: there is no such file, it holds fewer documents, or something else than documents.
         BenchctlError: it is damaged.
     """
-    if not path.is_file():
+    if not _is_file(path):
         raise UsageError(
-            f"there is no file {path}", hint="give the path of a file with one JSON document a line"
+            f"there is no file {cut(str(path))}", hint="give the path of a file with one JSON document a line"
         )
     known = index_file(path, home, progress)
     if known.first_empty is not None:
@@ -94,6 +100,8 @@ def local_file(
             f"{path} has {known.lines:,} lines: the last action line is without a document",
             hint="with actions, every document is two lines: what to do, and the document",
         )
+    if held:
+        _check_first_line(path, known, has_actions=has_actions)
     if docs is not None and docs > held:
         raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are wanted")
     return CorpusFile(
@@ -105,6 +113,44 @@ def local_file(
         index=None if has_actions else index,
         has_actions=has_actions,
     )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no file can have such a name, or nobody may look for it
+        return False
+
+
+def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> None:
+    """What is no file of documents is told by its first line, before a node refuses the last one."""
+    with closing(read_lines(path, [Stretch(0, 1)], known)) as lines:
+        first = next(lines, b"")
+    if not first.lstrip().startswith(b"{"):
+        raise UsageError(
+            f"the first line of {path} is no JSON object",
+            hint="a file of documents has one a line, in UTF-8 without a byte order mark; "
+            f"it may be packed as {', '.join(SUFFIXES)}",
+        )
+    is_action, is_document = _told_apart(first)
+    if (has_actions and not is_action) or not (has_actions or is_document):
+        raise UsageError(
+            f"the first line of {path} is {'no' if has_actions else 'an'} action of a bulk request",
+            hint="with action lines, give --corpus-has-actions, or includes-action-and-meta-data in the "
+            "track; without them, neither",
+        )
+
+
+def _told_apart(line: bytes) -> tuple[bool, bool]:
+    """Whether a line can say what to do with a document, and whether it can be a document."""
+    try:
+        said = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False, True
+    if len(said) != 1 or _ACTIONS.isdisjoint(said):
+        return False, True
+    keys = next(iter(said.values()))
+    return True, not all(key.startswith("_") or key in _ACTION_KEYS for key in keys)
 
 
 def find_documents(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,6 @@ from benchctl.results.plan import EngineName
 
 # A JVM is told passwords of key stores as system properties.
 _SECRET = re.compile(r"(?i)(-D[^=]*(?:password|passphrase|secret|token|api.?key)[^=]*=).*")
-_NOT_FOUND = 404
 _UNKNOWN = "unknown"
 
 
@@ -149,7 +149,7 @@ def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
     try:
         found = client.request("GET", f"/{quote(name)}/_stats/docs")
     except NodeRequestError as err:
-        if err.status == _NOT_FOUND:
+        if err.status == HTTPStatus.NOT_FOUND:
             return None
         raise
     indices: dict[str, Any] = found["indices"]

@@ -5,9 +5,10 @@ import os
 import shutil
 from pathlib import Path
 
+from benchctl.engine.data_folder import entries
+
 # A commit that the node makes on its own while files are linked is rare; two in a row are not chance.
 ATTEMPTS = 3
-_LOCKS = frozenset({"write.lock", "node.lock"})
 
 
 def freeze(source: Path, target: Path) -> None:
@@ -51,17 +52,12 @@ def _state(data: Path) -> dict[Path, bytes]:
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    target.mkdir(parents=True)
-    is_lucene = source.name == "index" and source.parent.name.isdigit()
-    for entry in source.iterdir():
-        if entry.is_symlink():
-            # No engine makes one. Another process of the nodes' user may have, and root must not follow it.
-            raise OSError(errno.ELOOP, f"{entry} is a symbolic link")
-        if entry.is_dir():
-            _link_tree(entry, target / entry.name)
-        elif entry.name not in _LOCKS:
-            try:
-                (os.link if is_lucene else shutil.copyfile)(entry, target / entry.name)
-            except FileNotFoundError:
-                # It vanished: part of no commit, or of one that is not the last any more.
-                continue
+    for entry in entries(source, target):
+        if entry.is_folder:
+            entry.target.mkdir(parents=True)
+            continue
+        try:
+            (os.link if entry.write_once else shutil.copyfile)(entry.source, entry.target)
+        except FileNotFoundError:
+            # It vanished: part of no commit, or of one that is not the last any more.
+            continue

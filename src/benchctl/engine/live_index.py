@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.track.excerpt import cut
 
-_NOT_FOUND = 404
 _MOST_NAMED = 5
 
 # What an index says of itself, and cannot be created with: nobody misses it.
@@ -20,6 +23,14 @@ _FOREIGN = ("lifecycle", "plugins", "opendistro", "opensearch", "default_pipelin
             "search.default_pipeline", "blocks", "frozen", "xpack", "remote_store", "store.type")  # fmt: skip
 
 _ROUTED_TYPES = frozenset({"join"})
+
+
+class _Described(msgspec.Struct):
+    """What a cluster says of an index; clusters that run already may be anything."""
+
+    settings: dict[str, Any] = {}
+    mappings: dict[str, Any] = {}
+    aliases: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class LiveIndex:
     def largest_page(self) -> int | None:
         """Most hits that a page may have, where the index has a bound of its own."""
         found = self.settings.get("index.max_result_window")
-        return None if found is None else int(found)
+        return None if found is None else whole(found)
 
 
 def read_live_index(client: SearchClient, name: str) -> LiveIndex:
@@ -63,7 +74,7 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
     try:
         found = client.request("GET", f"/{quote(name, safe=',*')}", params={"flat_settings": "true"})
     except NodeRequestError as err:
-        if err.status == _NOT_FOUND:
+        if err.status == HTTPStatus.NOT_FOUND:
             raise UsageError(f"the cluster has no index '{name}'") from err
         raise
     if not isinstance(found, dict) or not found:
@@ -71,8 +82,11 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
     if len(found) > 1:
         names = ", ".join(sorted(found)[:_MOST_NAMED])
         raise UsageError(f"'{name}' stands for {len(found)} indices: {names}", hint="name one of them")
-    (described,) = found.values()
-    mappings = described.get("mappings", {})
+    try:
+        described = msgspec.convert(next(iter(found.values())), _Described)
+    except msgspec.ValidationError as err:
+        raise BenchctlError(f"the cluster describes the index '{name}' in a form of its own: {err}") from err
+    mappings = described.mappings
     source = mappings.get("_source", {})
     if source.get("enabled") in {False, "false"}:
         raise UsageError(f"the index '{name}' does not keep its documents (`_source` is disabled)")
@@ -80,8 +94,8 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
         raise UsageError(
             f"the index '{name}' keeps parts of its documents only (`_source` includes or excludes fields)"
         )
-    settings, left_out = _creatable(described.get("settings", {}))
-    aliases = {key: value for key, value in described.get("aliases", {}).items() if key != name}
+    settings, left_out = _creatable(described.settings)
+    aliases = {key: value for key, value in described.aliases.items() if key != name}
     return LiveIndex(name, settings, mappings, aliases, left_out)
 
 
@@ -96,6 +110,18 @@ def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, 
         elif not _within(bare, _OWN):
             kept[key] = value
     return kept, tuple(left_out)
+
+
+def whole(value: object) -> int:
+    """A setting that is a whole number, which engines write as a text.
+
+    Raises:
+        BenchctlError: it is none.
+    """
+    try:
+        return int(str(value))
+    except ValueError as err:
+        raise BenchctlError(f"a setting of the index is no whole number: '{cut(str(value))}'") from err
 
 
 def _within(key: str, families: tuple[str, ...]) -> bool:
@@ -115,6 +141,8 @@ def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, 
         _collect(mappings.get("properties", {}), "", found)
     except RecursionError as err:
         raise BenchctlError("the mappings are nested too deeply") from err
+    except (AttributeError, TypeError) as err:
+        raise BenchctlError("the mappings are not of the form that engines give them") from err
     return found
 
 

@@ -5,8 +5,10 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
+
+import msgspec
 
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
@@ -24,6 +26,43 @@ _SPARE = 4.0  # standard deviations by which a draw is larger than the sample
 
 Hit = Mapping[str, Any]
 """A document as a search gives it: `_id`, `_source`, and `_routing` where it has one."""
+
+
+class _Total(msgspec.Struct):
+    value: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Hits(msgspec.Struct):
+    total: _Total
+    hits: list[dict[str, Any]]
+
+
+class _Shards(msgspec.Struct):
+    failed: int = 0
+
+
+class Page(msgspec.Struct):
+    """A search's answer, as far as it is looked at; clusters that run already may be anything."""
+
+    hits: _Hits
+    shards: _Shards = msgspec.field(default_factory=_Shards, name="_shards")
+    timed_out: bool = False
+    scroll: str | None = msgspec.field(default=None, name="_scroll_id")
+
+
+def read_page(answer: object) -> Page:
+    """An answer in its form.
+
+    Raises:
+        BenchctlError: it is no search's.
+    """
+    try:
+        return msgspec.convert(answer, Page)
+    except msgspec.ValidationError as err:
+        raise BenchctlError(
+            f"the cluster answers a search with something else: {err}",
+            hint="see whether it is Elasticsearch from version 7 on, or OpenSearch",
+        ) from err
 
 
 @dataclass(frozen=True)
@@ -91,16 +130,18 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
     """
     body = {**draw.body, "size": page, "sort": ["_doc"], "track_total_hits": True}
     path = f"/{quote(index, safe='')}/_search"
-    answer = client.request("POST", path, params={"scroll": _KEEP_ALIVE}, body=body, timeout_s=_TIMEOUT_S)
-    scroll = answer.get("_scroll_id")
+    answer = read_page(
+        client.request("POST", path, params={"scroll": _KEEP_ALIVE}, body=body, timeout_s=_TIMEOUT_S)
+    )
+    scroll = answer.scroll
     try:
-        left = int(answer["hits"]["total"]["value"])
+        left = answer.hits.total.value
         needed = min(draw.wanted, left)
         choice = random.Random(draw.seed)  # noqa: S311 - reproducible, not secret
         while needed:
             _check(answer, left)
             chosen: list[Hit] = []
-            for hit in answer["hits"]["hits"]:
+            for hit in answer.hits.hits:
                 # Knuth's algorithm S: exactly so many of those that are there, each as likely as the others.
                 if choice.random() * left < needed:
                     chosen.append(_readable(hit))
@@ -109,8 +150,10 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
             yield chosen
             if needed:
                 again = {"scroll": _KEEP_ALIVE, "scroll_id": scroll}
-                answer = client.request("POST", "/_search/scroll", body=again, timeout_s=_TIMEOUT_S)
-                scroll = answer.get("_scroll_id", scroll)
+                answer = read_page(
+                    client.request("POST", "/_search/scroll", body=again, timeout_s=_TIMEOUT_S)
+                )
+                scroll = answer.scroll or scroll
     finally:
         with suppress(NodeRequestError):  # it ends by itself, a little later
             client.request("DELETE", "/_search/scroll", body={"scroll_id": [scroll]})
@@ -129,25 +172,26 @@ def page_size(document_bytes: float, largest: int | None) -> int:
 
 
 def _count(client: SearchClient, index: str, body: Mapping[str, Any]) -> int:
-    answer = client.search(index, {**body, "size": 0, "track_total_hits": True}, timeout_s=_TIMEOUT_S)
+    counting = {**body, "size": 0, "track_total_hits": True}
+    answer = read_page(client.search(index, counting, timeout_s=_TIMEOUT_S))
     _check(answer, None)
-    return int(answer["hits"]["total"]["value"])
+    return answer.hits.total.value
 
 
-def _check(answer: Mapping[str, Any], left: int | None) -> None:
+def _check(answer: Page, left: int | None) -> None:
     """A page that lacks something must not pass for the whole.
 
     Args:
         answer: the page.
         left: documents that are still to come; None where none are asked for.
     """
-    failed = answer.get("_shards", {}).get("failed", 0)
-    if failed or answer.get("timed_out"):
+    failed = answer.shards.failed
+    if failed or answer.timed_out:
         raise BenchctlError(
             f"the cluster gave an incomplete page: {failed} shards failed",
             hint="see whether all shards of the index are there and well",
         )
-    if left is not None and not answer["hits"]["hits"]:
+    if left is not None and not answer.hits.hits:
         raise BenchctlError(f"the cluster stopped giving documents while {left:,} were still to come")
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from benchctl.engine.client import SearchClient
 from benchctl.engine.live_index import LiveIndex, fields_of
+from benchctl.engine.sampling import read_page
 from benchctl.engine.wires import NodeRequestError
 
 _KEYWORDS = frozenset({"keyword", "ip"})
@@ -17,6 +20,20 @@ _TIMEOUT_S = 120.0
 
 Operation = dict[str, Any]
 """JSON of an operation."""
+
+
+class _Bucket(msgspec.Struct):
+    doc_count: int
+    key: str | int | float | bool
+
+
+class _Found(msgspec.Struct):
+    buckets: list[_Bucket] = []
+    values: dict[str, Any] = {}
+
+
+class _Aggregated(msgspec.Struct):
+    aggregations: dict[str, _Found]
 
 
 def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operation, ...]:
@@ -38,9 +55,8 @@ def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
     best: tuple[int, str, Any] | None = None
     for path in _paths(index, _KEYWORDS):
         found = _aggregated(client, index.name, {"terms": {"field": path, "size": 1}})
-        buckets = found.get("buckets") or []
-        if buckets and (best is None or buckets[0]["doc_count"] > best[0]):
-            best = (buckets[0]["doc_count"], path, buckets[0]["key"])
+        if found.buckets and (best is None or found.buckets[0].doc_count > best[0]):
+            best = (found.buckets[0].doc_count, path, found.buckets[0].key)
     if best is not None:
         _, path, value = best
         yield _search(f"term-{path}", {"query": {"term": {path: {"value": value}}}})
@@ -52,7 +68,7 @@ def _by_order(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
     """The middle half of a date or number, and the latest first."""
     for path in (*_paths(index, _DATES), *_paths(index, _NUMBERS)):
         found = _aggregated(client, index.name, {"percentiles": {"field": path, "percents": [25, 75]}})
-        bounds = [bound for bound in (found.get("values") or {}).values() if isinstance(bound, int | float)]
+        bounds = [bound for bound in found.values.values() if isinstance(bound, int | float)]
         if len(bounds) != 2 or bounds[0] == bounds[1]:  # noqa: PLR2004 - the quartiles
             continue
         lowest, highest = sorted(bounds)
@@ -79,14 +95,16 @@ def _paths(index: LiveIndex, kinds: frozenset[str]) -> list[str]:
     ][:_TRIED]
 
 
-def _aggregated(client: SearchClient, index: str, aggregation: Mapping[str, Any]) -> dict[str, Any]:
+def _aggregated(client: SearchClient, index: str, aggregation: Mapping[str, Any]) -> _Found:
     """The result of an aggregation over everything; empty where the node cannot do it."""
     try:
         answer = client.search(index, {"size": 0, "aggs": {"found": aggregation}}, timeout_s=_TIMEOUT_S)
     except NodeRequestError:
-        return {}
-    found: dict[str, Any] = answer.get("aggregations", {}).get("found", {})
-    return found
+        return _Found()
+    try:
+        return msgspec.convert(answer, _Aggregated).aggregations["found"]
+    except (msgspec.ValidationError, KeyError):
+        return _Found()
 
 
 def _finds(client: SearchClient, index: str, operation: Operation) -> bool:
@@ -94,4 +112,5 @@ def _finds(client: SearchClient, index: str, operation: Operation) -> bool:
         answer = client.search(index, operation["body"], timeout_s=_TIMEOUT_S)
     except NodeRequestError:
         return False
-    return bool(answer["hits"]["total"]["value"]) and not answer["_shards"]["failed"]
+    page = read_page(answer)
+    return bool(page.hits.total.value) and not page.shards.failed

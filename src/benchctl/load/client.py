@@ -17,11 +17,10 @@ from benchctl.load.branches import (
 )
 from benchctl.load.judge import is_unsupported
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.programs import Program, Reply, Script
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.tally import FailureTally
 from benchctl.load.whole import CANCELLED, Whole
-from benchctl.load.workload import Driven, Together
+from benchctl.load.workload import Driven, Program, Reply, Script, Together
 from benchctl.results.samples import Outcome
 
 __all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]

@@ -1,6 +1,7 @@
 """What a track declares is made and removed: a request for each index, data stream and template."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,17 @@ from benchctl.errors import BenchctlError
 from benchctl.load.envelope import Envelope
 from benchctl.load.judge import UNDECODABLE, accepting, is_unsupported, judge_plain, shorten
 from benchctl.load.request import Answer, Judge, Request
-from benchctl.load.workload import Numbered, Repeated, Reply, Script, WorkContext, Workload, WorkOrder, ask
+from benchctl.load.workload import (
+    Numbered,
+    Opener,
+    Repeated,
+    Reply,
+    Script,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    ask,
+)
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Operation
 from benchctl.track.declared import (
@@ -31,7 +42,6 @@ from benchctl.track.declared import (
 from benchctl.track.model import Template, TemplateKind
 from benchctl.track.stand_in import DATA_STREAM, DATA_STREAMS, as_plain_template
 
-_NOT_FOUND = 404
 _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
     CreateIndexTemplate: ("index", "_template"),
     DeleteIndexTemplate: ("index", "_template"),
@@ -82,7 +92,7 @@ def open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wor
         raise _nothing(operation, "data-stream", "data streams")
     method = "DELETE" if isinstance(operation, DeleteDataStream) else "PUT"
     missing = isinstance(operation, DeleteDataStream) and operation.only_if_exists
-    judge = accepting(judge_plain, {_NOT_FOUND} if missing else ())
+    judge = accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ())
     envelope = Envelope(operation)
 
     def request(path: str, judge: Judge) -> Request:
@@ -222,7 +232,7 @@ def _delete(operation: Operation, envelope: Envelope, path: str, missing: bool) 
         "DELETE",
         path,
         params=operation.url_params,
-        judge=accepting(judge_plain, {_NOT_FOUND} if missing else ()),
+        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ()),
     )
 
 
@@ -233,10 +243,10 @@ def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterabl
         "GET",
         f"/{listed}/_alias",
         params={"ignore_unavailable": "true"},
-        judge=accepting(judge_plain, {_NOT_FOUND}),
+        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND}),
     )
     reply = yield from ask(question)
-    if reply.answer.outcome is not Outcome.OK or reply.exchange.status == _NOT_FOUND:
+    if reply.answer.outcome is not Outcome.OK or reply.exchange.status == HTTPStatus.NOT_FOUND:
         return reply.answer
     try:
         names = list(_decode_names(reply.exchange.body))
@@ -300,9 +310,7 @@ def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any
             yield prefix + name, value
 
 
-Open = Callable[[Any, WorkOrder], Workload]
-
-DECLARED: Mapping[type[Operation], Open] = {
+DECLARED: Mapping[type[Operation], Opener] = {
     CreateIndex: open_create_index,
     DeleteIndex: open_delete_index,
     CreateDataStream: open_data_streams,

@@ -8,11 +8,11 @@ from itertools import chain
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.crew import OnProgress, OpenWire, StartLine
 from benchctl.load.lanes import Completion, lanes_of
-from benchctl.load.programs import WorkContext
 from benchctl.load.share import Done, Job, Order, Share, work
 from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.transport import WireClient
 from benchctl.load.workers import WorkerPool
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Columns, concatenate
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task

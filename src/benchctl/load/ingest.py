@@ -60,25 +60,6 @@ class Checkpoints:
 
 
 def ingest(
-    bodies: Iterator[tuple[int, bytes]],
-    *,
-    endpoint: Endpoint | str,
-    index_name: str,
-    clients: int,
-    on_progress: Callable[[int], None],
-    checkpoints: Checkpoints | None = None,
-) -> Ingested:
-    """Send bulk bodies to one index; see `ingest_all`."""
-    return ingest_all(
-        [(index_name, bodies)],
-        endpoint=endpoint,
-        clients=clients,
-        on_progress=on_progress,
-        checkpoints=checkpoints,
-    )
-
-
-def ingest_all(
     streams: Iterable[Stream],
     *,
     endpoint: Endpoint | str,

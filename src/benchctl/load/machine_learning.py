@@ -1,50 +1,24 @@
 """Machine learning: Elasticsearch's jobs and datafeeds, OpenSearch's models; the core nodes have neither."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from http import HTTPStatus
 from urllib.parse import quote
 
 import msgspec
 
 from benchctl.load.envelope import Envelope
+from benchctl.load.forms import Form, own_body, said
 from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, shorten
 from benchctl.load.request import Answer
-from benchctl.load.workload import Numbered, Repeated, Script, Workload, WorkOrder, ask
+from benchctl.load.workload import Numbered, Opener, Repeated, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track import machine_learning as asked
-from benchctl.track.common import Operation, url_param
+from benchctl.track.common import Operation
 
-_NOT_FOUND = 404
 _OK = Answer(Outcome.OK)
 
 
-@dataclass(frozen=True)
-class _Form:
-    """What the request of one type looks like.
-
-    Attributes:
-        method: of HTTP.
-        path: `{}` stands for the name of what it works on.
-        name: the operation's field with that.
-        body: what is sent, from the operation.
-        params: names of fields that go into the query when they say something.
-        missing: whether a missing thing is no failure.
-    """
-
-    method: str
-    path: str
-    name: str
-    body: Callable[[Any], object] | None = None
-    params: tuple[str, ...] = ()
-    missing: bool = False
-
-
-_DATAFEED, _JOB = "/_ml/datafeeds/{}", "/_ml/anomaly_detectors/{}"
-
-
-def _own_body(operation: Any) -> object:  # noqa: ANN401 - the classes share no base
-    return operation.body
+_DATAFEED, _JOB = "/_ml/datafeeds/{datafeed_id}", "/_ml/anomaly_detectors/{job_id}"
 
 
 def _start_body(operation: asked.StartMlDatafeed) -> object:
@@ -52,18 +26,16 @@ def _start_body(operation: asked.StartMlDatafeed) -> object:
     return {**{key: value for key, value in found.items() if value is not None}, **(operation.body or {})}
 
 
-_FORMS: Mapping[type[Operation], _Form] = {
-    asked.CreateMlDatafeed: _Form("PUT", _DATAFEED, "datafeed_id", _own_body),
-    asked.DeleteMlDatafeed: _Form("DELETE", _DATAFEED, "datafeed_id", params=("force",), missing=True),
-    asked.StartMlDatafeed: _Form("POST", f"{_DATAFEED}/_start", "datafeed_id", _start_body),
-    asked.StopMlDatafeed: _Form(
-        "POST", f"{_DATAFEED}/_stop", "datafeed_id", params=("force", "timeout")
-    ),
-    asked.CreateMlJob: _Form("PUT", _JOB, "job_id", _own_body),
-    asked.DeleteMlJob: _Form("DELETE", _JOB, "job_id", params=("force",), missing=True),
-    asked.OpenMlJob: _Form("POST", f"{_JOB}/_open", "job_id"),
-    asked.CloseMlJob: _Form("POST", f"{_JOB}/_close", "job_id", params=("force", "timeout")),
-}  # fmt: skip
+_FORMS: Mapping[type[Operation], Form] = {
+    asked.CreateMlDatafeed: Form("PUT", _DATAFEED, own_body),
+    asked.DeleteMlDatafeed: Form("DELETE", _DATAFEED, params=said("force"), missing=True),
+    asked.StartMlDatafeed: Form("POST", f"{_DATAFEED}/_start", _start_body),
+    asked.StopMlDatafeed: Form("POST", f"{_DATAFEED}/_stop", params=said("force", "timeout")),
+    asked.CreateMlJob: Form("PUT", _JOB, own_body),
+    asked.DeleteMlJob: Form("DELETE", _JOB, params=said("force"), missing=True),
+    asked.OpenMlJob: Form("POST", f"{_JOB}/_open"),
+    asked.CloseMlJob: Form("POST", f"{_JOB}/_close", params=said("force", "timeout")),
+}
 
 _MODELS: tuple[type[Operation], ...] = (
     asked.RegisterMlModel,
@@ -75,21 +47,9 @@ _MODELS: tuple[type[Operation], ...] = (
 )
 
 
-def open_ml(operation: Operation, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
+def open_ml(operation: Operation, order: WorkOrder) -> Workload:
     """One request to Elasticsearch's jobs and datafeeds."""
-    form = _FORMS[type(operation)]
-    body = None if form.body is None else form.body(operation)
-    said = {name: getattr(operation, name) for name in form.params}
-    params = {name: url_param(value) for name, value in said.items() if value}
-    return Repeated(
-        Envelope(operation).request(
-            form.method,
-            form.path.format(quote(getattr(operation, form.name), safe="")),
-            msgspec.json.encode(body) if body else b"",
-            params={**params, **operation.url_params},
-            judge=accepting(judge_plain, {_NOT_FOUND} if form.missing else ()),
-        )
-    )
+    return _FORMS[type(operation)].open(operation, order)
 
 
 def open_models(operation: Operation, order: WorkOrder) -> Workload:
@@ -154,7 +114,7 @@ def _trained(body: bytes) -> Answer | None:
 
 def open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
     """A model for the nearest vectors goes."""
-    missing = {_NOT_FOUND} if operation.ignore_if_model_does_not_exist else ()
+    missing = {HTTPStatus.NOT_FOUND} if operation.ignore_if_model_does_not_exist else ()
     return Repeated(
         Envelope(operation).request(
             "DELETE",
@@ -165,7 +125,7 @@ def open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Work
     )
 
 
-MACHINE_LEARNING: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
+MACHINE_LEARNING: Mapping[type[Operation], Opener] = {
     **dict.fromkeys(_FORMS, open_ml),
     **dict.fromkeys(_MODELS, open_models),
     asked.TrainKnnModel: open_train_model,

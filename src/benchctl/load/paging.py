@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -21,7 +22,6 @@ _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation
 _KEEP_ALIVE = "10s"
-_GONE = 404
 # Stands in the template where the key after which a page begins goes; quoted it is no JSON of a user's.
 _AFTER_MARK = "benchctl puts the after_key of the page before here"
 _AFTER = b',"after":' + msgspec.json.encode(_AFTER_MARK)
@@ -187,7 +187,9 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
         first=_page_request(operation, order, params, envelope),
         more=envelope.request("POST", "/_search/scroll", judge=judge_search, searches=1),
         # A scroll that has run out by itself is gone, too.
-        clear=envelope.request("DELETE", "/_search/scroll", judge=accepting(judge_plain, {_GONE})),
+        clear=envelope.request(
+            "DELETE", "/_search/scroll", judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
+        ),
         bodies=order.bodies(operation, body),
         keep_alive=params["scroll"],
         size=size,

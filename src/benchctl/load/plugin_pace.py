@@ -9,9 +9,8 @@ from typing import Any
 from benchctl.load.arrivals import NS_PER_S, Extent
 from benchctl.load.pace import Timer, Turn
 from benchctl.load.plugin_work import plugin_of
-from benchctl.load.programs import Program, Script
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import WorkContext
+from benchctl.load.workload import Program, Script, WorkContext
 from benchctl.plugin.blame import PluginError, blaming
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally.subject import task_of
@@ -23,6 +22,8 @@ NewPace = Callable[[Program], "PluginPace"]
 """Makes the pace of a client that does this."""
 
 Clock = Callable[[], int]
+
+_MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
 
 
 def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewPace | None:
@@ -146,8 +147,10 @@ class PluginPace:
     def _ask(self) -> None:
         with blaming(self._code, f"scheduler '{self._name}'"):
             found = self._scheduler.next(self._current_s)
-        if not isinstance(found, int | float):
-            raise PluginError(f"{self._code.path}: scheduler '{self._name}' gave {found!r}, and not a number")
+        if not isinstance(found, int | float) or not -_MOST_S < found < _MOST_S:  # NaN, too
+            raise PluginError(
+                f"{self._code.path}: scheduler '{self._name}' gave {found!r}, and not a number of seconds"
+            )
         self._current_s = float(found)
 
     def _tell(self, method: str, *facts: Any) -> None:  # noqa: ANN401 - foreign

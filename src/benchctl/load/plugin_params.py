@@ -1,6 +1,6 @@
 """What a plug-in's parameter source gives becomes a request of one of benchctl's own operation types."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -10,14 +10,12 @@ import numpy as np
 from benchctl.load.envelope import NDJSON, Envelope, with_body
 from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Request
-from benchctl.load.workload import Program, Script, Workload, WorkOrder
+from benchctl.load.workload import OpenWorkload, Program, Script, WorkOrder
 from benchctl.plugin.blame import PluginError
 from benchctl.track.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.common import Operation, url_param
 from benchctl.track.document import encoded_names
 from benchctl.track.operation import Bulk
-
-OpenWorkload = Callable[[Operation, WorkOrder], Workload]
 
 Made = Request | Script | None
 
@@ -173,7 +171,7 @@ def bulk_body(body: object) -> tuple[bytes, int]:
         raw = body.encode() if isinstance(body, str) else body
         whole = raw if raw.endswith(b"\n") else raw + b"\n"
         return whole, whole.count(b"\n")
-    if not isinstance(body, Iterable):
+    if not isinstance(body, Iterable) or isinstance(body, Mapping):
         raise PluginError(f"a bulk body of {type(body).__name__}: text, bytes or a list of lines is needed")
     lines = [_line(one) for one in body]
     return b"\n".join(lines) + b"\n", len(lines)

@@ -7,15 +7,16 @@ from typing import Any
 from benchctl.load.judge import shorten
 from benchctl.load.plugin_client import LACKING, RunnerClient
 from benchctl.load.plugin_engine import ENGINE_ERRORS, Cancelled, Channel, Engine, open_engine
-from benchctl.load.plugin_params import OpenWorkload, OwnOperations
+from benchctl.load.plugin_params import OwnOperations
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.whole import CANCELLED
-from benchctl.load.workload import Driven, Reply, Script, Send, Together, WorkOrder
+from benchctl.load.workload import Driven, OpenWorkload, Reply, Script, Send, Together, WorkOrder
 from benchctl.plugin.blame import PluginError, blamed
 from benchctl.plugin.code import Code
 from benchctl.results.samples import Outcome
 
 _LOOK_S = 0.05
+_MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
 
 _NOT_DONE = Answer(Outcome.OK)
 _NOTHING = Exchange(0, 0, 0, 0, 0, b"", 0)
@@ -136,15 +137,21 @@ class RunnerWork:
             return self._failure(err.with_traceback(None))
         except LACKING as err:
             return Answer(Outcome.HTTP_ERROR, reason=shorten(str(err)), lacking=shorten(str(err)))
-        except PluginError:
+        except (KeyboardInterrupt, PluginError):
             raise
-        except Exception as err:
+        except BaseException as err:
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
         finally:
             self._channel.send = None
         return self._judged(result)
 
     async def _operate(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+        try:
+            return await self._call(params)
+        except SystemExit as err:  # event loops let it pass, and print it
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+
+    async def _call(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
         if self._engine is None:
             self._engine = open_engine(self._order.context.engine, self._channel)
         client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
@@ -213,17 +220,16 @@ class RunnerWork:
     def _judged(self, result: Any) -> Answer:  # noqa: ANN401 - foreign
         """What the runner says of its operation, in the forms that Rally understands."""
         if isinstance(result, tuple) and len(result) == len(("weight", "unit")):
-            return Answer(Outcome.OK, weight=_weight(result[0]), unit=str(result[1]))
+            return Answer(Outcome.OK, weight=self._weight(result[0]), unit=str(result[1]))
         if not isinstance(result, dict):
             return Answer(Outcome.OK, unit="ops")
-        weight, unit = _weight(result.get("weight", 1)), str(result.get("unit", "ops"))
+        weight, unit = self._weight(result.get("weight", 1)), str(result.get("unit", "ops"))
         if not result.get("success", True):
             return self._refused(result, weight, unit)
-        hits, took = result.get("hits", -1), result.get("took", -1)
         return Answer(
             Outcome.OK,
-            took_ms=took if isinstance(took, int) else -1,
-            hits=hits if isinstance(hits, int) else -1,
+            took_ms=_count(result.get("took"), _MOST_32_BITS),
+            hits=_count(result.get("hits"), _MOST_64_BITS),
             hits_exact=result.get("hits_relation") == "eq",
             weight=weight,
             unit=unit,
@@ -237,7 +243,21 @@ class RunnerWork:
             outcome, reason = last.answer.outcome, last.answer.reason
         return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)
 
+    def _weight(self, value: object) -> int:
+        """Units of throughput as a whole number; what is no number counts as 1.
 
-def _weight(value: object) -> int:
-    """Units of throughput as a whole number; one that is none counts as 1."""
-    return max(round(value), 0) if isinstance(value, int | float) else 1
+        Raises:
+            PluginError: it is a number that nothing can have.
+        """
+        if not isinstance(value, int | float):
+            return 1
+        if not -_MOST_32_BITS <= value <= _MOST_32_BITS:  # NaN, too
+            raise PluginError(
+                f"{self._code.path}: the runner of operation '{self._name}' gave weight {value}"
+            )
+        return max(round(value), 0)
+
+
+def _count(value: object, most: int) -> int:
+    """A number of a runner's answer that samples can hold; -1 for anything else."""
+    return value if isinstance(value, int) and 0 <= value <= most else -1

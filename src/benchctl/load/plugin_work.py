@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.plugin_params import OpenWorkload, OwnOperations
+from benchctl.load.plugin_params import OwnOperations
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Script, WorkContext, Workload, WorkOrder
+from benchctl.load.workload import OpenWorkload, Script, WorkContext, Workload, WorkOrder
 from benchctl.plugin.blame import PluginError, blaming
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally.params import DelegatingParamSource
@@ -224,7 +224,7 @@ class PluginProgram:
     def _params(self) -> dict[str, Any]:
         if self.source is None:
             return self._fixed
-        with self._lock, blaming(self._code, self._doing):
+        with self._lock, blaming(self._code, self._doing, may_end=True):
             params = self.source.params()
         if not isinstance(params, dict):
             raise PluginError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +23,6 @@ from benchctl.track.streams import (
     SubmitAsyncSearch,
 )
 
-_NOT_FOUND = 404
 _ASYNC: Mapping[EngineName, str] = {
     "elasticsearch": "/_async_search",
     "opensearch": "/_plugins/_asynchronous_search",
@@ -96,7 +96,7 @@ def close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrde
         "DELETE",
         "/_search/point_in_time/_all",
         params=operation.url_params,
-        judge=accepting(judge_plain, {_NOT_FOUND}),
+        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND}),
     )
 
     def use(held: Held) -> Script:
@@ -116,7 +116,9 @@ def close_request(
 ) -> Callable[[str], Request]:
     """Id of a point in time -> the request that closes it."""
     path = "/_pit" if engine == "elasticsearch" else "/_search/point_in_time"
-    request = envelope.request("DELETE", path, params=params, judge=accepting(judge_plain, {_NOT_FOUND}))
+    request = envelope.request(
+        "DELETE", path, params=params, judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
+    )
 
     def made(found: str) -> Request:
         body = {"id": found} if engine == "elasticsearch" else {"pit_id": [found]}

@@ -1,7 +1,6 @@
 """An operation becomes what the clients of its task ask."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from benchctl.load.administration import ADMINISTRATIVE, open_administration
 from benchctl.load.asserting import with_assertions
@@ -23,16 +22,11 @@ from benchctl.load.waiting import (
     open_wait_for_recovery,
     open_wait_for_snapshot,
 )
-from benchctl.load.workload import Pause, Program, Reply, Script, WorkContext, Workload, WorkOrder
+from benchctl.load.workload import Opener, WorkContext, Workload, WorkOrder
 from benchctl.track import admin, elsewhere, languages, streams, transforms, vectors
 from benchctl.track import operation as asked
 from benchctl.track.common import Operation, Retried
 from benchctl.track.plugin import PluginOperation
-
-__all__ = ["Pause", "Program", "Reply", "Script", "WorkContext", "WorkOrder", "Workload", "open_workload"]
-
-# Each opener takes its own class of operations, which is the key it stands under.
-_Open = Callable[[Any, WorkOrder], Workload]
 
 
 def _open_search(operation: asked.Search, order: WorkOrder) -> Workload:
@@ -52,7 +46,7 @@ def _open_plugin(operation: PluginOperation, order: WorkOrder) -> Workload:
     return open_plugin(operation, order, _opened)
 
 
-_OPENERS: Mapping[type[Operation], _Open] = {
+_OPENERS: Mapping[type[Operation], Opener] = {
     asked.Search: _open_search,
     asked.PaginatedSearch: open_paginated_search,
     asked.ScrollSearch: open_scroll,
@@ -87,9 +81,6 @@ _OPENERS: Mapping[type[Operation], _Open] = {
     elsewhere.ProduceStreamMessage: open_elsewhere,
     PluginOperation: _open_plugin,
 }
-
-KNOWN_TYPES = frozenset(_OPENERS)
-"""Those that a task can repeat."""
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:

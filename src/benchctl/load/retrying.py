@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Generator
+from http import HTTPStatus
 
 import msgspec
 
@@ -10,7 +11,6 @@ from benchctl.load.workload import Item, Program, Reply, Script, Workload
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Retried
 
-_REQUEST_TIMEOUT = 408
 # An answer came and it was not the wanted one. What a node refuses, it refuses again.
 _WRONG = frozenset({Outcome.BAD_BODY, Outcome.PARTIAL})
 
@@ -25,8 +25,7 @@ def with_retries(operation: Retried, workload: Workload) -> Workload:
 class _Again:
     """Work whose operations are scripts of several tries.
 
-    Every request but one that got no answer counts as well by itself: the operation as a whole says how it
-    ended.
+    Every request that got an answer is kept as a success: only the operation as a whole says how it ended.
     """
 
     def __init__(self, operation: Retried, workload: Workload) -> None:
@@ -64,7 +63,7 @@ class _Again:
             made = following
 
     def _is_worth_it(self, status: int, answer: Answer) -> bool:
-        if answer.outcome is Outcome.TIMEOUT or status == _REQUEST_TIMEOUT:
+        if answer.outcome is Outcome.TIMEOUT or status == HTTPStatus.REQUEST_TIMEOUT:
             return self._operation.retry_on_timeout or self._operation.retry_until_success
         wanted = self._operation.retry_on_error or self._operation.retry_until_success
         return wanted and answer.outcome in _WRONG
@@ -92,7 +91,7 @@ def _leniently(
 
 
 def _send(request: Request) -> Generator[Item, Reply | None, Reply]:
-    """Send a request that counts as well whatever is answered, and judge it all the same."""
+    """Send a request that is kept as a success whatever is answered, and judge it all the same."""
     reply = yield msgspec.structs.replace(request, judge=_any_answer)
     if reply is None:
         raise TypeError("a request of a script was not replied to")

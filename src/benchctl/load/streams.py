@@ -19,7 +19,18 @@ from benchctl.load.points import (
     within_point,
 )
 from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Together, Workload, WorkOrder, ask
+from benchctl.load.workload import (
+    Item,
+    Numbered,
+    OpenWorkload,
+    Program,
+    Reply,
+    Script,
+    Together,
+    Workload,
+    WorkOrder,
+    ask,
+)
 from benchctl.results.samples import Outcome
 from benchctl.track.common import Operation
 from benchctl.track.streams import (
@@ -35,8 +46,6 @@ from benchctl.track.streams import (
     Stream,
     SubmitAsyncSearch,
 )
-
-OpenWorkload = Callable[[Operation, WorkOrder], Workload]
 
 _OK = Answer(Outcome.OK)
 

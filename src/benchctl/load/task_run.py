@@ -9,8 +9,8 @@ from benchctl.load.arrivals import extent
 from benchctl.load.client import Assignment, Client, Wire
 from benchctl.load.pace import Turn, Waiter, endless_turns, open_ended, turns
 from benchctl.load.plugin_pace import NewPace, PluginPace
-from benchctl.load.programs import Program, Workload
 from benchctl.load.recorder import Recorder
+from benchctl.load.workload import Program, Workload
 from benchctl.results.samples import Columns
 from benchctl.track.model import Task
 

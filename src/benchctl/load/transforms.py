@@ -1,6 +1,7 @@
 """Transforms, lifecycle policies, downsampling and shrinking."""
 
 from collections.abc import Generator, Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -27,7 +28,6 @@ from benchctl.track.transforms import (
 )
 
 _OnTransform = CreateTransform | StartTransform | WaitForTransform | DeleteTransform | TransformStats
-_NOT_FOUND = 404
 _OK = Answer(Outcome.OK)
 _TRANSFORMS: Mapping[EngineName, str] = {
     "elasticsearch": "/_transform",
@@ -55,7 +55,7 @@ def open_transform(operation: _OnTransform, order: WorkOrder) -> Workload:
             method, path, own = "POST", f"{path}/_start", _defined(timeout=operation.timeout)
         case DeleteTransform():
             method, own = "DELETE", _defined(force=operation.force or None)
-            judge = accepting(judge_plain, {_NOT_FOUND})
+            judge = accepting(judge_plain, {HTTPStatus.NOT_FOUND})
         case TransformStats(condition=condition):
             method, path, own = "GET", _stats(path, order), {}
             judge = judge_plain if condition is None else judge_condition(condition, "transforms.0.")

@@ -10,8 +10,8 @@ from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.values import Bodies
 from benchctl.plugin.session import PluginUse
 from benchctl.results.plan import EngineName
+from benchctl.track.common import Operation, Varying
 from benchctl.track.model import Template
-from benchctl.track.operation import Varying
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,13 @@ class WorkOrder:
             part: which of several, when each is to have values of its own.
         """
         return Bodies(template, operation.values, seed=self.context.seed, key=self.key + part)
+
+
+Opener = Callable[[Any, WorkOrder], Workload]
+"""Makes the work of one class of operations: what it takes is what tables of openers have as keys."""
+
+OpenWorkload = Callable[[Operation, WorkOrder], Workload]
+"""Makes the work of any operation, for those that hold others: composites, and plug-ins that call them."""
 
 
 class Repeated:

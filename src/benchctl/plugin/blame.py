@@ -14,30 +14,33 @@ class PluginError(BenchctlError):
 
 
 @contextmanager
-def blaming(code: Code, doing: str) -> Iterator[None]:
+def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
     """Run foreign code: what it raises becomes a PluginError.
 
     Args:
         code: whose code it is.
         doing: what it was called for, for the message: `param source 'x'`.
+        may_end: whether StopIteration is part of the protocol, and passes.
 
     Raises:
-        PluginError: it raised anything but StopIteration, which is part of the protocol.
+        PluginError: it raised anything else but KeyboardInterrupt.
     """
     try:
         yield
-    except (StopIteration, BenchctlError):
+    except (KeyboardInterrupt, BenchctlError):
         raise
-    except SystemExit as err:
-        raise PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})") from err
-    except Exception as err:
+    except BaseException as err:
+        if may_end and isinstance(err, StopIteration):
+            raise
         raise blamed(err, code, doing) from err
 
 
-def blamed(err: Exception, code: Code, doing: str) -> PluginError:
+def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     """The one line for an exception that left a plug-in's code."""
+    if isinstance(err, SystemExit):
+        return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
     where = _place(err, code)
-    text, hint = f"{type(err).__name__}: {err}", ""
+    text, hint = f"{type(err).__name__}: {_words(err)}", ""
     if isinstance(err, ModuleNotFoundError) and err.name:
         # Python's own words name the package.
         text = str(err)
@@ -45,7 +48,15 @@ def blamed(err: Exception, code: Code, doing: str) -> PluginError:
     return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
 
 
-def _place(err: Exception, code: Code) -> str:
+def _words(err: BaseException) -> str:
+    """What an exception says; its own code may fail, too."""
+    try:
+        return str(err)
+    except Exception as second:  # noqa: BLE001 - foreign code
+        return f"it cannot say what ({type(second).__name__})"
+
+
+def _place(err: BaseException, code: Code) -> str:
     """File and line of the innermost of the plug-in's own frames; its main file when there is none."""
     own = {str(code.root / name) for name in code.files}
     if isinstance(err, SyntaxError) and err.filename in own:

@@ -94,13 +94,15 @@ def _python_files(root: Path, name: str) -> Iterator[Path]:
     for folder, inner, names in os.walk(root / name):
         inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "__pycache__")
         for one in sorted(names):
-            if one.endswith(".py"):
-                yield Path(folder) / one
+            path = Path(folder) / one
+            if one.endswith(".py") and path.is_file():  # a pipe or a device would be read for ever
+                yield path
 
 
 def _content(path: Path, so_far: int) -> bytes:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except OSError as err:
         raise UsageError(f"the plug-in's file {path} cannot be read: {err.strerror}") from err
     if so_far + len(content) > _MOST_BYTES:
@@ -112,9 +114,12 @@ def _imported(source: bytes) -> set[str]:
     """Top-level names that a file imports and that are not Python's own or served by benchctl."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         # It cannot be executed either, and whoever tries says why.
         return set()
+    except SystemError:
+        # The parser of CPython 3.11 counts wrongly when several threads parse (python/cpython#106905).
+        tree = ast.parse(source)
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -29,7 +29,7 @@ class Consent:
 
     def is_remembered(self, code: Code) -> bool:
         """Whether a consent to it is remembered."""
-        return (self.home.root / _FOLDER / f"{code.digest}.json").is_file()
+        return (self.home.trusted / f"{code.digest}.json").is_file()
 
     def remember(self, code: Code) -> None:
         """Remember a consent.
@@ -60,9 +60,6 @@ class Consent:
                 path.unlink()
                 found += 1
         return found
-
-
-_FOLDER = "trusted"
 
 
 def _main_file(text: str) -> str | None:

@@ -36,7 +36,9 @@ class Importer:
         self._sources = dict(_modules(code))
         # Python's own modules win: a folder `random` beside a track must not replace the library's.
         self._own = code.names - sys.stdlib_module_names
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        # Standard output is for results.
+        own = {"__import__": self._import, "print": _print}
+        self._builtins = {**vars(builtins), **own}
         self._loaded: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:
@@ -129,6 +131,11 @@ class Importer:
             if one != "*" and not hasattr(module, one):
                 raise ImportError(f"benchctl has no '{one}' of '{name}' for plug-ins", name=name)
         return module if fromlist else self._served[top]
+
+
+def _print(*values: object, **options: Any) -> None:  # noqa: ANN401 - as of `print`
+    """Python's own, to standard error unless the plug-in says otherwise."""
+    print(*values, **{**options, "file": options.get("file") or sys.stderr})  # noqa: T201 - foreign words
 
 
 def _modules(code: Code) -> Mapping[str, str | None]:

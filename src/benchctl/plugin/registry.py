@@ -8,8 +8,8 @@ from benchctl.plugin.blame import PluginError
 
 _META_DATA: Mapping[str, Any] = {
     "async_runner": True,
-    "rally_version": "2.12.0",
-    "benchmark_version": "1.13.0",
+    "rally_version": "2.13.0",
+    "benchmark_version": "2.4.0",
 }
 
 

@@ -128,7 +128,8 @@ def _setting_words(plan: Plan) -> list[str]:
         words += ["--heap", f"{plan.heap_mb}m"]
     if plan.pin is not None:
         words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
-    return [*words, "--paired"] if plan.paired else words
+    flags = (("--enable-assertions", plan.assertions), ("--paired", plan.paired))
+    return [*words, *(name for name, given in flags if given)]
 
 
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:

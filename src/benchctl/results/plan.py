@@ -210,6 +210,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         origin: what every fork begins on: a copy of data that was prepared, or an empty node, whose data the
             challenges make themselves.
         plugin: the track's Python plug-in, where its challenges need it; None when nothing of it is executed.
+        assertions: an answer that is not what its operation asserts has failed; else assertions mean nothing.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -239,3 +240,4 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     test_mode: bool = False
     origin: DataOrigin = "prepared"
     plugin: PluginSpec | None = None
+    assertions: bool = False

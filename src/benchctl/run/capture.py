@@ -11,12 +11,13 @@ from pathlib import Path
 
 import zstandard
 
+from benchctl.disk import disk_errors
 from benchctl.engine.client import SearchClient
 from benchctl.engine.cluster import ClusterFacts
-from benchctl.engine.live_index import LiveIndex, read_live_index
-from benchctl.engine.sampling import Draw, Hit, page_size, plan_draw, read_hits
+from benchctl.engine.live_index import LiveIndex, read_live_index, whole
+from benchctl.engine.sampling import Draw, Hit, page_size, plan_draw, read_hits, read_page
 from benchctl.engine.suggestions import Operation, suggest_operations
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.load import load_track
 
 DOCUMENTS_FILE = "documents.json.zst"
@@ -156,15 +157,17 @@ def _construction(folder: Path) -> Iterator[Path]:
     except OSError as err:
         raise UsageError(f"cannot make {building}: {err.strerror}") from err
     try:
-        yield building
-        building.rename(folder)
+        with disk_errors(f"write the track to {building}"):
+            yield building
+            building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
 
 def _page(client: SearchClient, index: LiveIndex) -> int:
     """Hits of a page, by the size of the first documents."""
-    hits = client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}})["hits"]["hits"]
+    first = read_page(client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}}))
+    hits = first.hits.hits
     sizes = [len(_encoded(hit)) for hit in hits]
     return page_size(sum(sizes) / max(len(sizes), 1), index.largest_page)
 
@@ -201,7 +204,10 @@ def _action(hit: Hit, index: str) -> bytes:
 
 
 def _encoded(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as err:
+        raise BenchctlError("a document holds a number that is none in JSON") from err
     try:
         return text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -245,7 +251,7 @@ def _index_body(index: LiveIndex) -> str:
     settings.pop("index.auto_expand_replicas", None)
     body = {"settings": settings, "mappings": index.mappings, "aliases": index.aliases}
     head = (
-        f'"index.number_of_shards": {{{{ number_of_shards | default({int(shards)}) }}}},\n'
+        f'"index.number_of_shards": {{{{ number_of_shards | default({whole(shards)}) }}}},\n'
         '    "index.number_of_replicas": {{ number_of_replicas | default(0) }}'
     )
     text = _literal({key: value for key, value in body.items() if value or key == "settings"})

@@ -265,6 +265,8 @@ def _local(
         found = look()
     else:
         found = look(docs=files.docs)
+    if not found.held:
+        raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
     if wanted.indices or files.has_actions:
         return found
     return msgspec.structs.replace(found, index=None, data_stream=wanted.data_streams[0])

@@ -1,7 +1,6 @@
 """Options into a plan: everything is looked up and checked here, before any node starts."""
 
 import difflib
-import json
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operation import Asking
-from benchctl.track.parameters import plain_value
 
 MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256
@@ -62,6 +60,7 @@ class PlanOptions:
     ingest_clients: int = 2
     paired: bool = False
     on_error: ErrorPolicy = "continue"
+    assertions: bool = False
     transport: TransportName = "wire"
     workers: int = 1
     index_builds: int = 1
@@ -76,34 +75,6 @@ class PlanOptions:
 def default_heap_mb(memory_bytes: int) -> int:
     """A quarter of memory, at most 4 GB: the heap of every node unless the user says otherwise."""
     return max(MIN_HEAP_MB, min(MAX_DEFAULT_HEAP_MB, memory_bytes // 4 // 2**20))
-
-
-def parse_params(texts: Iterable[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON where they can be, else text.
-
-    Raises:
-        UsageError: no `=`, or a name given twice.
-    """
-    params: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(
-                f"--param {text}: expected NAME=VALUE", hint="for example --param iterations=300"
-            )
-        if name in params:
-            raise UsageError(f"--param {name} is given twice")
-        params[name] = _param_value(name, value)
-    return params
-
-
-def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any type
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    # Python reads NaN, Infinity and 1e999 as JSON; JSON has no way to write them down again.
-    return plain_value(value, f"--param {name}")
 
 
 def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
@@ -176,6 +147,7 @@ def freeze(
         sources=dict(sources),
         paired=options.paired,
         on_error=options.on_error,
+        assertions=options.assertions,
         transport=options.transport,
         workers=options.workers,
         index_builds=options.index_builds,

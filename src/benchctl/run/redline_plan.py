@@ -8,6 +8,7 @@ from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
 from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operation import MOST_WAIT_S, Asking
+from benchctl.track.plugin import PluginOperation
 
 _MOST_TOLERANCE = 0.5
 _LEAST_TOLERANCE = 0.001
@@ -39,6 +40,12 @@ def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track
         raise UsageError(
             f"there is no operation '{search.operation}' in track {track.name}",
             hint=f"{nearest(search.operation, track.operations)}; see: benchctl list operations",
+        )
+    if isinstance(operation, PluginOperation):
+        raise UsageError(
+            f"'{search.operation}' needs {operation.lacks} of the track's Python plug-in, and red-lines are "
+            "searched without plug-ins",
+            hint="name an operation of benchctl's own types",
         )
     if not isinstance(operation, Asking):
         raise UsageError(

@@ -6,7 +6,7 @@ from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
 from benchctl.corpus.ranges import Range, within
 from benchctl.endpoint import Endpoint
 from benchctl.engine.filling import Sent
-from benchctl.load.ingest import Checkpoints, Stream, ingest_all
+from benchctl.load.ingest import Checkpoints, Stream, ingest
 from benchctl.run.documents import Parcel
 
 MOST_DOCUMENTS_PER_BODY = 2000
@@ -38,7 +38,7 @@ def send_parcels(
     missing = (
         [(0, sum(parcel.documents for parcel in parcels))] if checkpoints is None else checkpoints.missing
     )
-    done = ingest_all(
+    done = ingest(
         _streams(parcels, missing),
         endpoint=endpoint,
         clients=clients,

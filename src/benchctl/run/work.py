@@ -5,7 +5,8 @@ import msgspec
 from benchctl.engine.declared import EVERYTHING, places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.programs import WorkContext, open_workload
+from benchctl.load.programs import open_workload
+from benchctl.load.workload import WorkContext
 from benchctl.results.plan import EngineName, Plan
 from benchctl.run.documents import GeneratedReader, is_generated, sources
 from benchctl.run.plugin import plugin_use
@@ -38,6 +39,7 @@ def work_context(plan: Plan, track: Track, home: Home, engine: EngineName, sessi
         document_count=plan.corpus.documents,
         sources=sources(plan, track, home),
         engine=engine,
+        assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
     )
 

@@ -1,4 +1,4 @@
-"""Template parameters from files, and in Rally's words on the command line."""
+"""Template parameters: from files, and on the command line in benchctl's words and in Rally's."""
 
 import contextlib
 import datetime as dt
@@ -30,6 +30,34 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
     for path in paths:
         found.update(_read(path))
     return found
+
+
+def parse_params(texts: Iterable[str]) -> dict[str, Any]:
+    """Read `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON where they can be, else text.
+
+    Raises:
+        UsageError: no `=`, or a name given twice.
+    """
+    params: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                f"--param {text}: expected NAME=VALUE", hint="for example --param iterations=300"
+            )
+        if name in params:
+            raise UsageError(f"--param {name} is given twice")
+        params[name] = _param_value(name, value)
+    return params
+
+
+def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any type
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    # Python reads NaN, Infinity and 1e999 as JSON; JSON has no way to write them down again.
+    return plain_value(value, f"--param {name}")
 
 
 def parse_rally_params(text: str) -> dict[str, Any]:

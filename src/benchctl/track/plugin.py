@@ -49,7 +49,9 @@ def find_plugin(folder: Path) -> Plugin | None:
     texts: list[str] = []
     for path in sorted(folder.glob("**/*.py")):
         with contextlib.suppress(OSError):
-            texts.append(path.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS])
+            if path.is_file():  # a pipe or a device would be read for ever
+                with path.open(encoding="utf-8", errors="replace") as file:
+                    texts.append(file.read(_MOST_CHARACTERS))
     return Plugin(name, "\n".join(texts))
 
 

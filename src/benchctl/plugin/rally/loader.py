@@ -21,9 +21,6 @@ class DefaultTrackPreparator:
         return []
 
 
-DefaultWorkloadPreparator = DefaultTrackPreparator
-
-
 class _NotHere:
     """Can be named and made; what it is for has to be done beforehand."""
 

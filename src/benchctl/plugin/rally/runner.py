@@ -5,13 +5,12 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Protocol, Self, TypeVar
 
 from benchctl.plugin.rally.exceptions import DataError
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_REQUEST_TIMEOUT = 408
 
 
 class Client(Protocol):
@@ -155,7 +154,7 @@ class Retry(Runner, Delegator):
 def _is_timeout(err: Exception) -> bool:
     """Whether an exception of either engine's client says that something took too long."""
     status = getattr(err, "status_code", getattr(getattr(err, "meta", None), "status", None))
-    return type(err).__name__ == "ConnectionTimeout" or status == _REQUEST_TIMEOUT
+    return type(err).__name__ == "ConnectionTimeout" or status == HTTPStatus.REQUEST_TIMEOUT
 
 
 class Query(Runner):
