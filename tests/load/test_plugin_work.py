@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.load import crew
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
@@ -571,6 +572,7 @@ def giving(value: str) -> str:
     """
 
 
+NOT_FINITE = giving("{'body': {'query': {'range': {'n': {'gte': [None, float('nan')]}}}}}")
 NO_DICTIONARY, NO_JSON, NO_BODY = giving("[]"), giving("{'body': object()}"), giving("{'body': 3}")
 NO_LINES = giving("{'body': {}}")
 SILENT = runner("""
@@ -594,6 +596,7 @@ raise Silent
         (NO_LINES, BULK, "a bulk body of dict: text, bytes or a list of lines is needed"),
         (NO_DICTIONARY, SEARCH, "param source 's' gave list, and not a dictionary"),
         (NO_JSON, SEARCH, "a parameter source gave what is no JSON: an object of type object"),
+        (NOT_FINITE, SEARCH, "a parameter source gave what is no JSON: a number that is not finite"),
         (NO_BODY, BULK, "a bulk body of int: text, bytes or a list of lines is needed"),
         (FUNCTION, {**SEARCH, "param_source": "t"}, "registers no param source 't'"),
         (FUNCTION, RUN, "registers no runner for 'r'"),
@@ -606,6 +609,27 @@ def test_what_goes_wrong_in_a_plug_in_is_one_line(
         play(serve(), plugin, raw, iterations=1)
     assert said in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_runner_that_never_ends_is_ended_with_the_run(
+    serve: Serve, play: Play, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(crew, "_OWN_CODE_S", 0.1)
+    plugin = runner("""
+import time
+await es.count(index='books')
+while True:
+    try:
+        time.sleep(0.01)
+    except Exception:
+        pass
+""")
+    server, stop = serve(), threading.Event()
+    watching = threading.Thread(target=lambda: eventually(lambda: asked(server)) and stop.set())
+    watching.start()
+    with pytest.raises(KeyboardInterrupt):
+        play(server, plugin, RUN, iterations=1, stop=stop)
+    watching.join()
 
 
 def test_what_a_runner_does_to_its_parameters_stays_with_its_client(serve: Serve, play: Play):

@@ -40,6 +40,13 @@ def test_a_plain_row_raises_no_doubt(summary: Callable[..., TaskSummary]):
     assert codes([summary(10.0)] * 5) == []
 
 
+def test_a_task_that_ended_within_its_warm_up_says_so(summary: Callable[..., TaskSummary]):
+    nothing = msgspec.structs.replace(summary(10.0), samples=0, warmup_samples=7, failures={})
+    (found,) = doubts([nothing] * 2)
+    assert found.code == "missing-values"
+    assert found.text == "nothing of this task was measured on es: all 14 requests were its warm-up's"
+
+
 def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., TaskSummary]):
     few = [summary(10.0, samples=60)] * 5
     assert codes(few) == []

@@ -45,8 +45,15 @@ def node_group() -> None:
 @_PORT
 @_JDK
 @_DISTRIBUTION
+@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 def start_command(
-    variant: str, heap_mb: int | None, port: int | None, jdk: str | None, distribution: str | None
+    variant: str,
+    heap_mb: int | None,
+    port: int | None,
+    jdk: str | None,
+    distribution: str | None,
+    *,
+    wait: bool,
 ) -> None:
     """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background."""
     spec = _resolve(variant, distribution, jdk)
@@ -55,7 +62,7 @@ def start_command(
                           ("--distribution", distribution)):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
-    with host_lock(wait=False, on_wait=click.echo):
+    with host_lock(wait=wait, on_wait=lambda who: click.echo(f"waiting for {who}", err=True)):
         state = start_in_background(resolve_home(), spec, arguments)
     click.echo(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 

@@ -86,5 +86,5 @@ def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> 
         f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
         "and the track names no source to fetch it from",
         hint="give its folder by --corpus-dir, or fetch it first: "
-        f"benchctl corpus fetch {corpus.name} --from URL",
+        f"benchctl corpus fetch {corpus.name} --track TRACK --from URL",
     )

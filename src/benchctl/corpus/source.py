@@ -224,7 +224,7 @@ def _check(corpus: Corpus, path: Path, what: str, actual: int, declared: int | N
     if declared is not None and actual != declared:
         raise UsageError(
             f"corpus '{corpus.name}': {path} has {actual:,} {what}, and the track says {declared:,}",
-            hint="it is another file, or an incomplete one: remove it, or correct the track",
+            hint="it is another file, or an incomplete one; documents of your own go in with --corpus FILE",
         )
 
 

@@ -1,5 +1,6 @@
 """The clients of the tasks that run at the same time: a thread each, one start, one end."""
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,8 @@ _STOP_POLL_S = 0.05
 _PROGRESS_EVERY_S = 0.25
 # A request in flight may end by itself when a task is stopped, but a hanging node must not delay the user.
 _GRACE_S = 0.5
+# Longer than an interrupted wire takes: whoever still works then is in code that knows nothing of wires.
+_OWN_CODE_S = 2.0
 
 OnProgress = Callable[[int], None]
 OpenWire = Callable[[int], Wire]
@@ -97,6 +100,7 @@ class Crew:
         self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
         self._line = line
         self._done = threading.Event()
+        self._threads: dict[int, int] = {}  # lane -> thread, while it works
 
     def run(self, listener: Listener, stop: threading.Event, on_progress: OnProgress | None) -> None:
         """Run to the end, to `stop`, or to the first error of a client, which is raised.
@@ -129,6 +133,7 @@ class Crew:
     def _work(self, lane: Lane, wires: Sequence[Wire], listener: Listener) -> None:
         wire, *spares = wires
         try:
+            self._threads[lane.number] = threading.get_ident()
             for one in wires:
                 _greet(one)
             # Its buffers are there before the start.
@@ -149,6 +154,7 @@ class Crew:
             self.halt()
             raise
         finally:
+            self._threads.pop(lane.number, None)
             for one in wires:
                 one.close()
 
@@ -184,11 +190,22 @@ class Crew:
             # A second Ctrl-C takes the grace away. The first may have come while clients were being started,
             # and one that is just connecting may miss an interruption.
             unknown = len(working) < len(self._lanes)
+            patience = time.monotonic() + _OWN_CODE_S
             while unknown or wait(working, timeout=0).not_done:
                 unknown = False
                 for wire in chain.from_iterable(self._wires):
                     wire.interrupt()
+                if time.monotonic() > patience:
+                    self._interrupt_code()
+                    patience = time.monotonic() + _OWN_CODE_S
                 wait(working, timeout=_STOP_POLL_S)
+
+    def _interrupt_code(self) -> None:
+        """End what a track's plug-in does in a client's thread, as soon as it executes Python again."""
+        for thread in list(self._threads.values()):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+            )
 
     def _requests(self) -> int:
         return sum(client.recorder.count for run in self._runs for client in run.clients)

@@ -1,5 +1,6 @@
 """What a plug-in's parameter source gives becomes a request of one of benchctl's own operation types."""
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -185,9 +186,24 @@ def _line(line: object) -> bytes:
 
 def _encoded(value: object) -> bytes:
     try:
-        return msgspec.json.encode(value, enc_hook=_plain)
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as err:
         raise PluginError(f"a parameter source gave what is no JSON: {err}") from err
+    # What is not finite is written as null, and would ask something else.
+    if b"null" in encoded and not _is_finite(value):
+        raise PluginError("a parameter source gave what is no JSON: a number that is not finite")
+    return encoded
+
+
+def _is_finite(value: object) -> bool:
+    """Whether all numbers in it are."""
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple | set | frozenset) or all(map(_is_finite, value))
 
 
 def _plain(value: object) -> object:

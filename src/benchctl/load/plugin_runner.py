@@ -45,6 +45,9 @@ class Loop:
             return loop.run_until_complete(task)
         finally:
             watch.cancel()
+            if task.done() and not task.cancelled():
+                # What ended it is on its way; the loop would print it once more.
+                task.exception()
             left = asyncio.all_tasks(loop)
             for one in left:
                 one.cancel()

@@ -128,6 +128,12 @@ def missing_values(variant: str, missing: int, forks: int) -> Caveat:
     )
 
 
+def nothing_measured(variant: str, warmup_samples: int) -> Caveat:
+    """A task that ended before anything of it was measured (requests of its warm-up, in all forks)."""
+    why = f": all {warmup_samples:,} requests were its warm-up's" if warmup_samples else ""
+    return Caveat("missing-values", f"nothing of this task was measured on {variant}{why}")
+
+
 def no_spread() -> Caveat:
     """Identical values cannot be independent measurements."""
     return Caveat("no-spread", "the values of all forks are identical: nothing to test with")

@@ -189,6 +189,8 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
         yield caveat.failures_within(label, mixed)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
+        if summaries and not failed:
+            yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
     settled = steadiness(measured)
     if settled.state == "not steady":
