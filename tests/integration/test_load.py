@@ -46,6 +46,8 @@ MANY_WAYS: dict[str, Any] = {
             "clients": 2,
         },
         {"operation": {"operation-type": "force-merge", "max-num-segments": 1}},
+        # Else the node's clock decides when searches see what was sent.
+        {"operation": {"name": "refresh-again", "operation-type": "refresh"}},
         {
             "operation": {
                 "name": "scroll-three",
@@ -112,11 +114,12 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
         assert {summary.label for summary in fork.summaries if not summary.reported} == {
             "refresh",
             "force-merge",
+            "refresh-again",
         }
         assert all(summary.driver is not None for summary in fork.summaries)
         columns = folder.read_samples(fork.samples or "")
         assert np.isin(columns["outcome"], [Outcome.OK, Outcome.CANCELLED]).all()
-        moving = columns["task"] == 6
+        moving = columns["task"] == 7
         order = np.lexsort((columns["start_ns"][moving], columns["client"][moving]))
         hits.append(columns["hits"][moving][order].tolist())
     # The same values in the same order on both, and not always the same ones.

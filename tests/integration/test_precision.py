@@ -10,7 +10,7 @@ from integration.calls import Benchctl
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
 RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m")
-BUDGET_S = 20.0
+BUDGET_S = 12.0
 
 
 def test_a_run_ends_in_time_and_plans_the_next(benchctl: Benchctl, store: RunStore):
@@ -23,8 +23,8 @@ def test_a_run_ends_in_time_and_plans_the_next(benchctl: Benchctl, store: RunSto
     assert 1 <= forks < 8
     # No block began when the time was over, but for the first.
     assert sum(fork.wall_s for fork in record.forks if fork.block < forks - 1) < BUDGET_S
-    assert f"ended after {forks} of at most 50 forks a side, because --budget 20 s" in record.stopped
-    assert "ends when the next block would take the forks beyond 20 s" in done.stderr
+    assert f"ended after {forks} of at most 50 forks a side, because --budget 12 s" in record.stopped
+    assert "ends when the next block would take the forks beyond 12 s" in done.stderr
     assert "fewer than 8 forks" in " ".join(done.stdout.split())
 
     again = benchctl("run", "--resume", record.id, "--wait")

@@ -244,7 +244,7 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
     environ: dict[str, str], store: RunStore, home: Home
 ):
     arguments = ["run", "--variant", "es", "--forks", "2", "--challenge", "range-only", *SMALL]
-    arguments += ["--param", "target_throughput=20"]
+    arguments += ["--param", "target_throughput=60"]
     with running(environ, arguments) as run:
         run.wait_for("fork 1/2")
         killed = kill_server_in_use(home, run)
