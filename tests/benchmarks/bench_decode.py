@@ -25,9 +25,9 @@ import zstandard
 from rich.console import Console
 from rich.table import Table
 
-from benchctl.corpus.decode import decode
-from benchctl.corpus.files import ensure_corpus, open_documents
-from benchctl.corpus.offsets import index_file
+from benchctl.corpus.generated.files import ensure_corpus, open_documents
+from benchctl.corpus.packed.decode import decode
+from benchctl.corpus.packed.offsets import index_file
 from benchctl.corpus.sizes import parse_documents
 from benchctl.corpus.source import local_file, open_file
 from benchctl.home import Home

@@ -6,8 +6,8 @@ from pathlib import Path
 from jobs import Job
 
 from benchctl.corpus.bulk import frame_bodies
-from benchctl.corpus.files import open_documents
-from benchctl.corpus.manifest import load_corpus
+from benchctl.corpus.generated.files import open_documents
+from benchctl.corpus.generated.manifest import load_corpus
 
 
 def bodies(job: Job) -> Iterator[tuple[int, bytes]]:

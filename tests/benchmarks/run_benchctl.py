@@ -19,7 +19,7 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.spool import SampleSpool
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
-from benchctl.track.operation import Search
+from benchctl.track.operations.search import Search
 
 
 def benchctl_search(job: Job) -> Done:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from benchctl.track.load import load_track
-from benchctl.track.operation import Search
+from benchctl.track.operations.search import Search
 from plain_search import Document, behind, matching
 
 TRACK, _ = load_track("big5", {})

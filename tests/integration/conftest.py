@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.install import Installation, install
-from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.node import Node, boot
+from benchctl.engine.provision.install import Installation, install
+from benchctl.engine.provision.jdk import Jdk, provide_jdk
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore

@@ -6,14 +6,14 @@ from typing import Any
 from benchctl.engine.node import Node
 from benchctl.load.branches import first_failure
 from benchctl.load.judge import is_unsupported
-from benchctl.load.programs import open_workload
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.transport import WireClient
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Reply, Script, Together, WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Template
+from benchctl.track.operations.catalogue import decode_operation
 
 DOCUMENTS = 40
 INDEX = "shelf"

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -118,8 +118,8 @@ def test_a_killed_node_is_reported(start: Start, engine: EngineName):
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.node import boot
 from benchctl.home import resolve_home
 given = json.loads(sys.argv[1])

@@ -13,10 +13,10 @@ import msgspec
 import psutil
 import pytest
 
-from benchctl.corpus.files import Corpus, open_documents
-from benchctl.engine.index import copy_index
+from benchctl.corpus.generated.files import Corpus, open_documents
 from benchctl.engine.node import boot
-from benchctl.engine.partial import MANIFEST_NAME, PartialIndex
+from benchctl.engine.prepared.index import copy_index
+from benchctl.engine.prepared.partial import MANIFEST_NAME, PartialIndex
 from benchctl.errors import ExitCode
 from benchctl.home import Home
 from benchctl.results.plan import EngineName

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from benchctl.load.branches import first_failure
-from benchctl.load.programs import open_workload
 from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Reply, Script, Together, WorkContext, Workload
 from benchctl.results.samples import Outcome
-from benchctl.track.catalogue import decode_operation
+from benchctl.track.operations.catalogue import decode_operation
 
 CONTEXT = WorkContext("big5", seed=7)
 

@@ -16,7 +16,7 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task
-from benchctl.track.operation import Operation, Search
+from benchctl.track.operations.search import Operation, Search
 from load.hostile_server import found
 
 

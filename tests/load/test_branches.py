@@ -9,8 +9,8 @@ from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import decode_operation
 from load.stub_server import Reply, Serve, StubServer
 
 SEARCH = {"operation-type": "search"}

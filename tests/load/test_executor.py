@@ -17,9 +17,9 @@ from benchctl.load.lag import driver_figures
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task
-from benchctl.track.operation import Search
+from benchctl.track.operations.catalogue import decode_operation
+from benchctl.track.operations.search import Search
 from load.conftest import SEARCH
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually

@@ -18,7 +18,7 @@ from benchctl.load.request import Exchange
 from benchctl.load.transport import WireClient
 from benchctl.load.workers import WorkerPool
 from benchctl.results.spool import SampleSpool
-from benchctl.track.operation import Search, Sleep
+from benchctl.track.operations.search import Search, Sleep
 from load.hostile_acts import BUSY, STALLED
 from load.hostile_server import PLAIN, Act, HostileServer
 from load.storm import FaultyWire, ask_one, clients_alive

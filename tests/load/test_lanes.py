@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from benchctl.load.lanes import Completion, lanes_of
 from benchctl.load.share import Job
 from benchctl.load.workers import deal
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import decode_operation
 
 SEARCH = decode_operation({"name": "x"})
 BULK = decode_operation({"name": "b", "operation-type": "bulk", "bulk-size": 5})

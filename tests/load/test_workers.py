@@ -20,7 +20,7 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome, concatenate
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task
-from benchctl.track.operation import Search
+from benchctl.track.operations.search import Search
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually
 

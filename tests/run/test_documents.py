@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.corpus.generator import GENERATOR_VERSION
+from benchctl.corpus.generated.generator import GENERATOR_VERSION
 from benchctl.corpus.source import corpus_digest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -24,9 +24,9 @@ from benchctl.run.documents import (
     sources,
 )
 from benchctl.run.observer import SilentObserver
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.corpora import Corpus, Documents
 from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
+from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, OS, make_plan
 
 GENERATED = CorpusSpec(seed=3, documents=1_000, generator_version=0, digest="")

@@ -9,8 +9,8 @@ from benchctl.errors import BenchctlError
 from benchctl.load.executor import Failure, Job, TaskResult
 from benchctl.results.samples import Outcome
 from benchctl.run.made import check_made
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import decode_operation
 
 REASON = "HTTP 400: mapper_parsing_exception: No handler for type [match_only_text]"
 REFUSED = (Failure(Outcome.HTTP_ERROR, 1, (REASON,)),)

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.corpus.generator import GENERATOR_VERSION
-from benchctl.engine.answers import AnswerBook
+from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.engine.answers.answers import AnswerBook
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.observer import SilentObserver

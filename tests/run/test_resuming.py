@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from benchctl.engine.client import IndexStats, SearchClient
-from benchctl.engine.filling import Sent
-from benchctl.engine.index import IndexKey
-from benchctl.engine.install import Installation
-from benchctl.engine.partial import MANIFEST_NAME
+from benchctl.engine.prepared.filling import Sent
+from benchctl.engine.prepared.index import IndexKey
+from benchctl.engine.prepared.partial import MANIFEST_NAME
+from benchctl.engine.provision.install import Installation
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home

@@ -10,9 +10,9 @@ import pytest
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.cluster import ClusterFacts
-from benchctl.engine.index import PreparedIndex
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
+from benchctl.engine.prepared.index import PreparedIndex
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.target import Address
 from benchctl.errors import BenchctlError
 from benchctl.home import Home

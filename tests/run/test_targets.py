@@ -14,8 +14,8 @@ from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
 from benchctl.run.targets import corpus_of_targets, refuse_filling, refuse_writes, target_caveats
-from benchctl.track.catalogue import decode_operation
 from benchctl.track.model import Challenge, Index, IndexBody, Task, Template, Track
+from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, make_plan
 
 FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21", (), ())

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.corpus.truth import Slice
-from benchctl.engine.answers import Answer, AnswerBook
-from benchctl.engine.expected import expect_answers
+from benchctl.corpus.generated.truth import Slice
+from benchctl.engine.answers.answers import Answer, AnswerBook
+from benchctl.engine.answers.expected import expect_answers
 from benchctl.track.load import load_challenge, load_track
-from benchctl.track.operation import Search
+from benchctl.track.operations.search import Search
 
 TRACK, _ = load_track("big5", {})
 SCHEDULE = [

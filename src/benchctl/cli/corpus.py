@@ -11,8 +11,8 @@ from benchctl.cli.options import DocumentsType
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.watch import watching
 from benchctl.corpus.fetch import Fetch
-from benchctl.corpus.files import list_corpora
 from benchctl.corpus.find import fetched_files
+from benchctl.corpus.generated.files import list_corpora
 from benchctl.corpus.published import NAME, SIZES, Packing, big5_corpus
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home

@@ -18,11 +18,11 @@ from benchctl.cli.trust_option import echo_plugin, trust_option
 from benchctl.errors import UsageError
 from benchctl.run.plan import nearest
 from benchctl.track.corpora import Corpus
-from benchctl.track.elsewhere import Elsewhere
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operation import Operation
+from benchctl.track.operations.elsewhere import Elsewhere
+from benchctl.track.operations.search import Operation
 
 _UNFOLDED = 10_000
 _NOTHING = "-"

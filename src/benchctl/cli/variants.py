@@ -3,7 +3,7 @@
 import msgspec
 
 from benchctl.cli.options import keyed
-from benchctl.engine.maven import latest_version
+from benchctl.engine.provision.maven import latest_version
 from benchctl.engine.settings import check_flags, check_settings
 from benchctl.engine.variant import LATEST, check_overrides, parse_variant
 from benchctl.results.plan import VariantSpec

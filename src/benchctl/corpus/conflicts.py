@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.corpus.bits import Indices, Words, key, words
+from benchctl.corpus.generated.bits import Indices, Words, key, words
 
 # Rally's: with full recency the last thirtieth of the ids gets most of the repetitions.
 _RECENCY_SLOPE = 30.0

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from benchctl.corpus.manifest import MANIFEST
+from benchctl.corpus.generated.manifest import MANIFEST
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.excerpt import cut
+from benchctl.track.template.excerpt import cut
 
 SUFFIXES = (".zst", ".bz2", ".gz", ".zip")
 """Of the compressed files that benchctl reads."""

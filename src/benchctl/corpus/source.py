@@ -10,15 +10,15 @@ import msgspec
 
 from benchctl.corpus.fetch import Fetch, is_published
 from benchctl.corpus.find import SUFFIXES, corpus_folder, find_file, not_found
-from benchctl.corpus.lines import read_lines
-from benchctl.corpus.offsets import FileIndex, index_file
+from benchctl.corpus.packed.lines import read_lines
+from benchctl.corpus.packed.offsets import FileIndex, index_file
 from benchctl.corpus.share import Stretch, shared_out, stretches
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.plan import CorpusFile
 from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.excerpt import cut
+from benchctl.track.template.excerpt import cut
 
 _ACTIONS = frozenset({"index", "create", "update", "delete"})
 _ACTION_KEYS = frozenset({"routing", "pipeline", "require_alias", "require_data_stream", "dynamic_templates"})

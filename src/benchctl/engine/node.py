@@ -13,9 +13,9 @@ import psutil
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError

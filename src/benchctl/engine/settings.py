@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import yaml
 
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName

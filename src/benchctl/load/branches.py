@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.results.samples import Outcome
-from benchctl.track.streams import MOST_STREAMS
+from benchctl.track.operations.streams import MOST_STREAMS
 
 
 class Wire(Protocol):

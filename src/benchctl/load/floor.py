@@ -15,7 +15,7 @@ from benchctl.load.lag import driver_figures
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.track.model import Task
-from benchctl.track.operation import Search
+from benchctl.track.operations.search import Search
 
 CLIENTS = 8
 # Requests a second, and for how many seconds: a p99 needs a hundred requests.

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from benchctl.load.crew import Crew, Listener, OnProgress, OpenWire, StartLine
 from benchctl.load.lanes import Lane
-from benchctl.load.plugin_pace import plugin_paces
-from benchctl.load.programs import open_workload
+from benchctl.load.plugin.pace import plugin_paces
 from benchctl.load.recorder import Recorder
 from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.task_run import TaskRun
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Columns, Place
 from benchctl.results.spool import Chunks, RowFile
 from benchctl.track.model import Task
-from benchctl.track.operation import Operation
+from benchctl.track.operations.search import Operation
 
 NewFile = Callable[[Place], RowFile]
 """Makes the file that takes the samples of one client."""

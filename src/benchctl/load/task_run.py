@@ -8,7 +8,7 @@ from typing import Protocol
 from benchctl.load.arrivals import extent
 from benchctl.load.client import Assignment, Client, Wire
 from benchctl.load.pace import Turn, Waiter, endless_turns, open_ended, turns
-from benchctl.load.plugin_pace import NewPace, PluginPace
+from benchctl.load.plugin.pace import NewPace, PluginPace
 from benchctl.load.recorder import Recorder
 from benchctl.load.workload import Program, Workload
 from benchctl.results.samples import Columns

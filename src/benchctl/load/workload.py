@@ -10,8 +10,8 @@ from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.values import Bodies
 from benchctl.plugin.session import PluginUse
 from benchctl.results.plan import EngineName
-from benchctl.track.common import Operation, Varying
 from benchctl.track.model import Template
+from benchctl.track.operations.common import Operation, Varying
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.engine.filling import create, finish
-from benchctl.engine.index import IndexKey, PreparedIndex, building, keep
-from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import boot
+from benchctl.engine.prepared.filling import create, finish
+from benchctl.engine.prepared.index import IndexKey, PreparedIndex, building, keep
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts

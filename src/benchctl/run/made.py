@@ -4,7 +4,7 @@ from benchctl.engine.declared import WHAT_TO_DO
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Job, TaskResult
 from benchctl.results.samples import Outcome
-from benchctl.track.declared import CreateDataStream, CreateIndex, CreateTemplate
+from benchctl.track.operations.declared import CreateDataStream, CreateIndex, CreateTemplate
 
 _RESTORE = "restore-snapshot"
 

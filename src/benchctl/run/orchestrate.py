@@ -13,7 +13,7 @@ from functools import cache
 import msgspec
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.index import bytes_per_document
+from benchctl.engine.prepared.index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.workers import WorkerPool

@@ -26,12 +26,12 @@ from benchctl.results.plan import (
 from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
 from benchctl.run.origin import origin_of
 from benchctl.run.plugin import allowed_plugin
-from benchctl.track.elsewhere import Elsewhere
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operation import Asking
+from benchctl.track.operations.elsewhere import Elsewhere
+from benchctl.track.operations.search import Asking
 
 MAX_DEFAULT_HEAP_MB = 4096
 MIN_HEAP_MB = 256

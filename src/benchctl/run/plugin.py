@@ -9,10 +9,10 @@ from benchctl.plugin.code import Code, read_code
 from benchctl.plugin.consent import Consent, refusal
 from benchctl.plugin.session import Loaded, PluginUse, missing_names
 from benchctl.results.plan import Plan, PluginSpec
-from benchctl.track.catalogue import OPERATION_TYPES
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track
+from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.plugin import PluginOperation
 
 

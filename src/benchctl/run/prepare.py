@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
-from benchctl.corpus.files import Corpus, ensure_corpus
-from benchctl.corpus.generator import GENERATOR_VERSION
-from benchctl.corpus.truth import Slice
-from benchctl.engine.agreement import compare_answers
-from benchctl.engine.answers import AnswerBook, ask
+from benchctl.corpus.generated.files import Corpus, ensure_corpus
+from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.corpus.generated.truth import Slice
+from benchctl.engine.answers.agreement import compare_answers
+from benchctl.engine.answers.answers import AnswerBook, ask
+from benchctl.engine.answers.expected import EXPECTED_VERSION, expect_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
-from benchctl.engine.expected import EXPECTED_VERSION, expect_answers
-from benchctl.engine.index import IndexKey, find_prepared
-from benchctl.engine.install import install
-from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.node import boot
+from benchctl.engine.prepared.index import IndexKey, find_prepared
+from benchctl.engine.provision.install import install
+from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -29,7 +29,7 @@ from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.work import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
-from benchctl.track.operation import Asking, Operation
+from benchctl.track.operations.search import Asking, Operation
 
 
 def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:

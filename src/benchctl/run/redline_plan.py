@@ -7,7 +7,7 @@ from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
 from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operation import MOST_WAIT_S, Asking
+from benchctl.track.operations.search import MOST_WAIT_S, Asking
 from benchctl.track.plugin import PluginOperation
 
 _MOST_TOLERANCE = 0.5

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from benchctl.engine.client import SearchClient
-from benchctl.engine.filling import Intervals, Sent
-from benchctl.engine.index import IndexKey
-from benchctl.engine.partial import PartialIndex, Progress
+from benchctl.engine.prepared.filling import Intervals, Sent
+from benchctl.engine.prepared.index import IndexKey
+from benchctl.engine.prepared.partial import PartialIndex, Progress
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home

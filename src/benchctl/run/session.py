@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchctl.disk import disk_errors
 from benchctl.engine.cluster import ClusterFacts, describe_cluster
-from benchctl.engine.index import PreparedIndex, copy_index
-from benchctl.engine.install import Installation
-from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node, boot
+from benchctl.engine.prepared.index import PreparedIndex, copy_index
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.target import Address, Target, attach
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder

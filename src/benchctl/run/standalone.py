@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from benchctl.engine.install import install
-from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.node import boot
+from benchctl.engine.provision.install import install
+from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder

@@ -25,7 +25,7 @@ from benchctl.run.plan import Step
 from benchctl.run.session import Serving
 from benchctl.run.work import work_context
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operation import Bulk
+from benchctl.track.operations.search import Bulk
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1

@@ -9,9 +9,9 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
 from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_data_stream, find_index
 from benchctl.engine.declared import Places, places
-from benchctl.engine.filling import Sent, fill
-from benchctl.engine.index import IndexKey
-from benchctl.engine.install import Installation
+from benchctl.engine.prepared.filling import Sent, fill
+from benchctl.engine.prepared.index import IndexKey
+from benchctl.engine.provision.install import Installation
 from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError, UsageError
@@ -22,7 +22,7 @@ from benchctl.run.observer import Observer
 from benchctl.run.sending import send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operation import Asking, Operation, RawRequest, Sleep
+from benchctl.track.operations.search import Asking, Operation, RawRequest, Sleep
 
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
 _READING_TYPES = frozenset(

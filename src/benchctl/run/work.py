@@ -5,7 +5,7 @@ import msgspec
 from benchctl.engine.declared import EVERYTHING, places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.programs import open_workload
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import EngineName, Plan
 from benchctl.run.documents import GeneratedReader, is_generated, sources

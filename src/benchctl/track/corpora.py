@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from benchctl.track.document import Document, convert
+from benchctl.track.template.document import Document, convert
 
 SourceFormat = Literal["bulk", "hdf5", "big-ann"]
 

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operation import Operation
+from benchctl.track.operations.search import Operation
 from benchctl.track.rules import check_challenge
+from benchctl.track.template.document import Document
 
 Subject = Literal["name", "type", "tag"]
 

@@ -9,13 +9,13 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.track.corpora import Targets, read_corpora
-from benchctl.track.document import Document, convert, encoded_names, know, read_document
 from benchctl.track.model import Challenge, Index, IndexBody, Template, TemplateKind, Track, TrackOperation
-from benchctl.track.operations import IncompleteError, read_operation
+from benchctl.track.operations.reading import IncompleteError, read_operation
 from benchctl.track.plugin import find_plugin
 from benchctl.track.rules import check_challenge
 from benchctl.track.schedule import Context, read_challenge
-from benchctl.track.template import Renderer
+from benchctl.track.template.document import Document, convert, encoded_names, know, read_document
+from benchctl.track.template.renderer import Renderer
 
 _VERSION = 2
 _SEVERAL = ("challenges", "test_procedures")

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, read_document
 from benchctl.track.foreign import read_track
 from benchctl.track.library import find_challenge, find_track
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operation import Operation
+from benchctl.track.operations.search import Operation
 from benchctl.track.rules import MOST_CLIENTS, MOST_PER_S, check_challenge
 from benchctl.track.schedule import Context, read_challenge
-from benchctl.track.template import Renderer
+from benchctl.track.template.document import Document, read_document
+from benchctl.track.template.renderer import Renderer
 
 __all__ = [
     "MOST_CLIENTS",

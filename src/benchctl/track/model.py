@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.catalogue import AnyOperation
 from benchctl.track.corpora import Corpus
+from benchctl.track.operations.catalogue import AnyOperation
 from benchctl.track.plugin import PluginOperation
 
 TrackOperation = AnyOperation | PluginOperation

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.track.common import Operation
+from benchctl.track.operations.common import Operation
 
 BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})
 """Names under which a track may ask for what its operation type does anyway."""

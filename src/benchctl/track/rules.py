@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from benchctl.track.document import Document
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operation import MOST_WAIT_S, Operation
+from benchctl.track.operations.search import MOST_WAIT_S, Operation
+from benchctl.track.template.document import Document
 
 # A client is a thread and a connection.
 MOST_CLIENTS = 4096

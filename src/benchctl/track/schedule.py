@@ -9,12 +9,12 @@ from typing import Any, get_args
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.catalogue import OPERATION_TYPES
-from benchctl.track.document import Document, convert, encoded_names, fitting_key, know
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
-from benchctl.track.operation import Bulk
-from benchctl.track.operations import read_operation
+from benchctl.track.operations.catalogue import OPERATION_TYPES
+from benchctl.track.operations.reading import read_operation
+from benchctl.track.operations.search import Bulk
 from benchctl.track.plugin import Plugin, PluginOperation
+from benchctl.track.template.document import Document, convert, encoded_names, fitting_key, know
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)

@@ -9,8 +9,8 @@ import msgspec
 
 from benchctl.plugin.rally.exceptions import InvalidName
 from benchctl.track import model
-from benchctl.track.common import Operation as AnyOperation
 from benchctl.track.corpora import Corpus
+from benchctl.track.operations.common import Operation as AnyOperation
 from benchctl.track.plugin import PluginOperation
 
 

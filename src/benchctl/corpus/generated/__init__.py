@@ -1,0 +1,1 @@
+"""The generated corpus: made, kept, read, and what is true of it."""

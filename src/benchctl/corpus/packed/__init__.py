@@ -1,0 +1,1 @@
+"""Files of documents, decompressed in parallel and read from any line on."""

@@ -1,0 +1,1 @@
+"""What engines answer, compared with each other and with the truth."""

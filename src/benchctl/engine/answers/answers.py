@@ -1,0 +1,160 @@
+"""What an engine answers to each operation: asked on a node start that is never measured, and kept."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.disk import disk_errors
+from benchctl.engine.client import SearchClient
+from benchctl.engine.wires import NodeRequestError
+from benchctl.track.operations.composite import change_composite, composites
+from benchctl.track.operations.search import (
+    Asking,
+    CompositeAgg,
+    MultiSearch,
+    Operation,
+    PaginatedSearch,
+    ScrollSearch,
+    Search,
+)
+from benchctl.track.refusal import names_unknown
+
+# Exact counting visits every match, and the first question finds cold caches.
+ANSWER_TIMEOUT_S = 600.0
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one engine says to one operation, without what may legitimately differ.
+
+    Attributes:
+        total: documents matched, counted exactly; None when the engine gave none.
+        returned: number of hits in the answer.
+        sort_values: of the returned hits, in order. Ids are left out: documents with equal sort values may
+            come in any order.
+        aggregations: as answered.
+        unsupported: the node's reason when it cannot do the operation.
+        failed: the node's reason when it refuses the request for another cause.
+    """
+
+    total: int | None = None
+    returned: int = 0
+    sort_values: list[Any] = []
+    aggregations: Any = None
+    unsupported: str | None = None
+    failed: str | None = None
+
+
+def operation_digest(operation: Operation) -> str:
+    """SHA-256 over what is asked."""
+    return hashlib.sha256(msgspec.json.encode(operation, order="sorted")).hexdigest()
+
+
+def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
+    """Ask one operation, with exact counting of hits: the first page of several, all searches of a batch.
+
+    Raises:
+        BenchctlError: the node failed in another way than by not knowing the operation, or what it asks.
+    """
+    index = operation.target or index_name
+    if isinstance(operation, MultiSearch):
+        return _together(
+            [_search(client, operation, search.index or index, search.body) for search in operation.searches]
+        )
+    if isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
+        return _search(client, operation, index, first_page(operation))
+    raise TypeError(f"answers of {type(operation).__name__} are not compared")
+
+
+def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
+    """The body that is asked for an operation: that of its first page where it has several."""
+    size = operation.results_per_page
+    if size is None:
+        return operation.body
+    if isinstance(operation, CompositeAgg):
+        (names,) = composites(operation.body)
+        return change_composite(operation.body, names, {"size": size})
+    return {**operation.body, "size": size}
+
+
+def _together(answers: list[Answer]) -> Answer:
+    """The answers of a batch as one."""
+    refused = next((one for one in answers if one.unsupported is not None or one.failed is not None), None)
+    if refused is not None:
+        return refused
+    totals = [one.total for one in answers if one.total is not None]
+    return Answer(
+        total=sum(totals) if len(totals) == len(answers) else None,
+        returned=sum(one.returned for one in answers),
+        sort_values=[values for one in answers for values in one.sort_values],
+        aggregations=[one.aggregations for one in answers],
+    )
+
+
+def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
+    body = {**asked, "track_total_hits": True}
+    # What belongs to a scroll is no part of a search.
+    params = {name: value for name, value in operation.url_params.items() if name != "scroll"}
+    timeout_s = ANSWER_TIMEOUT_S if operation.request_timeout is None else operation.request_timeout
+    try:
+        found = client.search(index, body, params, timeout_s)
+    except NodeRequestError as err:
+        # An index that another task makes is not there yet.
+        if err.status not in {400, 404}:
+            raise
+        if names_unknown(err.reason):
+            return Answer(unsupported=err.reason)
+        return Answer(failed=err.reason)
+    hits = found.get("hits", {})
+    rows = hits.get("hits", [])
+    total = hits.get("total")
+    return Answer(
+        # A bare number where the operation asks for `rest_total_hits_as_int`.
+        total=total.get("value") if isinstance(total, dict) else total,
+        returned=len(rows),
+        sort_values=[row["sort"] for row in rows if "sort" in row],
+        aggregations=found.get("aggregations"),
+    )
+
+
+class AnswerBook:
+    """The answers of one prepared index, kept beside it: the index is frozen, so they are asked once.
+
+    Args:
+        path: the file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._answers: dict[str, Answer] = {}
+        if path.is_file():
+            try:
+                self._answers = msgspec.json.decode(path.read_bytes(), type=dict[str, Answer])
+            except msgspec.DecodeError:
+                # A half-written book is no loss: everything in it can be asked again.
+                self._answers = {}
+
+    def get(self, operation: Operation) -> Answer | None:
+        """The kept answer, or None."""
+        return self._answers.get(operation_digest(operation))
+
+    def missing(self, operations: Iterable[Operation]) -> list[Operation]:
+        """Those not asked yet."""
+        return [operation for operation in operations if self.get(operation) is None]
+
+    def add(self, operation: Operation, answer: Answer) -> None:
+        """Keep an answer; `save` writes."""
+        self._answers[operation_digest(operation)] = answer
+
+    def save(self) -> None:
+        """Write the book, atomically.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        with disk_errors(f"write {self._path}"):
+            partial = self._path.with_suffix(".partial")
+            partial.write_bytes(msgspec.json.encode(self._answers))
+            partial.replace(self._path)

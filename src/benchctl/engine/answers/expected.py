@@ -1,0 +1,230 @@
+"""What an operation must find in the generated corpus, from the generator itself: both engines can be wrong.
+
+Understood are the queries, aggregations and sorts of big5. Of what is not, nothing is expected.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from benchctl.corpus.generated.truth import (
+    KEYWORDS,
+    NUMBERS,
+    Block,
+    Flags,
+    Numbers,
+    Slice,
+    blocks,
+    keyword_texts,
+    knows_word,
+)
+from benchctl.engine.answers.answers import Answer, AnswerBook, first_page
+from benchctl.engine.answers.buckets import (
+    DATE,
+    DEFAULT_SIZE,
+    NOT_UNDERSTOOD,
+    UnknownError,
+    known_aggregations,
+    only,
+)
+from benchctl.track.operations.search import CompositeAgg, Operation, PaginatedSearch, ScrollSearch, Search
+
+EXPECTED_VERSION = 1
+"""Of what is kept: to be raised when the same operation is expected to find something else."""
+
+# What does not change the answer stands here, too; any other key may change it.
+_BODY_KEYS = frozenset({"query", "aggs", "sort", "size", "search_after", "track_total_hits"})
+_PARAMS = frozenset({"pre_filter_shard_size", "request_cache", "rest_total_hits_as_int", "scroll"})
+
+_Mask = Callable[[Block], Flags]
+
+
+def expect_answers(operations: Iterable[Operation], corpus: Slice, book: AnswerBook) -> None:
+    """Add to a book what must be found in a corpus; operations that are not understood are left out.
+
+    Of aggregations, the book has what is known: names, and of their buckets keys and counts.
+
+    Args:
+        operations: of which kind ever.
+        corpus: the documents; they are gone through once, unless the book has everything already.
+        book: of this corpus, and of this `EXPECTED_VERSION`.
+    """
+    questions: list[tuple[Operation, _Question]] = []
+    for operation in book.missing(operations):
+        try:
+            questions.append((operation, _question(operation)))
+        except NOT_UNDERSTOOD:
+            continue
+    if questions:
+        for block in blocks(corpus):
+            # Operations share queries, and some take long.
+            matched: dict[bytes, Flags] = {}
+            for _, question in questions:
+                question.add(block, matched)
+    for operation, question in questions:
+        book.add(operation, question.answer())
+
+
+def _question(operation: Operation) -> "_Question":
+    if not isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
+        raise UnknownError
+    body = first_page(operation)
+    # Another index holds other documents.
+    if operation.target is not None or not operation.request_params.keys() <= _PARAMS:
+        raise UnknownError
+    if not body.keys() <= _BODY_KEYS:
+        raise UnknownError
+    return _Question(body)
+
+
+class _Question:
+    """One search, answered block by block."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        query = body.get("query", {"match_all": {}})
+        self._matches = _query(query)
+        self._query_key = msgspec.json.encode(query)
+        self._size = int(body.get("size", DEFAULT_SIZE))
+        self._top = _Top(body["sort"], body.get("search_after"), self._size) if "sort" in body else None
+        self._buckets = dict(known_aggregations(body.get("aggs", {})))
+        self._aggregates = "aggs" in body
+        self._total = 0
+
+    def add(self, block: Block, matched: dict[bytes, Flags]) -> None:
+        if self._query_key not in matched:
+            matched[self._query_key] = self._matches(block)
+        found = matched[self._query_key]
+        self._total += int(np.count_nonzero(found))
+        for buckets in self._buckets.values():
+            buckets.add(block, found)
+        if self._top is not None:
+            self._top.add(block, found)
+
+    def answer(self) -> Answer:
+        values = [] if self._top is None else self._top.values()
+        known = {name: {"buckets": buckets.listed()} for name, buckets in self._buckets.items()}
+        return Answer(
+            total=self._total,
+            returned=min(self._size, self._total) if self._top is None else len(values),
+            sort_values=values,
+            aggregations=known if self._aggregates else None,
+        )
+
+
+def _query(query: Mapping[str, Any]) -> _Mask:
+    kind, inner = only(query)
+    match kind:
+        case "match_all":
+            return lambda block: np.ones(block.documents, dtype=np.bool_)
+        case "range":
+            return _range(*only(inner))
+        case "term" | "match":
+            return _term(*only(inner))
+        case "bool":
+            return _bool(*only(inner))
+        case "query_string":
+            return _words(*only(inner))
+    raise UnknownError
+
+
+def _range(field: str, bounds: Mapping[str, Any]) -> _Mask:
+    # The other two bounds of a date may be rounded up.
+    if field not in NUMBERS or not bounds.keys() <= ({"gte", "lt"} if field == DATE else {"gte", "lte"}):
+        raise UnknownError
+    least = _number(field, bounds["gte"]) if "gte" in bounds else None
+    stop = _number(field, bounds["lt"]) if "lt" in bounds else None
+    if "lte" in bounds:
+        stop = _number(field, bounds["lte"]) + 1
+
+    def matches(block: Block) -> Flags:
+        values = block.numbers(field)
+        found = np.ones(block.documents, dtype=np.bool_)
+        if least is not None:
+            found &= values >= least
+        if stop is not None:
+            found &= values < stop
+        return found
+
+    return matches
+
+
+def _number(field: str, value: object) -> int:
+    """A value of a query in the unit of its column."""
+    if field == DATE and isinstance(value, str):
+        try:
+            stamp = dt.datetime.fromisoformat(value)
+        except ValueError as err:
+            raise UnknownError from err
+        if stamp.tzinfo is None:
+            stamp = stamp.replace(tzinfo=dt.UTC)
+        return round(stamp.timestamp() * 1000)
+    if field == DATE or not isinstance(value, int):
+        raise UnknownError
+    return value
+
+
+def _term(field: str, value: object) -> _Mask:
+    named, text = only(value) if isinstance(value, Mapping) else ("value", value)
+    if field not in KEYWORDS or named not in {"value", "query"} or not isinstance(text, str):
+        raise UnknownError
+    places = [place for place, known in enumerate(keyword_texts(field)) if known == text]
+    return lambda block: np.isin(block.keywords(field), places)
+
+
+def _bool(how: str, clauses: object) -> _Mask:
+    join = {"must": np.logical_and, "filter": np.logical_and, "should": np.logical_or}.get(how)
+    if join is None or not isinstance(clauses, list) or not clauses:
+        raise UnknownError
+    parts = [_query(clause) for clause in clauses]
+    return lambda block: join.reduce([part(block) for part in parts])
+
+
+def _words(key: str, text: str) -> _Mask:
+    """`message: one two`: the first word is looked for in the message, those behind it in all fields.
+
+    No other field holds a word that `knows_word` is true of.
+    """
+    field, _, rest = text.partition(":")
+    words = tuple(rest.split())
+    if key != "query" or field != "message" or not words or not all(map(knows_word, words)):
+        raise UnknownError
+    return lambda block: block.with_words(words)
+
+
+class _Top:
+    """The sort values of the first hits."""
+
+    def __init__(self, sort: object, after: object, size: int) -> None:
+        if not isinstance(sort, list) or len(sort) != 1:
+            raise UnknownError
+        self._field, order = only(sort[0])
+        self._sign = {"asc": 1, "desc": -1}[order["order"] if isinstance(order, Mapping) else order]
+        if self._field not in (*NUMBERS, "meta.file"):
+            raise UnknownError
+        self._after = None
+        if after is not None:
+            if not isinstance(after, list) or len(after) != 1:
+                raise UnknownError
+            self._after = _number(self._field, after[0])
+        self._size = size
+        self._best: Numbers = np.empty(0, dtype=np.int64)
+
+    def add(self, block: Block, found: Flags) -> None:
+        # Places of `meta.file` sort like its texts.
+        column = block.numbers if self._field in NUMBERS else block.keywords
+        values = column(self._field)[found] * self._sign
+        if self._after is not None:
+            values = values[values > self._after * self._sign]
+        if len(values) > self._size:
+            values = np.partition(values, self._size)[: self._size]
+        self._best = np.sort(np.concatenate([self._best, values]))[: self._size]
+
+    def values(self) -> list[list[Any]]:
+        numbers = (self._best * self._sign).tolist()
+        if self._field in NUMBERS:
+            return [[number] for number in numbers]
+        texts = keyword_texts(self._field)
+        return [[texts[place]] for place in numbers]

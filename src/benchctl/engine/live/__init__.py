@@ -1,0 +1,1 @@
+"""An index of a live cluster, as a track wants it."""

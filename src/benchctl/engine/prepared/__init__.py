@@ -1,0 +1,1 @@
+"""Prepared indices: filled, kept, copied, and gone on with."""

@@ -1,0 +1,256 @@
+"""Prepared indices: built once, kept, and given to every fork as a private copy that costs nothing."""
+
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchctl.disk import disk_errors
+from benchctl.engine.declared import Places, places
+from benchctl.engine.prepared.data_folder import entries
+from benchctl.engine.provision.install import Installation
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, Owner, open_folder
+from benchctl.results.model import IndexFacts
+from benchctl.results.plan import CorpusSpec
+from benchctl.track.model import Track
+
+INDEX_FORMAT = 3
+MANIFEST_NAME = "manifest.json"
+
+# Measured on the big5 corpus: about 290 bytes a document at rest; a force-merge needs the index twice more.
+BYTES_PER_DOCUMENT = 900
+BYTES_PER_DOCUMENT_AT_REST = 300
+# The same for documents of any kind, in sizes of their text: an index can be larger than what it was made of.
+RAW_SIZES = 3.0
+RAW_SIZES_AT_REST = 1.2
+
+
+@dataclass(frozen=True)
+class IndexKey:
+    """What makes two prepared indices interchangeable.
+
+    Attributes:
+        installation: the engine that builds it.
+        corpus: the documents.
+        track: indices with their bodies, data streams and templates.
+        segments: of every shard, once it is force-merged.
+        clients: concurrent senders that fill it.
+        build: which of several builds of the same, from 0; they differ by chance alone.
+    """
+
+    installation: Installation
+    corpus: CorpusSpec
+    track: Track
+    segments: int
+    clients: int
+    build: int = 0
+
+    @property
+    def places(self) -> Places:
+        """Where its documents are."""
+        return places(self.track, self.corpus.files)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything that decides the index's content."""
+        parts: tuple[object, ...] = (
+            INDEX_FORMAT,
+            self.installation.engine,
+            self.installation.version,
+            self.installation.archive_sha256,
+            self.corpus.digest,
+            *self._declared,
+            self.segments,
+            self.clients,
+        )
+        # The first is called as if it were the only one: it is shared with runs that want one.
+        if self.build:
+            parts = (*parts, self.build)
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    @property
+    def _declared(self) -> tuple[object, ...]:
+        """What is made on the node before the documents come."""
+        wanted = self.places
+        if len(wanted.indices) == 1 and not wanted.data_streams and not self.track.templates:
+            # The form under which indices are kept since before there could be several.
+            (index,) = wanted.indices
+            return index.name, msgspec.json.encode(index.body, order="sorted").decode()
+        all_of_it = (wanted.indices, wanted.data_streams, self.track.templates)
+        return (msgspec.json.encode(all_of_it, order="sorted").decode(),)
+
+    @property
+    def folder_name(self) -> str:
+        """Readable, and unique by the digest."""
+        engine = f"{self.installation.engine}-{self.installation.version}"
+        number = f"-build-{self.build}" if self.build else ""
+        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}"
+
+
+@dataclass(frozen=True)
+class PreparedIndex:
+    """A finished prepared index.
+
+    Attributes:
+        root: its folder; `data` inside is a node's data folder, stopped cleanly.
+        facts: what it is and how it came to be.
+    """
+
+    root: Path
+    facts: IndexFacts
+
+    @property
+    def data(self) -> Path:
+        """The data folder that forks copy."""
+        return self.root / "data"
+
+
+def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
+    """The prepared index of this key, or None when it has yet to be built.
+
+    Only a manifest, written last, makes a folder a prepared index.
+    """
+    root = home.indices / key.folder_name
+    try:
+        facts = msgspec.json.decode((root / MANIFEST_NAME).read_bytes(), type=IndexFacts)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as err:
+        raise BenchctlError(
+            f"the prepared index {root} is damaged: {err}",
+            hint=f"delete {root}; the next run builds it again",
+        ) from err
+    return PreparedIndex(root, msgspec.structs.replace(facts, cached=True))
+
+
+def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
+    """About how much space an index takes while it is built, by the document.
+
+    Args:
+        corpus: its documents.
+        more: indices of the same kind that are kept beside it.
+    """
+    generated = BYTES_PER_DOCUMENT + more * BYTES_PER_DOCUMENT_AT_REST
+    held = sum(file.held for file in corpus.files)
+    if not held:
+        return generated
+    raw = sum(file.raw_bytes for file in corpus.files) / held
+    return max(generated, raw * (RAW_SIZES + more * RAW_SIZES_AT_REST))
+
+
+@contextmanager
+def building(
+    home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int], more: int = 0
+) -> Iterator[Path]:
+    """A scratch folder to build in; gone afterwards unless it was kept with `keep`.
+
+    Args:
+        home: where.
+        key: of the index.
+        free_bytes: tells what is free in a folder.
+        more: builds of the same kind that are to follow, for which there must be space, too: found out now,
+            not after some of them.
+
+    Raises:
+        BenchctlError: the disk is too small.
+    """
+    needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
+    free = free_bytes(home.scratch)
+    if free < needed:
+        what = "an index" if more == 0 else f"{more + 1} builds of an index"
+        raise BenchctlError(
+            f"preparing {what} of {key.corpus.documents:,} documents needs about {needed / 1e9:.1f} GB in "
+            f"{home.root}, {free / 1e9:.1f} GB are free",
+            hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs"
+            + (" or --index-builds" if more else ""),
+        )
+    root = home.scratch / f"index-{key.folder_name}-{os.getpid()}"
+    try:
+        with disk_errors(f"build an index in {root}"):
+            shutil.rmtree(root, ignore_errors=True)
+            (root / "data").mkdir(parents=True)
+            open_folder(root)
+            _give(root / "data", home.node_owner)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedIndex:
+    """Move a finished index, its node stopped, to where forks find it.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    root = home.indices / key.folder_name
+    with disk_errors(f"keep the prepared index {root}"):
+        (built / "data" / "node.lock").unlink(missing_ok=True)
+        (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+        shutil.rmtree(root, ignore_errors=True)
+        built.replace(root)
+    return PreparedIndex(root, facts)
+
+
+def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> float:
+    """Give a fork its private copy of the index.
+
+    Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can,
+    and written where it cannot. Everything else (cluster state, translog with its checkpoints, which are
+    rewritten in place) is copied.
+
+    Args:
+        prepared: what to copy.
+        target: a data folder that does not exist yet.
+        owner: whose the copy is to be; None leaves it to the current user.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        BenchctlError: no space, or the source cannot be read.
+    """
+    start = time.monotonic()
+    try:
+        _copy_tree(prepared.data, target, owner)
+    except OSError as err:
+        shutil.rmtree(target, ignore_errors=True)
+        raise BenchctlError(
+            f"cannot copy the prepared index {prepared.root} to {target}: {err.strerror}",
+            hint="free some space" if err.errno == errno.ENOSPC else "",
+        ) from err
+    return time.monotonic() - start
+
+
+def _copy_tree(source: Path, target: Path, owner: Owner | None) -> None:
+    for entry in entries(source, target):
+        if entry.is_folder:
+            entry.target.mkdir(parents=True)
+        elif entry.write_once and _link(entry.source, entry.target):
+            continue
+        else:
+            shutil.copyfile(entry.source, entry.target)
+        _give(entry.target, owner)
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Hard-link; False where the file system or the kernel's rules do not allow it."""
+    try:
+        os.link(source, target)
+    except OSError as err:
+        if err.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP}:
+            return False
+        raise
+    return True
+
+
+def _give(path: Path, owner: Owner | None) -> None:
+    if owner is not None:
+        os.chown(path, owner.uid, owner.gid)

@@ -1,0 +1,251 @@
+"""Half-built indices: what an ingest has put by, so that one that was interrupted goes on from there.
+
+A checkpoint is a commit of the index and a second set of links to its files. Lucene writes every file once,
+so whatever happens to the node or to benchctl afterwards, the checkpoint stays what it was: exactly the
+documents that its manifest names.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from benchctl.corpus.ranges import Range, count, merged, missing
+from benchctl.disk import disk_errors
+from benchctl.engine.client import IndexStats, SearchClient
+from benchctl.engine.prepared.freezing import freeze
+from benchctl.engine.prepared.settling import settle
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, open_folder
+
+PARTIAL_FORMAT = 1
+MANIFEST_NAME = "manifest.json"
+
+
+class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What an engine counted of its own work on an index, milliseconds; it forgets with every node start."""
+
+    indexing_ms: int = 0
+    refresh_ms: int = 0
+    merge_ms: int = 0
+    flush_ms: int = 0
+
+    @classmethod
+    def of(cls, stats: IndexStats) -> Self:
+        """Those of the present node start."""
+        return cls(stats.indexing_ms, stats.refresh_ms, stats.merge_ms, stats.flush_ms)
+
+    def plus(self, other: "EngineClocks") -> "EngineClocks":
+        """Over several node starts."""
+        return EngineClocks(
+            self.indexing_ms + other.indexing_ms,
+            self.refresh_ms + other.refresh_ms,
+            self.merge_ms + other.merge_ms,
+            self.flush_ms + other.flush_ms,
+        )
+
+
+NO_CLOCKS = EngineClocks()
+
+
+class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How far an ingest is, over all its goes.
+
+    Attributes:
+        ranges: the documents that were acknowledged, by their numbers, [start, stop).
+        body_bytes: of the bulk requests.
+        seconds: that they took.
+        checkpoint_s: that checkpoints took.
+        clocks: the engine's own.
+        goes: how often it was begun or taken up.
+        intervals: refresh interval of each index as it was declared, None for the default: there are no
+            refreshes during an ingest.
+    """
+
+    ranges: tuple[Range, ...] = ()
+    body_bytes: int = 0
+    seconds: float = 0.0
+    checkpoint_s: float = 0.0
+    clocks: EngineClocks = NO_CLOCKS
+    goes: int = 0
+    intervals: dict[str, str | None] = {}
+
+    @property
+    def documents(self) -> int:
+        """How many are in the index."""
+        return count(self.ranges)
+
+    def missing(self, documents: int) -> tuple[Range, ...]:
+        """What is left of a corpus of that many documents."""
+        return missing(self.ranges, documents)
+
+    def plus(self, other: "Progress") -> "Progress":
+        """This and what came after it."""
+        return Progress(
+            merged([*self.ranges, *other.ranges]),
+            self.body_bytes + other.body_bytes,
+            self.seconds + other.seconds,
+            self.checkpoint_s + other.checkpoint_s,
+            self.clocks.plus(other.clocks),
+            self.goes + other.goes,
+            other.intervals,
+        )
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What makes a folder a partial index.
+
+    Attributes:
+        format: of this file and what is beside it.
+        key: digest of the index that is being built.
+        data: name of the folder with the node's data.
+        progress: what is in it.
+    """
+
+    format: int
+    key: str
+    data: str
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class PartialIndex:
+    """Where what is put by of one index lies, if anything is.
+
+    Attributes:
+        root: its folder.
+        key: digest of the index.
+    """
+
+    root: Path
+    key: str
+
+    @classmethod
+    def of(cls, home: Home, folder_name: str, key: str) -> Self:
+        """That of an index, by the name of its folder and the digest of its key."""
+        return cls(home.partial / folder_name, key)
+
+    def progress(self) -> Progress | None:
+        """How far the index was when it was put by; None when there is nothing that can be used.
+
+        Raises:
+            BenchctlError: what is there is damaged.
+        """
+        manifest = self._manifest()
+        return None if manifest is None else manifest.progress
+
+    def size_bytes(self) -> int:
+        """On disk; files that are linked from elsewhere, too, count in full."""
+        return _size_bytes(self.root)
+
+    def others(self) -> tuple[tuple[Path, int], ...]:
+        """Folders of what is put by of other indices, and their sizes in bytes."""
+        found = sorted(self.root.parent.iterdir())
+        return tuple((root, _size_bytes(root)) for root in found if root != self.root)
+
+    def save(
+        self, client: SearchClient, target: str, data: Path, before: Progress, now: Progress
+    ) -> Progress:
+        """Put by what a running node holds; what was put by before is replaced, or stays after a failure.
+
+        Args:
+            client: of the node; nothing must be on its way to the indices.
+            target: its indices, as they stand in a path.
+            data: the node's data folder.
+            before: what had been put by before the node was started.
+            now: what was acknowledged since then; its engine's clocks are read here.
+
+        Returns:
+            What is put by now.
+
+        Raises:
+            BenchctlError: the node holds more or fewer documents than were acknowledged, it fails, or the
+                disk refuses.
+        """
+        settle(client, target)
+        clocks = EngineClocks.of(client.index_stats(target))
+        progress = before.plus(msgspec.structs.replace(now, clocks=clocks, goes=1))
+        held = client.count(target)
+        if held != progress.documents:
+            raise BenchctlError(
+                f"{held:,} documents are in the index, {progress.documents:,} were acknowledged"
+            )
+        with disk_errors(f"put by a half-built index in {self.root}"):
+            self.root.mkdir(parents=True, exist_ok=True)
+            open_folder(self.root)
+            name = self._free_name()
+            freeze(data, self.root / name)
+            self._write(_Manifest(PARTIAL_FORMAT, self.key, name, progress))
+            self._remove_all_but({name, MANIFEST_NAME})
+        return progress
+
+    def take_up(self, data: Path) -> None:
+        """Give a node what was put by, as its data folder; what is put by stays as it is.
+
+        Args:
+            data: a folder that does not exist yet.
+
+        Raises:
+            BenchctlError: there is nothing, or the disk refuses.
+        """
+        manifest = self._manifest()
+        if manifest is None:
+            raise BenchctlError(f"no half-built index is in {self.root}")
+        with disk_errors(f"take up the half-built index {self.root}"):
+            freeze(self.root / manifest.data, data)
+
+    def discard(self) -> None:
+        """Remove what is put by, if anything is."""
+        # Without its manifest, what an interrupted removal leaves is nothing.
+        (self.root / MANIFEST_NAME).unlink(missing_ok=True)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _manifest(self) -> _Manifest | None:
+        path = self.root / MANIFEST_NAME
+        try:
+            text = path.read_bytes()
+            if msgspec.json.decode(text, type=_Format).format != PARTIAL_FORMAT:
+                return None
+            found = msgspec.json.decode(text, type=_Manifest)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as err:
+            raise BenchctlError(
+                f"the half-built index {self.root} is damaged: {err}",
+                hint=f"delete {self.root}; the index is then built from its beginning",
+            ) from err
+        return found if found.key == self.key else None
+
+    def _write(self, manifest: _Manifest) -> None:
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        beside = self.root / f".{MANIFEST_NAME}"
+        with beside.open("wb") as file:
+            file.write(text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.root / MANIFEST_NAME)
+
+    def _free_name(self) -> str:
+        """For a data folder beside the present one; what a killed benchctl left there goes."""
+        manifest = self._manifest()
+        name = "data-1" if manifest is None or manifest.data == "data-2" else "data-2"
+        shutil.rmtree(self.root / name, ignore_errors=True)
+        return name
+
+    def _remove_all_but(self, names: set[str]) -> None:
+        for entry in self.root.iterdir():
+            if entry.name not in names:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _size_bytes(root: Path) -> int:
+    return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+
+class _Format(msgspec.Struct, frozen=True):
+    """The one key that manifests of all formats have."""
+
+    format: int

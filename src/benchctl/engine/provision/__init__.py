@@ -1,0 +1,1 @@
+"""Engines and Java runtimes: found, fetched, checked, unpacked."""

@@ -1,0 +1,148 @@
+"""Distribution archives from a Maven repository, a URL or the user's disk: verified, and cached."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.engine.provision.download import Checksum, compare, digest, download, published_sha512
+from benchctl.engine.provision.maven import MavenSource
+from benchctl.engine.provision.staging import staging
+from benchctl.errors import UsageError
+from benchctl.home import Home
+from benchctl.network import Progress, network_errors, shown
+from benchctl.results.plan import EngineName
+
+_SUFFIXES = (".zip", ".tar.gz", ".tgz")
+_NETWORK_HINT = "check the network and its proxy settings, or give a distribution that is on this machine"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A distribution's archive on this machine.
+
+    Attributes:
+        path: where it is.
+        sha256: of its bytes, hexadecimal.
+        verified_by: the checksum of its source that it was compared with; `none` when the source has none.
+    """
+
+    path: Path
+    sha256: str
+    verified_by: Checksum = "none"
+
+
+def fetch_archive(
+    home: Home,
+    engine: EngineName,
+    version: str,
+    progress: Progress,
+    *,
+    environ: Mapping[str, str] | None = None,
+    free: FreeBytes = free_bytes,
+) -> Archive:
+    """Get one version of an engine from the Maven repository; at once when it is cached.
+
+    Args:
+        home: where the cache is.
+        engine: which engine.
+        version: a full version, such as `8.11.0`.
+        progress: told about the download.
+        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: there is no such version, the repository cannot be reached, what came is truncated
+            or does not match its checksum, or the disk refuses. The cache holds none of it then.
+    """
+    target = _cache_path(home, f"{engine}-{version}.zip")
+    cached = _cached(target)
+    if cached is not None:
+        return cached
+    with staging(target.parent, f"download into {target.parent}") as partial:
+        source = MavenSource(engine, partial, environ, progress, free)
+        fetched = source.fetch(version)
+        verified_by = source.verify(version, fetched)
+        return _keep(fetched, target, verified_by)
+
+
+def download_archive(home: Home, url: str, progress: Progress, *, free: FreeBytes = free_bytes) -> Archive:
+    """Get an archive from an http(s) URL, once; a `.sha512` beside it is honoured where served.
+
+    Raises:
+        BenchctlError: the server or the disk refuses, or what came is truncated or does not match.
+    """
+    parts = urlsplit(url)
+    name = Path(parts.path).name
+    if not name.endswith(_SUFFIXES):
+        raise UsageError(
+            f"{shown(parts)} is no archive that benchctl can unpack",
+            hint=f"the URL's path has to end in one of {', '.join(_SUFFIXES)}",
+        )
+    target = _cache_path(home, f"url-{hashlib.sha256(url.encode()).hexdigest()[:12]}-{name}")
+    cached = _cached(target)
+    if cached is not None:
+        return cached
+    with staging(target.parent, f"download into {target.parent}") as partial:
+        with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
+            fetched = download(parts, partial / name, progress, free)
+            expected = published_sha512(parts)
+        if expected:
+            compare(fetched, "sha512", expected, shown(parts))
+        return _keep(fetched, target, "sha512" if expected else "none")
+
+
+def local_archive(path: Path) -> Archive:
+    """An archive on the user's disk; used where it is.
+
+    Raises:
+        BenchctlError: it is of an unknown kind or cannot be read.
+    """
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(
+            f"{path} is no archive that benchctl can unpack",
+            hint=f"give a folder, or a file ending in one of {', '.join(_SUFFIXES)}",
+        )
+    with disk_errors(f"read {path}"):
+        return Archive(path, digest(path, "sha256"))
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What is known about a cached archive; written last, so that its presence means all is there."""
+
+    sha256: str
+    size_bytes: int
+    verified_by: Checksum
+
+
+def _record_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.json")
+
+
+def _cached(target: Path) -> Archive | None:
+    with disk_errors(f"read the cached {target}"):
+        try:
+            record = msgspec.json.decode(_record_path(target).read_bytes(), type=_Record)
+            size = target.stat().st_size
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+    return Archive(target, record.sha256, record.verified_by) if size == record.size_bytes else None
+
+
+def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
+    """Move a verified archive into the cache."""
+    record = _Record(digest(fetched, "sha256"), fetched.stat().st_size, verified_by)
+    partial = fetched.with_name(f"{fetched.name}.json")
+    partial.write_bytes(msgspec.json.encode(record))
+    fetched.replace(target)
+    partial.replace(_record_path(target))
+    return Archive(target, record.sha256, verified_by)
+
+
+def _cache_path(home: Home, name: str) -> Path:
+    with disk_errors(f"use the cache {home.root / 'artifacts'}"):
+        return home.artifacts / name

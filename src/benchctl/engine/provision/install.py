@@ -1,0 +1,216 @@
+"""Unpack a distribution once, check what it is, and say where it lies."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.engine.provision.archive import unpack
+from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.provision.download import Checksum
+from benchctl.engine.provision.staging import settle, staging, sweep
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, Owner
+from benchctl.network import Progress
+from benchctl.results.plan import EngineName, VariantSpec
+
+_MANIFEST_NAME = "manifest.json"
+_ROOT_NAME = "distribution"
+_INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"
+_OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensearch": "elasticsearch"}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An unpacked distribution; nodes read it and never write to it.
+
+    Attributes:
+        engine: which engine it is.
+        version: as the engine's own core library says.
+        root: the folder with `bin`, `config`, `lib` and `modules`.
+        archive_sha256: of the archive; of the file listing for a distribution given as a folder.
+        modules: what the distribution carries, sorted.
+        lucene: Lucene's version.
+        verified_by: the published checksum that the archive was compared with; `none` when there is none.
+    """
+
+    engine: EngineName
+    version: str
+    root: Path
+    archive_sha256: str
+    modules: tuple[str, ...]
+    lucene: str
+    verified_by: Checksum = "none"
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """What an unpacked distribution is; its presence means that all of it is there."""
+
+    engine: EngineName
+    version: str
+    archive_sha256: str
+    modules: tuple[str, ...]
+    lucene: str
+
+
+def install(
+    home: Home, spec: VariantSpec, progress: Progress, *, free: FreeBytes = free_bytes
+) -> Installation:
+    """Make a variant's distribution ready to start from; at once when it was before.
+
+    A folder given as the distribution is used where it is; an archive, given or from the Maven repository,
+    is unpacked into the home. What killed processes left half-done there is removed first.
+
+    Args:
+        home: where archives and unpacked distributions are kept.
+        spec: `version` is what to fetch; a given distribution is whatever version its library says.
+        progress: told about downloads.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot
+            be read by the user that nodes run as.
+    """
+    sweep(home)
+    given = spec.distribution
+    if given is None:
+        archive = fetch_archive(home, spec.engine, spec.version, progress, free=free)
+    elif given.startswith(("http://", "https://")):
+        archive = download_archive(home, given, progress, free=free)
+    else:
+        path = _existing(given, spec.name)
+        if path.is_dir():
+            return _use_folder(path, spec.engine, home.node_owner)
+        archive = local_archive(path)
+    installation = _installed(home, spec.engine, archive) or _unpack(home, spec.engine, archive, free)
+    if given is None and installation.version != spec.version:
+        raise BenchctlError(
+            f"{archive.path} should be {spec.engine} {spec.version}, but is {installation.version}",
+            hint="remove it, and check the repository it came from",
+        )
+    return installation
+
+
+def _existing(given: str, variant: str) -> Path:
+    path = Path(given).expanduser().absolute()
+    with disk_errors(f"look for the distribution {path}"):
+        if not path.exists():
+            raise UsageError(
+                f"variant '{variant}': there is no distribution {path}",
+                hint="give a folder, a .zip or .tar.gz file, or an http(s) URL",
+            )
+    return path
+
+
+def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation | None:
+    """What was unpacked from the same archive before."""
+    with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):
+        for folder in home.engines.glob(f"{engine}-*-{archive.sha256[:12]}"):
+            try:
+                manifest = msgspec.json.decode((folder / _MANIFEST_NAME).read_bytes(), type=_Manifest)
+            except (FileNotFoundError, msgspec.DecodeError):
+                continue
+            if manifest.archive_sha256 == archive.sha256:
+                return _installation(manifest, folder / _ROOT_NAME, archive.verified_by)
+    return None
+
+
+def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -> Installation:
+    """Unpack beside the final place and move there when complete: a half-unpacked one is never seen."""
+    with staging(home.engines, f"unpack {archive.path} into {home.engines}") as partial:
+        top = unpack(archive.path, partial / "unpacked", free=free)
+        manifest = _identify(top, engine, archive.sha256, str(archive.path))
+        ready = partial / "ready"
+        ready.mkdir()
+        ready.chmod(0o755)
+        top.replace(ready / _ROOT_NAME)
+        (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(manifest))
+        final = home.engines / f"{engine}-{manifest.version}-{archive.sha256[:12]}"
+        if final.exists() and _installed(home, engine, archive) is None:
+            shutil.rmtree(final)
+        settle(ready, final)
+    return _installation(manifest, final / _ROOT_NAME, archive.verified_by)
+
+
+def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installation:
+    with disk_errors(f"read {root}"):
+        manifest = _identify(root, engine, _listing_digest(root), str(root))
+    if owner is not None:
+        _check_readable(root, owner, f"{engine}-{manifest.version}.jar")
+    return _installation(manifest, root, "none")
+
+
+def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
+    """Read from the files themselves which engine and version this is."""
+    if not (root / "bin" / engine).is_file():
+        other = _OTHER[engine]
+        found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
+        raise BenchctlError(
+            f"{source} is not a distribution of {engine}: {found}",
+            hint="give the archive that its makers publish, or the folder with its bin, config and lib",
+        )
+    version = _library_version(root, engine, source)
+    lucene = _library_version(root, "lucene-core", source)
+    modules = sorted(path.name for path in root.glob("modules/*") if path.is_dir())
+    if not modules:
+        raise BenchctlError(f"{source} has nothing in modules", hint=_INCOMPLETE)
+    return _Manifest(engine, version, sha256, tuple(modules), lucene)
+
+
+def _library_version(root: Path, library: str, source: str) -> str:
+    """The version in the one file name `lib/<library>-<version>.jar`."""
+    names = [re.fullmatch(rf"{library}-(\d.*)\.jar", path.name) for path in root.glob("lib/*.jar")]
+    versions = [found[1] for found in names if found]
+    if len(versions) != 1:
+        count = f"{len(versions)} of them" if versions else "none"
+        raise BenchctlError(
+            f"{source} should have one lib/{library}-VERSION.jar, but has {count}",
+            hint=_INCOMPLETE,
+        )
+    return versions[0]
+
+
+def _listing_digest(root: Path) -> str:
+    """SHA-256 over the sorted relative paths and sizes; what a node would write there is left out."""
+    lines = []
+    for folder, names, files in os.walk(root):
+        here = Path(folder)
+        if here == root:
+            names[:] = [name for name in names if name not in ("data", "logs")]
+        lines += [f"{(here / name).relative_to(root)}\0{(here / name).lstat().st_size}" for name in files]
+    return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
+
+
+def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
+    """Try it as the user that nodes run as: only the system knows all of its rules."""
+    tried = subprocess.run(
+        ["/usr/bin/env", "test", "-r", str(root / "lib" / core_library)],
+        user=owner.uid,
+        group=owner.gid,
+        extra_groups=[],
+        cwd="/",
+        check=False,
+    )
+    if tried.returncode != 0:
+        raise BenchctlError(
+            f"nodes run as user '{owner.name}', who cannot read {root}",
+            hint="move it to a folder that everybody can enter, or give its archive instead",
+        )
+
+
+def _installation(manifest: _Manifest, root: Path, verified_by: Checksum) -> Installation:
+    return Installation(
+        engine=manifest.engine,
+        version=manifest.version,
+        root=root,
+        archive_sha256=manifest.archive_sha256,
+        modules=manifest.modules,
+        lucene=manifest.lucene,
+        verified_by=verified_by,
+    )

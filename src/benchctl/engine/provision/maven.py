@@ -1,0 +1,241 @@
+"""The engines in a Maven repository: which versions there are, and a verified download of one."""
+
+import contextlib
+import logging
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import requests
+from jgo.maven import MavenContext, PythonResolver
+
+from benchctl.disk import FreeBytes, free_bytes, require_space
+from benchctl.engine.provision.download import DAMAGED, Checksum, compare, head
+from benchctl.errors import BenchctlError
+from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
+from benchctl.results.plan import EngineName
+
+REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
+"""Environment variable with the URL of the Maven repository to use instead of Maven Central."""
+
+_ABSENT = (requests.codes.not_found, requests.codes.forbidden)  # object stores forbid what is not there
+_NEAREST_SHOWN = 5
+_MOST_PROBE_STEPS = 50  # a server that answers "yes" to everything must not keep us for ever
+
+Version = tuple[int, int, int]
+"""Major, minor and patch of a release."""
+
+
+def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
+    """The newest release that the Maven repository serves.
+
+    Its listing can lack versions that it does serve, so the listing's newest is where probing starts: the
+    next majors, minors and patches, one HEAD request each.
+
+    Raises:
+        BenchctlError: the repository cannot be reached or lists no release.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+        source = MavenSource(engine, Path(folder), environ, lambda *_: None, free_bytes)
+        listed = source.listed()
+        if not listed:
+            raise BenchctlError(
+                f"{source.repository} lists no release of {engine}",
+                hint=f"name a version, or check {REPOSITORY_VARIABLE}",
+            )
+        return _text(_newest(listed[-1], source.serves))
+
+
+class MavenSource:
+    """One engine in one Maven repository, seen through jgo with a private cache.
+
+    jgo keeps what a broken download left behind and only warns about a wrong checksum: hence a cache that
+    is thrown away, and checks of our own.
+
+    Args:
+        engine: which engine.
+        folder: for the cache; the caller throws it away.
+        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
+        progress: told about downloads of archives.
+        free: how much can be written to a folder, bytes.
+
+    Attributes:
+        repository: what messages call the repository.
+    """
+
+    def __init__(
+        self,
+        engine: EngineName,
+        folder: Path,
+        environ: Mapping[str, str] | None,
+        progress: Progress,
+        free: FreeBytes,
+    ) -> None:
+        configured = (os.environ if environ is None else environ).get(REPOSITORY_VARIABLE, "").rstrip("/")
+        # jgo's warnings would reach the terminal beside the error that says the same.
+        logging.getLogger("jgo").addHandler(logging.NullHandler())
+        self._engine = engine
+        self._context = MavenContext(
+            resolver=PythonResolver(progress_callback=_jgo_progress(folder, progress, free)),
+            repo_cache=folder / "maven",
+            remote_repos={"configured": configured} if configured else None,
+            timeout=TIMEOUT_S,
+        )
+        self._project = self._context.project(f"org.{engine}.distribution.integ-test-zip", engine)
+        (self._url,) = self._context.remote_repos.values()
+        self.repository = shown(urlsplit(self._url)) if configured else "Maven Central"
+
+    def fetch(self, version: str) -> Path:
+        """Download one version's zip into the private cache.
+
+        Raises:
+            BenchctlError: there is no such version, or it cannot be had or does not fit.
+        """
+        with self._network_errors():
+            if self._head(version, "zip") == requests.codes.not_found:
+                raise BenchctlError(
+                    f"{self.repository} has no {self._engine} {version}", hint=self._suggestion(version)
+                )
+            return self._resolve(version, "zip")
+
+    def verify(self, version: str, fetched: Path) -> Checksum:
+        """Compare a downloaded zip with the strongest checksum that the repository serves beside it.
+
+        Without any, the checksums inside the zip have to do.
+
+        Returns:
+            Which checksum it was.
+
+        Raises:
+            BenchctlError: the zip is damaged, or a checksum that is there cannot be had.
+        """
+        what = f"{self._engine} {version} from {self.repository}"
+        kinds: tuple[Checksum, ...] = ("sha512", "sha1")
+        for kind in kinds:
+            with self._network_errors():
+                if self._head(version, f"zip.{kind}") in _ABSENT:
+                    continue
+                published = self._resolve(version, f"zip.{kind}")
+            compare(fetched, kind, published.read_text(errors="replace"), what)
+            return kind
+        _check_zip(fetched, what)
+        return "none"
+
+    def listed(self) -> list[Version]:
+        """Releases in the repository's listing, ascending; pre-releases left out."""
+        self._project.update()
+        if not any(self._context.repo_cache.rglob("maven-metadata-*.xml")):
+            with self._network_errors():
+                head(self._url)
+            return []
+        found = {_numbers(component.version) for component in self._project.versions()}
+        return sorted(version for version in found if version is not None)
+
+    def serves(self, version: Version) -> bool:
+        """Whether one version can be downloaded, listed or not."""
+        with self._network_errors():
+            return self._head(_text(version), "zip") == requests.codes.ok
+
+    def _resolve(self, version: str, packaging: str) -> Path:
+        artifact = self._project.at_version(version).artifact(packaging=packaging)
+        try:
+            return Path(artifact.resolve())
+        except RuntimeError as err:
+            raise BenchctlError(
+                f"{self.repository} refuses {artifact.filename}: HTTP {self._head(version, packaging)}",
+                hint=f"try later, or check {REPOSITORY_VARIABLE}",
+            ) from err
+        except IndexError as err:  # what jgo makes of a checksum without text
+            raise BenchctlError(
+                f"the sha1 of {artifact.filename} from {self.repository} is empty", hint=DAMAGED
+            ) from err
+
+    def _head(self, version: str, packaging: str) -> int:
+        """The HTTP status of a file, asked first: jgo leaves the socket open when there is none."""
+        artifact = self._project.at_version(version).artifact(packaging=packaging)
+        return head(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
+
+    def _suggestion(self, version: str) -> str:
+        listed = self.listed()
+        wanted = _numbers(version)
+        if wanted is not None:
+            listed.sort(
+                key=lambda known: [abs(ours - theirs) for ours, theirs in zip(known, wanted, strict=True)]
+            )
+            listed = sorted(listed[:_NEAREST_SHOWN])
+        names = ", ".join(_text(known) for known in listed[-_NEAREST_SHOWN:])
+        return f"versions near it: {names}" if names else "it lists no version at all"
+
+    def _network_errors(self) -> AbstractContextManager[None]:
+        return network_errors(
+            f"download {self._engine} from {self.repository}",
+            hint=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
+            "or give a distribution that is on this machine",
+        )
+
+
+def _jgo_progress(
+    folder: Path, progress: Progress, free: FreeBytes
+) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
+    """What jgo calls before the first byte is written, and after each piece."""
+
+    @contextlib.contextmanager
+    def track(name: str, total: int) -> Iterator[Callable[[int], None]]:
+        require_space(folder, total, f"download {name}", available=free(folder))
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            if name.endswith(".zip"):
+                progress(name, done, total)
+
+        yield advance
+
+    return track
+
+
+def _check_zip(fetched: Path, what: str) -> None:
+    """The next best thing to a checksum: every entry's own."""
+    try:
+        with zipfile.ZipFile(fetched) as opened:
+            broken = opened.testzip()
+    except zipfile.BadZipFile as err:
+        raise BenchctlError(f"{what} is truncated, or no archive: {err}", hint="try again") from err
+    if broken:
+        raise BenchctlError(f"{what} is damaged at '{broken}'", hint="try again")
+
+
+def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
+    """Step upwards from a version that is served to one without a successor."""
+    newest = listed
+    for _ in range(_MOST_PROBE_STEPS):
+        further = next(filter(serves, _successors(newest)), None)
+        if further is None:
+            break
+        newest = further
+    return newest
+
+
+def _successors(version: Version) -> Iterator[Version]:
+    """What may come next, the greatest step first; single releases are sometimes left out."""
+    major, minor, patch = version
+    yield major + 1, 0, 0
+    for gap in (1, 2):
+        yield major, minor + gap, 0
+    for gap in (1, 2):
+        yield major, minor, patch + gap
+
+
+def _numbers(version: str) -> Version | None:
+    found = re.fullmatch(r"([0-9]+)\.([0-9]+)\.([0-9]+)", version)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,1 @@
+"""A track's Python plug-in as a source of load."""

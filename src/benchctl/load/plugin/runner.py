@@ -1,0 +1,266 @@
+"""Drives a plug-in's runner: a coroutine in its client's thread, whose requests are one operation."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from benchctl.load.judge import shorten
+from benchctl.load.plugin.client import LACKING, RunnerClient
+from benchctl.load.plugin.engine import ENGINE_ERRORS, Cancelled, Channel, Engine, open_engine
+from benchctl.load.plugin.params import OwnOperations
+from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.whole import CANCELLED
+from benchctl.load.workload import Driven, OpenWorkload, Reply, Script, Send, Together, WorkOrder
+from benchctl.plugin.blame import PluginError, blamed
+from benchctl.plugin.code import Code
+from benchctl.results.samples import Outcome
+
+_LOOK_S = 0.05
+_MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
+
+_NOT_DONE = Answer(Outcome.OK)
+_NOTHING = Exchange(0, 0, 0, 0, 0, b"", 0)
+
+
+class Loop:
+    """An event loop for the thread of one client; made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:  # noqa: ANN401 - its result
+        """Run a coroutine to its end, and nothing that it has begun beyond that.
+
+        Args:
+            coroutine: what to run.
+            halted: whether to end it where it waits; looked at now and then.
+
+        Raises:
+            asyncio.CancelledError: it was ended.
+        """
+        loop = self._loop = self._loop or asyncio.new_event_loop()
+        task = loop.create_task(coroutine)
+        watch = loop.call_later(_LOOK_S, self._look, task, halted)
+        try:
+            return loop.run_until_complete(task)
+        finally:
+            watch.cancel()
+            if task.done() and not task.cancelled():
+                # What ended it is on its way; the loop would print it once more.
+                task.exception()
+            left = asyncio.all_tasks(loop)
+            for one in left:
+                one.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    def close(self) -> None:
+        """Close the loop; harmless when there is none."""
+        if self._loop is not None:
+            self._loop.close()
+        self._loop = None
+
+    def _look(self, task: asyncio.Task[Any], halted: Callable[[], bool]) -> None:
+        if task.done() or self._loop is None:
+            return
+        if halted():
+            task.cancel()
+        self._loop.call_later(_LOOK_S, self._look, task, halted)
+
+
+class RunnerWork:
+    """Does the operations of one client with a runner.
+
+    Args:
+        runner: a coroutine function, or an object with `async __call__`.
+        kind: the operation type that it is registered for.
+        name: of the operation.
+        code: of the plug-in, for messages.
+        order: for whom.
+        client: which client.
+        open_workload: opens operations of benchctl's own, for runners that call those.
+
+    Attributes:
+        last: what the last operation came to.
+    """
+
+    def __init__(
+        self,
+        runner: Any,  # noqa: ANN401 - foreign
+        kind: str,
+        name: str,
+        code: Code,
+        order: WorkOrder,
+        *,
+        client: int,
+        open_workload: OpenWorkload,
+    ) -> None:
+        self._runner = runner
+        self._kind = kind
+        self._name = name
+        self._code = code
+        self._order = order
+        self._client = client
+        self._open = open_workload
+        self._loop = Loop()
+        self._channel = Channel()
+        self._engine: Engine | None = None
+        self._own: dict[str, OwnOperations] = {}
+        self.last: Answer | None = None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the runner says that all is done; one that says nothing goes on."""
+        return bool(getattr(self._runner, "completed", False))
+
+    def script(self, params: Mapping[str, Any]) -> Script:
+        """One operation."""
+        answer = _NOT_DONE
+
+        def run(send: Send, halted: Callable[[], bool]) -> None:
+            nonlocal answer
+            answer = self._run({"name": self._name, "operation-type": self._kind, **params}, send, halted)
+
+        yield Driven(run)
+        self.last = answer
+        return answer
+
+    def close(self) -> None:
+        """Close the event loop."""
+        self._loop.close()
+
+    def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
+        self._channel.open(send)
+        try:
+            result = self._loop.run(self._operate(params), halted)
+        except (Cancelled, asyncio.CancelledError):
+            return CANCELLED
+        except ENGINE_ERRORS as err:
+            # Its frames refer to it, and nobody collects cycles while a task is measured.
+            return self._failure(err.with_traceback(None))
+        except LACKING as err:
+            return Answer(Outcome.HTTP_ERROR, reason=shorten(str(err)), lacking=shorten(str(err)))
+        except (KeyboardInterrupt, PluginError):
+            raise
+        except BaseException as err:
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+        finally:
+            self._channel.send = None
+        return self._judged(result)
+
+    async def _operate(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+        try:
+            return await self._call(params)
+        except SystemExit as err:  # event loops let it pass, and print it
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+
+    async def _call(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+        if self._engine is None:
+            self._engine = open_engine(self._order.context.engine, self._channel)
+        client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
+        if getattr(self._runner, "multi_cluster", False):
+            client = {"default": client}
+        if hasattr(self._runner, "__aenter__") and hasattr(self._runner, "__aexit__"):
+            async with self._runner:
+                return await self._runner(client, params)
+        return await self._runner(client, params)
+
+    async def _perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of benchctl's own within one of the runner's."""
+        own = self._own.get(kind)
+        if own is None:
+            own = OwnOperations(kind, self._name, self._order, self._client, self._open)
+            self._own[kind] = own
+        made = own.make(params)
+        if made is None:
+            return {"weight": 0, "unit": "ops", "success": True}
+        if isinstance(made, Request):
+            answer, weight = self._send(made).answer, made.weight
+        else:
+            answer, weight = await self._follow(made), 1
+        found = {"weight": weight, "unit": "ops", "success": answer.outcome is Outcome.OK}
+        if answer.hits >= 0:
+            found |= {"hits": answer.hits, "hits_relation": "eq" if answer.hits_exact else "gte"}
+        return found | ({"took": answer.took_ms} if answer.took_ms >= 0 else {})
+
+    def _send(self, request: Request) -> Reply:
+        if self._channel.send is None:
+            raise PluginError("an operation was asked for outside of a runner")
+        reply = self._channel.last = self._channel.send(request)
+        if reply.answer.outcome is Outcome.CANCELLED:
+            raise Cancelled
+        return reply
+
+    async def _follow(self, script: Script) -> Answer:
+        """Several requests, and the pauses between them."""
+        reply: Reply | None = None
+        answer = Answer(Outcome.OK)
+        while True:
+            try:
+                item = script.send(reply)
+            except StopIteration as end:
+                return end.value or answer
+            reply = None
+            if isinstance(item, Request):
+                reply = self._send(item)
+                answer = reply.answer
+            elif isinstance(item, Together):
+                for one in item.scripts:
+                    answer = await self._follow(one)
+                reply = Reply(_NOTHING, answer)
+            elif isinstance(item, Driven):
+                raise PluginError("a runner cannot call another plug-in's runner this way")
+            else:
+                await asyncio.sleep(item)
+
+    def _failure(self, err: Exception) -> Answer:
+        """What the wire saw of a request whose failure the runner did not handle."""
+        last = self._channel.last
+        if last is not None and last.answer.outcome is not Outcome.OK:
+            return last.answer
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
+
+    def _judged(self, result: Any) -> Answer:  # noqa: ANN401 - foreign
+        """What the runner says of its operation, in the forms that Rally understands."""
+        if isinstance(result, tuple) and len(result) == len(("weight", "unit")):
+            return Answer(Outcome.OK, weight=self._weight(result[0]), unit=str(result[1]))
+        if not isinstance(result, dict):
+            return Answer(Outcome.OK, unit="ops")
+        weight, unit = self._weight(result.get("weight", 1)), str(result.get("unit", "ops"))
+        if not result.get("success", True):
+            return self._refused(result, weight, unit)
+        return Answer(
+            Outcome.OK,
+            took_ms=_count(result.get("took"), _MOST_32_BITS),
+            hits=_count(result.get("hits"), _MOST_64_BITS),
+            hits_exact=result.get("hits_relation") == "eq",
+            weight=weight,
+            unit=unit,
+        )
+
+    def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
+        last = self._channel.last
+        said = result.get("error-description") or result.get("error-type") or "nothing more"
+        outcome, reason = Outcome.BAD_BODY, f"its runner says that it did not succeed, and {said}"
+        if last is not None and last.answer.outcome is not Outcome.OK:
+            outcome, reason = last.answer.outcome, last.answer.reason
+        return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)
+
+    def _weight(self, value: object) -> int:
+        """Units of throughput as a whole number; what is no number counts as 1.
+
+        Raises:
+            PluginError: it is a number that nothing can have.
+        """
+        if not isinstance(value, int | float):
+            return 1
+        if not -_MOST_32_BITS <= value <= _MOST_32_BITS:  # NaN, too
+            raise PluginError(
+                f"{self._code.path}: the runner of operation '{self._name}' gave weight {value}"
+            )
+        return max(round(value), 0)
+
+
+def _count(value: object, most: int) -> int:
+    """A number of a runner's answer that samples can hold; -1 for anything else."""
+    return value if isinstance(value, int) and 0 <= value <= most else -1

@@ -1,0 +1,203 @@
+"""Bulk requests out of a corpus: read, cut and framed while the clients send."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from benchctl.corpus.bulk import Frame, batches, frame, frame_created, frame_lines, frame_with_ids
+from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
+from benchctl.corpus.generated.bits import key as mix_key
+from benchctl.errors import BenchctlError
+from benchctl.load.judge import judge_bulk
+from benchctl.load.request import Request
+from benchctl.load.work.bulk_sources import Portion, portions, sources_of
+from benchctl.load.work.envelope import NDJSON, Envelope
+from benchctl.load.workload import Program, Source, Workload, WorkOrder
+from benchctl.track.operations.search import Bulk, url_param
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the requests with documents of one source have in common.
+
+    Attributes:
+        request: all but the body and its weight.
+        frame: lines -> body; None where clients have each their own.
+        lines: of each document.
+    """
+
+    request: Request
+    frame: Frame | None
+    lines: int = 1
+
+
+def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
+    """Documents of the corpora, shared out among the clients.
+
+    Raises:
+        BenchctlError: there is no corpus where it runs, or none of those that it names.
+    """
+    sources = sources_of(operation, order.context)
+    if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
+        raise BenchctlError(
+            f"operation '{operation.name}' makes conflicts, and some of its documents cannot have any",
+            hint="documents that bring their own actions have their own ids, and those of data streams none",
+        )
+    reader = _Reader(portions(operation, sources), operation.bulk_size, looped=operation.looped)
+    return BulkWork(
+        [_kind(operation, order, source) for source in sources],
+        reader,
+        lambda client: _framing(operation, order, sum(one.document_count for one in sources), client),
+    )
+
+
+def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
+    params = {
+        "pipeline": operation.pipeline,
+        "refresh": operation.refresh,
+        "timeout": operation.timeout,
+    }
+    request = Envelope(operation, content_type=NDJSON).request(
+        "POST",
+        _path(operation, order, source),
+        params={
+            **{name: url_param(value) for name, value in params.items() if value is not None},
+            **operation.url_params,
+        },
+        judge=judge_bulk,
+    )
+    if source.has_actions:
+        return _Kind(request, frame_lines, lines=2)
+    if source.data_stream or (operation.data_stream and not source.index):
+        return _Kind(request, frame_created)
+    return _Kind(request, frame if operation.conflicts is None else None)
+
+
+def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
+    """Where documents go that do not say so themselves."""
+    target = source.data_stream or source.index or operation.data_stream or operation.index
+    if source.has_actions and target is None:
+        return "/_bulk"
+    kind = operation.type or source.type
+    typed = f"/{quote(kind, safe='')}" if kind else ""
+    return f"/{order.index(target)}{typed}/_bulk"
+
+
+def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int) -> Frame:
+    """How a client's bodies are framed.
+
+    Every client repeats ids of its own only: one that another client's request still has in flight could be
+    updated before it is there.
+    """
+    if operation.conflicts is None:
+        return frame
+    plan = ConflictPlan(
+        documents=document_count,
+        probability=operation.conflict_probability / 100,
+        shuffled=operation.conflicts == "random",
+        recency=operation.recency,
+    )
+    digest = hashlib.blake2b(order.key.encode(), digest_size=8).digest()
+    ids = ConflictingIds(plan, mix_key(order.context.seed, int.from_bytes(digest), client))
+
+    def frame_numbered(documents: Sequence[bytes]) -> bytes:
+        numbers, repeated = ids.take(len(documents))
+        own = numbers * order.clients + client
+        return frame_with_ids(documents, own.tolist(), repeated.tolist(), operation.on_conflict)
+
+    return frame_numbered
+
+
+class BulkWork:
+    """Whoever is free takes the next documents of the corpora, in their order.
+
+    Args:
+        kinds: of the requests of each source.
+        reader: gives out the documents.
+        framing: client -> how it frames bodies of sources that do not say.
+    """
+
+    def __init__(self, kinds: Sequence[_Kind], reader: "_Reader", framing: Callable[[int], Frame]) -> None:
+        self.endless = reader.looped
+        self.connections = 1
+        self._kinds = kinds
+        self._reader = reader
+        self._framing = framing
+
+    def program(self, client: int) -> Program:
+        """What one client sends."""
+        take, own = self._reader.take, self._framing(client)
+        kinds = [(kind.request, kind.frame or own, kind.lines) for kind in self._kinds]
+
+        def next_body() -> Request | None:
+            taken = take()
+            if taken is None:
+                return None
+            source, lines = taken
+            request, frame_body, lines_each = kinds[source]
+            return Request(
+                request.method,
+                request.path,
+                frame_body(lines),
+                request.headers,
+                request.timeout_s,
+                request.judge,
+                request.searches,
+                len(lines) // lines_each,
+                request.retries,
+            )
+
+        return next_body
+
+    def close(self) -> None:
+        """Close the corpora; nobody gets any more of them."""
+        self._reader.close()
+
+
+class _Reader:
+    """Hands out documents to several threads.
+
+    Args:
+        portions: what to read, one after the other.
+        size: documents at a time.
+        looped: begin again at the end.
+    """
+
+    def __init__(self, portions: Sequence[Portion], size: int, *, looped: bool) -> None:
+        self.looped = looped
+        self._portions = portions
+        self._size = size
+        self._lock = threading.Lock()
+        self._batches: Iterator[tuple[int, list[bytes]]] | None = self._read()
+        self._closed = False
+
+    def take(self) -> tuple[int, list[bytes]] | None:
+        """The number of a source and the next lines of it; None at the end."""
+        with self._lock:
+            if self._closed or self._batches is None:
+                return None
+            found = next(self._batches, None)
+            if found is None and self.looped:
+                self._batches = self._read()
+                found = next(self._batches, None)
+            return found
+
+    def _read(self) -> Iterator[tuple[int, list[bytes]]]:
+        for number, portion in enumerate(self._portions):
+            lines_each = 2 if portion.source.has_actions else 1
+            left = portion.documents * lines_each
+            if not left:
+                continue
+            for lines in batches(portion.source.open(), self._size * lines_each):
+                yield number, lines[:left]
+                left -= len(lines)
+                if left <= 0:
+                    break
+
+    def close(self) -> None:
+        """Let go of the corpora: their files close with the last reference to what reads them."""
+        with self._lock:
+            self._closed = True
+            self._batches = None

@@ -1,0 +1,188 @@
+"""Prepared indices: keys that find them again, space for them, and copies that never touch the original."""
+
+import dataclasses
+import errno
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.engine.prepared.index import (
+    INDEX_FORMAT,
+    IndexKey,
+    PreparedIndex,
+    building,
+    bytes_per_document,
+    copy_index,
+)
+from benchctl.engine.provision.install import Installation
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.plan import CorpusFile, CorpusSpec
+from benchctl.track.load import load_track
+from benchctl.track.model import Index, IndexBody, Template
+from builders import CORPUS
+
+FACTS = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> PreparedIndex:
+    root = tmp_path / "prepared"
+    for relative in (
+        "data/indices/AbC/0/index/_0.cfs",
+        "data/indices/AbC/0/index/segments_3",
+        "data/indices/AbC/0/index/write.lock",
+        "data/indices/AbC/0/translog/translog.ckp",
+        "data/indices/AbC/0/_state/state-1.st",
+        "data/_state/_1.cfe",
+        "data/node.lock",
+    ):
+        path = root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(relative, encoding="utf-8")
+    return PreparedIndex(root, FACTS)
+
+
+def files(root: Path) -> dict[str, Path]:
+    return {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+
+
+def test_only_lucene_files_are_linked(prepared: PreparedIndex, tmp_path: Path):
+    copy_index(prepared, tmp_path / "copy", None)
+    linked = {name for name, path in files(tmp_path / "copy").items() if path.stat().st_nlink > 1}
+    assert linked == {"indices/AbC/0/index/_0.cfs", "indices/AbC/0/index/segments_3"}
+    expected = set(files(prepared.data)) - {"node.lock", "indices/AbC/0/index/write.lock"}
+    assert set(files(tmp_path / "copy")) == expected
+
+
+def test_changing_a_copy_leaves_the_original(prepared: PreparedIndex, tmp_path: Path):
+    copy_index(prepared, tmp_path / "copy", None)
+    translog = tmp_path / "copy/indices/AbC/0/translog/translog.ckp"
+    translog.write_text("rewritten in place", encoding="utf-8")
+    (tmp_path / "copy/indices/AbC/0/index/_0.cfs").unlink()
+    for name, path in files(prepared.data).items():
+        assert path.read_text(encoding="utf-8") == f"data/{name}"
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK])
+def test_where_linking_is_impossible_everything_is_copied(
+    prepared: PreparedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    def refuse(*_args: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    copy_index(prepared, tmp_path / "copy", None)
+    copied = files(tmp_path / "copy")
+    assert (
+        copied["indices/AbC/0/index/_0.cfs"].read_text(encoding="utf-8") == "data/indices/AbC/0/index/_0.cfs"
+    )
+    assert all(path.stat().st_nlink == 1 for path in copied.values())
+
+
+def test_a_link_that_somebody_planted_is_not_followed(prepared: PreparedIndex, tmp_path: Path):
+    secret = tmp_path / "secret"
+    secret.write_text("for root's eyes", encoding="utf-8")
+    for link, goal in (("data/_state/file", secret), ("data/folder", tmp_path)):
+        (prepared.root / link).symlink_to(goal)
+        with pytest.raises(BenchctlError, match="symbolic link"):
+            copy_index(prepared, tmp_path / "copy", None)
+        assert not (tmp_path / "copy").exists()
+        (prepared.root / link).unlink()
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(
+    prepared: PreparedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(BenchctlError, match="No space left") as caught:
+        copy_index(prepared, tmp_path / "copy", None)
+    assert "free some space" in caught.value.hint
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.fixture
+def key() -> IndexKey:
+    distribution = Installation("opensearch", "2.11.0", Path("/os"), "a" * 64, (), "9.7.0", "sha512")
+    return IndexKey(distribution, CORPUS, load_track("big5", {})[0], 1, 2)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_the_first_build_is_called_as_if_it_were_the_only_one(key: IndexKey):
+    body = msgspec.json.encode(key.track.index_body, order="sorted").decode()
+    parts = (INDEX_FORMAT, "opensearch", "2.11.0", "a" * 64, "c", key.track.index_name, body, 1, 2)
+    assert key.digest == hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    assert key.folder_name == f"opensearch-2.11.0-big5-1000000-{key.digest[:12]}"
+
+
+def test_every_build_has_a_place_of_its_own(key: IndexKey):
+    builds = [dataclasses.replace(key, build=number) for number in range(4)]
+    assert len({build.digest for build in builds}) == 4
+    assert len({build.folder_name for build in builds}) == 4
+    assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")
+
+
+@pytest.mark.parametrize(
+    ("more", "free_mb", "said"),
+    [
+        (0, 899, "preparing an index of 1,000,000 documents needs about 0.9 GB"),
+        (2, 1499, "preparing 3 builds of an index of 1,000,000 documents needs about 1.5 GB"),
+    ],
+)
+def test_space_for_all_builds_is_looked_for_before_the_first(
+    key: IndexKey, home: Home, more: int, free_mb: int, said: str
+):
+    with (
+        pytest.raises(BenchctlError, match=said) as caught,
+        building(home, key, free_bytes=lambda _: free_mb * 10**6, more=more),
+    ):
+        pass
+    assert ("--index-builds" in caught.value.hint) == (more > 0)
+    with building(home, key, free_bytes=lambda _: (free_mb + 1) * 10**6, more=more) as root:
+        assert (root / "data").is_dir()
+    assert not root.exists()
+
+
+def test_indices_of_the_shipped_track_that_were_kept_before_are_found_again(key: IndexKey):
+    """From the version that knew tracks of one index only: another digest would build everybody's anew."""
+    assert key.digest == "f0e8c0782ff128bfcefffbd600aee5f351d586f283b03bc9e86d0852444efbdc"
+
+
+def test_whatever_is_made_on_the_node_makes_another_key(key: IndexKey):
+    template = Template("t", "index", {"index_patterns": ["x"]})
+    file = CorpusFile(path="/f", documents=1, held=1, raw_bytes=1, sha256="s", index="more")
+    tracks = [
+        key.track,
+        msgspec.structs.replace(key.track, templates=(template,)),
+        msgspec.structs.replace(key.track, data_streams=("logs-x",)),
+        msgspec.structs.replace(key.track, indices=(*key.track.indices, Index("more", IndexBody()))),
+        msgspec.structs.replace(key.track, indices=(*key.track.indices, Index("others", IndexBody()))),
+    ]
+    keys = [dataclasses.replace(key, track=track) for track in tracks]
+    assert len({one.digest for one in keys}) == len(keys)
+    with_file = dataclasses.replace(key, corpus=msgspec.structs.replace(key.corpus, files=(file,)))
+    # An index that only documents name is made like one that is declared without a body.
+    assert with_file.digest == keys[3].digest
+
+
+def test_space_for_an_index_follows_the_size_of_its_documents():
+    def corpus(raw_bytes: int) -> CorpusSpec:
+        file = CorpusFile(path="/f", documents=50, held=100, raw_bytes=raw_bytes, sha256="s", index="i")
+        return msgspec.structs.replace(CORPUS, documents=50, files=(file,))
+
+    assert bytes_per_document(CORPUS) == 900
+    assert bytes_per_document(CORPUS, more=2) == 1500
+    assert bytes_per_document(corpus(5_000)) == 900
+    assert bytes_per_document(corpus(100_000)) == 3_000
+    assert bytes_per_document(corpus(100_000), more=1) == 4_200

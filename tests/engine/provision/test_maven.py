@@ -1,0 +1,172 @@
+"""The Maven repository: downloads, checksums, missing versions, the newest one; served well and badly."""
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import requests
+
+from benchctl import network
+from benchctl.disk import RESERVE_BYTES, FreeBytes, free_bytes
+from benchctl.engine.provision import download
+from benchctl.engine.provision.download import Checksum
+from benchctl.engine.provision.maven import REPOSITORY_VARIABLE, MavenSource, latest_version
+from benchctl.errors import BenchctlError
+from benchctl.network import network_errors
+from engine.archive_server import Reply, Server, sha, zipped
+
+VERSION = "8.11.0"
+
+
+def ignore(what: str, done: int, total: int) -> None:
+    """Take no notice of progress."""
+
+
+def source(environ: Mapping[str, str], folder: Path, *, free: FreeBytes = free_bytes) -> MavenSource:
+    return MavenSource("elasticsearch", folder, environ, ignore, free)
+
+
+def get(server: Server, folder: Path, version: str = VERSION) -> tuple[Path, Checksum]:
+    """Download and verify a version."""
+    repository = source(server.environ, folder)
+    fetched = repository.fetch(version)
+    return fetched, repository.verify(version, fetched)
+
+
+@pytest.mark.parametrize("kinds", [("sha512", "sha1"), ("sha1",), ()])
+def test_the_strongest_served_checksum_is_used(kinds: tuple[str, ...], server: Server, tmp_path: Path):
+    body = zipped()
+    server.serve("elasticsearch", VERSION, body, **{kind: sha(kind, body) for kind in kinds})
+    fetched, verified_by = get(server, tmp_path)
+    assert fetched.read_bytes() == body
+    assert verified_by == (kinds[0] if kinds else "none")
+
+
+def test_progress_counts_to_the_total(server: Server, tmp_path: Path):
+    body = zipped()
+    server.serve("opensearch", "2.11.0", body, sha1=sha("sha1", body))
+    told: list[tuple[str, int, int]] = []
+    source = MavenSource("opensearch", tmp_path, server.environ, lambda *args: told.append(args), free_bytes)
+    source.fetch("2.11.0")
+    assert told[-1] == ("opensearch-2.11.0.zip", len(body), len(body))
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+@pytest.mark.parametrize("kind", ["sha512", "sha1"])
+@pytest.mark.parametrize("published", ["0" * 40, ""])
+def test_a_wrong_checksum_is_told(kind: str, published: str, server: Server, tmp_path: Path):
+    server.serve("elasticsearch", VERSION, zipped(), **{kind: published})
+    with pytest.raises(
+        BenchctlError, match=rf"elasticsearch.8\.11\.0.* from .* (does not match its {kind}|is empty)"
+    ) as caught:
+        get(server, tmp_path)
+    assert "try again" in caught.value.hint
+
+
+def test_a_checksum_that_cannot_be_had_just_now_is_not_left_out(server: Server, tmp_path: Path):
+    path = server.serve("elasticsearch", VERSION, zipped())
+    server.replies[f"{path}.sha512"] = Reply(status=503)
+    with pytest.raises(BenchctlError, match=r"refuses elasticsearch-8\.11\.0\.zip\.sha512: HTTP 503"):
+        get(server, tmp_path)
+
+
+def test_a_truncated_download_is_told(server: Server, tmp_path: Path):
+    body = zipped()
+    path = server.serve("elasticsearch", VERSION, body)
+    server.replies[path] = Reply(body[:1000], length=len(body))
+    with pytest.raises(BenchctlError, match="the connection ended before everything had come"):
+        get(server, tmp_path)
+
+
+@pytest.mark.parametrize("body", [zipped()[:1000], b"<html>welcome</html>"])
+def test_without_a_checksum_the_zip_itself_is_checked(body: bytes, server: Server, tmp_path: Path):
+    server.serve("elasticsearch", VERSION, body)
+    with pytest.raises(BenchctlError, match="is truncated, or no archive"):
+        get(server, tmp_path)
+
+
+def test_without_a_checksum_every_entry_is_checked(server: Server, tmp_path: Path):
+    body = bytearray(zipped())
+    body[1000] ^= 0xFF
+    server.serve("elasticsearch", VERSION, bytes(body))
+    with pytest.raises(BenchctlError, match="is damaged at 'elasticsearch/lib/file'"):
+        get(server, tmp_path)
+
+
+def test_a_missing_version_is_told_with_its_neighbours(server: Server, tmp_path: Path):
+    listed = ["7.17.28", "8.0.0-alpha1", "8.0.0", "8.10.2", "8.11.0", "8.11.1", "8.11.3", "8.13.0", "8.19.0"]
+    server.list_versions("elasticsearch", *listed)
+    with pytest.raises(BenchctlError, match=r"has no elasticsearch 8\.11\.2\n") as caught:
+        get(server, tmp_path, "8.11.2")
+    assert caught.value.hint == "versions near it: 8.10.2, 8.11.0, 8.11.1, 8.11.3, 8.13.0"
+
+
+def test_a_missing_version_without_any_listing_is_told(server: Server, tmp_path: Path):
+    with pytest.raises(BenchctlError, match=r"has no elasticsearch 8\.11\.0\n") as caught:
+        get(server, tmp_path)
+    assert caught.value.hint == "it lists no version at all"
+
+
+def test_a_refusing_repository_is_not_a_missing_version(server: Server, tmp_path: Path):
+    path = server.serve("elasticsearch", VERSION, b"")
+    server.replies[path] = Reply(status=503)
+    with pytest.raises(BenchctlError, match=r"refuses elasticsearch-8\.11\.0\.zip: HTTP 503"):
+        get(server, tmp_path)
+
+
+def test_no_network_is_told(tmp_path: Path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        environ = {REPOSITORY_VARIABLE: f"http://127.0.0.1:{unused.getsockname()[1]}"}
+        with pytest.raises(BenchctlError, match="no connection") as caught:
+            source(environ, tmp_path).fetch(VERSION)
+        with pytest.raises(BenchctlError, match="no connection"):
+            latest_version("elasticsearch", environ=environ)
+    assert REPOSITORY_VARIABLE in caught.value.hint
+
+
+def test_a_certificate_that_is_not_trusted_is_told():
+    with (
+        pytest.raises(BenchctlError, match="certificate of its host is not trusted") as caught,
+        network_errors("x", hint="y"),
+    ):
+        raise requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
+    assert "REQUESTS_CA_BUNDLE" in caught.value.hint
+
+
+def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
+    with pytest.raises(BenchctlError, match="Invalid URL"):
+        source({REPOSITORY_VARIABLE: "nonsense"}, tmp_path).fetch(VERSION)
+
+
+def test_a_silent_server_is_told(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for module in (download, network):
+        monkeypatch.setattr(module, "TIMEOUT_S", 1)
+    path = server.serve("elasticsearch", VERSION, b"")
+    server.replies[path] = Reply(stall=True)
+    with pytest.raises(BenchctlError, match="no answer within 1 s"):
+        get(server, tmp_path)
+
+
+def test_space_is_checked_before_the_download(server: Server, tmp_path: Path):
+    server.serve("elasticsearch", VERSION, zipped())
+    with pytest.raises(BenchctlError, match="not enough space"):
+        source(server.environ, tmp_path, free=lambda _: RESERVE_BYTES).fetch(VERSION)
+
+
+def test_the_newest_version_is_found_beyond_the_listing(server: Server):
+    server.list_versions("elasticsearch", "8.18.0", "9.0.0-beta1", "8.19.4", "8.19.2")
+    for version in ("9.0.0", "9.2.0", "9.2.2", "8.20.0"):
+        server.serve("elasticsearch", version, b"")
+    assert latest_version("elasticsearch", environ=server.environ) == "9.2.2"
+
+
+def test_the_newest_listed_version_stands_when_nothing_follows(server: Server):
+    server.list_versions("opensearch", "2.9.0", "2.11.0", "2.10.0")
+    assert latest_version("opensearch", environ=server.environ) == "2.11.0"
+
+
+def test_a_repository_without_a_listing_is_told(server: Server):
+    with pytest.raises(BenchctlError, match="lists no release of opensearch"):
+        latest_version("opensearch", environ=server.environ)

@@ -1,0 +1,309 @@
+"""Administrative requests: every type's line, body and judge."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.load.request import Answer, Request
+from benchctl.load.work.programs import open_workload
+from benchctl.load.workload import WorkContext
+from benchctl.results.samples import Outcome
+from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from load.playing import outcome, play_operation, request_of, workload
+
+BODY = {"a": 1}
+TEMPLATE = {"template": "t"}
+SNAPSHOT = {"repository": "r", "snapshot": "s"}
+POLICY = {"policy_name": "p"}
+DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "line", "body"),
+    [
+        ("force-merge", {"max_num_segments": 1}, "POST /big5/_forcemerge?max_num_segments=1", None),
+        ("force-merge", {"index": "a,b"}, "POST /a,b/_forcemerge", None),
+        ("refresh", {}, "POST /big5/_refresh", None),
+        ("flush", {"request_params": {"force": True}}, "POST /big5/_flush?force=true", None),
+        (
+            "cluster-health",
+            {"request_params": {"wait_for_status": "green"}},
+            "GET /_cluster/health?wait_for_status=green",
+            None,
+        ),
+        ("cluster-health", {"index": "a,b"}, "GET /_cluster/health/a,b", None),
+        ("index-stats", {}, "GET /big5/_stats", None),
+        ("node-stats", {}, "GET /_nodes/stats", None),
+        ("put-settings", {"body": BODY}, "PUT /_cluster/settings", BODY),
+        ("create-index", {"body": BODY, "index": "i"}, "PUT /i", BODY),
+        ("delete-index", {}, "DELETE /big5", None),
+        ("create-index-template", {**TEMPLATE, "body": BODY}, "PUT /_template/t", BODY),
+        ("delete-index-template", TEMPLATE, "DELETE /_template/t", None),
+        ("create-composable-template", {**TEMPLATE, "body": BODY}, "PUT /_index_template/t", BODY),
+        ("delete-composable-template", TEMPLATE, "DELETE /_index_template/t", None),
+        ("create-component-template", {**TEMPLATE, "body": BODY}, "PUT /_component_template/t", BODY),
+        ("delete-component-template", TEMPLATE, "DELETE /_component_template/t", None),
+        ("put-pipeline", {"id": "my/p", "body": BODY}, "PUT /_ingest/pipeline/my%2Fp", BODY),
+        (
+            "put-pipeline",
+            {"id": "p", "body": BODY, "master_timeout": "5s", "timeout": "1s"},
+            "PUT /_ingest/pipeline/p?master_timeout=5s&timeout=1s",
+            BODY,
+        ),
+        ("delete-pipeline", {"id": "p"}, "DELETE /_ingest/pipeline/p", None),
+        ("create-search-pipeline", {"id": "p", "body": BODY}, "PUT /_search/pipeline/p", BODY),
+        (
+            "update-concurrent-segment-search-settings",
+            {"enable": "true", "max__slice__count": 4},
+            "PUT /_cluster/settings",
+            {
+                "persistent": {
+                    "search.concurrent_segment_search.enabled": "true",
+                    "search.concurrent.max_slice_count": 4,
+                }
+            },
+        ),
+        ("create-index", {"index": ["i"], "body": BODY}, "PUT /i", BODY),
+        ("refresh", {"data_stream": "logs"}, "POST /logs/_refresh", None),
+        ("create-snapshot-repository", {"repository": "r", "body": BODY}, "PUT /_snapshot/r", BODY),
+        ("delete-snapshot-repository", {"repository": "r"}, "DELETE /_snapshot/r", None),
+        (
+            "create-snapshot",
+            {**SNAPSHOT, "body": BODY},
+            "PUT /_snapshot/r/s?wait_for_completion=false",
+            BODY,
+        ),
+        (
+            "restore-snapshot",
+            {**SNAPSHOT, "wait_for_completion": True},
+            "POST /_snapshot/r/s/_restore?wait_for_completion=true",
+            None,
+        ),
+        ("field-caps", {"fields": "a,b"}, "POST /big5/_field_caps?fields=a%2Cb", None),
+        ("field-caps", {"index_filter": BODY}, "POST /big5/_field_caps?fields=%2A", {"index_filter": BODY}),
+        (
+            "field-caps",
+            {"fields": ["a", "b"], "body": {"runtime_mappings": {}}},
+            "POST /big5/_field_caps?fields=a%2Cb",
+            {"runtime_mappings": {}},
+        ),
+        (
+            "downsample",
+            {"fixed_interval": "1d", "sampling_method": "last_value"},
+            "POST /big5/_downsample/big5-1d",
+            {"fixed_interval": "1d", "sampling_method": "last_value"},
+        ),
+        ("create-ilm-policy", {**POLICY, "body": {"policy": BODY}}, "PUT /_ilm/policy/p", {"policy": BODY}),
+        ("delete-ilm-policy", POLICY, "DELETE /_ilm/policy/p", None),
+        ("create-ml-job", {"job_id": "j", "body": BODY}, "PUT /_ml/anomaly_detectors/j", BODY),
+        (
+            "close-ml-job",
+            {"job_id": "j", "force": True, "timeout": "9s"},
+            "POST /_ml/anomaly_detectors/j/_close?force=true&timeout=9s",
+            None,
+        ),
+        ("open-ml-job", {"job_id": "j"}, "POST /_ml/anomaly_detectors/j/_open", None),
+        ("delete-ml-datafeed", {"datafeed_id": "d/e"}, "DELETE /_ml/datafeeds/d%2Fe", None),
+        (
+            "start-ml-datafeed",
+            {"datafeed_id": "d", "start": 0, "body": {"end": "now"}},
+            "POST /_ml/datafeeds/d/_start",
+            {"start": 0, "end": "now"},
+        ),
+        ("delete-knn-model", {"model__id": "m"}, "DELETE /_plugins/_knn/models/m", None),
+        ("esql-profile", {"query": "row a"}, "POST /_query", {"query": "row a", "profile": True}),
+        ("sql", {"body": {"query": "x"}}, "POST /_sql", {"query": "x"}),
+        (
+            "esql",
+            {"query": "from x", "filter": BODY, "body": {"columnar": True}},
+            "POST /_query",
+            {"columnar": True, "query": "from x", "filter": BODY},
+        ),
+    ],
+)
+def test_every_type_asks_as_the_engines_expect(kind: str, keys: dict[str, Any], line: str, body: Any):
+    request = request_of(operation_type=kind, **keys)
+    assert f"{request.method} {request.path}" == line
+    assert (msgspec.json.decode(request.body) if request.body else None) == body
+    assert request.searches == (1 if kind == "sql" else 0)
+
+
+LEAST: dict[str, dict[str, Any]] = {
+    "paginated-search": {"body": {"sort": ["a"]}},
+    "composite-agg": {"body": {"aggs": {"c": {"composite": {"sources": []}}}}},
+    "multi-search": {"searches": [{"body": {}}]},
+    "raw-request": {"path": "/"},
+    "bulk": {"bulk-size": 1},
+    "sleep": {"duration": 1},
+    "put-settings": {"body": {}},
+    "create-data-stream": {"data-stream": "d"},
+    "delete-data-stream": {"data-stream": "d"},
+    "put-pipeline": {"id": "p", "body": {}},
+    "create-snapshot-repository": {"repository": "r", "body": {}},
+    "delete-snapshot-repository": {"repository": "r"},
+    "create-snapshot": SNAPSHOT,
+    "restore-snapshot": SNAPSHOT,
+    "wait-for-snapshot-create": SNAPSHOT,
+    "sql": {"body": {"query": "x"}},
+    "esql": {"query": "x"},
+    "esql-profile": {"query": "x"},
+    "vector-search": {"body": {"size": 1}},
+    "proto-vector-search": {"body": {"size": 1}},
+    "bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
+    "proto-bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
+    "proto-bulk": {"bulk-size": 1},
+    "produce-stream-message": {"bulk-size": 1},
+    "composite": {"requests": [{"operation-type": "search"}]},
+    "delete-pipeline": {"id": "p"},
+    "create-search-pipeline": {"id": "p", "body": {}},
+    "wait-for-current-snapshots-create": {"repository": "r"},
+    "run-until": {"path": "/", "json-path": "a", "criterion": {"operator": "exists"}},
+    "create-transform": {"transform-id": "t", "body": {}},
+    "create-ilm-policy": {"policy-name": "p", "body": {"policy": {}}},
+    "delete-ilm-policy": {"policy-name": "p"},
+    "shrink-index": {"source-index": "a", "target-index": "b"},
+    "create-ml-datafeed": {"datafeed-id": "d", "body": {}},
+    "create-ml-job": {"job-id": "j", "body": {}},
+    "delete-ml-model": {"model-name": "m"},
+    "create-ml-connector": {"body": {}},
+    "delete-ml-connector": {"connector_name": "c"},
+    "register-remote-ml-model": {"body": {}},
+    "train-knn-model": {"model_id": "m", "body": {}},
+    "delete-knn-model": {"model_id": "m"},
+    **{f"{verb}-transform": {"transform-id": "t"} for verb in ("start", "wait-for", "delete")},
+    "transform-stats": {"transform-id": "t"},
+    **{f"{verb}-ml-datafeed": {"datafeed-id": "d"} for verb in ("delete", "start", "stop")},
+    **{f"{verb}-ml-job": {"job-id": "j"} for verb in ("delete", "open", "close")},
+}
+COMPOSITES_ONLY = {
+    "open-point-in-time",
+    "create-point-in-time",
+    "close-point-in-time",
+    "submit-async-search",
+    "get-async-search",
+    "delete-async-search",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(set(OPERATION_TYPES) - COMPOSITES_ONLY))
+def test_every_type_of_the_catalogue_can_be_opened(kind: str):
+    keys = LEAST.get(kind, {})
+    if kind.endswith("-template"):
+        keys = {"template": "t", **({"body": {}} if kind.startswith("create") else {})}
+    operation = decode_operation({"name": "x", "operation-type": kind, **keys})
+    context = WorkContext("big5", documents=lambda: iter([b"{}\n"]), document_count=1)
+    opened = open_workload(operation, context, clients=1, key="k")
+    made = opened.program(0)()
+    assert made is not None
+    opened.close()
+
+
+def test_what_takes_long_may_take_long_and_the_operation_may_say_how_long():
+    assert request_of(operation_type="force-merge").timeout_s == 4 * 3600
+    assert request_of(operation_type="force-merge", request_timeout=5).timeout_s == 5
+    assert request_of(operation_type="node-stats").timeout_s == 60
+
+
+def test_an_index_is_created_with_the_tracks_body():
+    context = WorkContext("big5", {"settings": {"number_of_shards": 1}, "mappings": {"properties": {}}})
+    request = request_of(context, operation_type="create-index")
+    assert msgspec.json.decode(request.body) == dict(context.index_body)
+
+
+def test_settings_are_laid_over_those_of_the_body_however_they_are_written():
+    body = {
+        "settings": {
+            "index": {"number_of_shards": 1, "translog": {"durability": "async"}},
+            "number_of_replicas": 0,
+            "index.codec": "default",
+        },
+        "mappings": BODY,
+    }
+    settings = {"index.number_of_replicas": 2, "number_of_shards": 3, "index": {"codec": "best_compression"}}
+    request = request_of(operation_type="create-index", body=body, settings=settings)
+    assert msgspec.json.decode(request.body) == {
+        "settings": {
+            "index.number_of_shards": 3,
+            "index.translog.durability": "async",
+            "index.number_of_replicas": 2,
+            "index.codec": "best_compression",
+        },
+        "mappings": BODY,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("delete-index", {}),
+        ("delete-index-template", TEMPLATE),
+        ("delete-composable-template", TEMPLATE),
+        ("delete-component-template", TEMPLATE),
+    ],
+)
+def test_deleting_what_is_not_there_is_a_failure_only_on_demand(kind: str, keys: dict[str, Any]):
+    assert request_of(operation_type=kind, **keys).judge(404, b"{}").outcome is Outcome.OK
+    strict = request_of(operation_type=kind, only_if_exists=False, **keys)
+    assert strict.judge(404, b"{}").outcome is Outcome.HTTP_ERROR
+
+
+def test_creating_judges_by_status_alone():
+    judge = request_of(operation_type="create-index").judge
+    assert judge(200, b"not JSON").outcome is Outcome.OK
+    assert judge(404, b"{}").outcome is Outcome.HTTP_ERROR
+
+
+def test_opensearch_has_sql_elsewhere():
+    context = WorkContext("big5", engine="opensearch")
+    assert request_of(context, operation_type="sql", body={"query": "x"}).path == "/_plugins/_sql"
+
+
+SQL: dict[str, Any] = {"operation_type": "sql", "body": {"query": "x", "fetch_size": 2}}
+
+
+def rows(cursor: str = "") -> tuple[int, Any]:
+    return 200, {"rows": [[1]], **({"cursor": cursor} if cursor else {})}
+
+
+def test_pages_of_sql_come_by_the_cursor_until_there_is_none():
+    answers = [rows("a"), rows("b"), rows()]
+    played = play_operation(lambda _: answers.pop(0), pages=5, **SQL)
+    assert played.bodies == [SQL["body"], {"cursor": "a"}, {"cursor": "b"}]
+    assert outcome(played) is Outcome.OK
+
+
+def test_a_cursor_that_is_left_over_is_closed():
+    played = play_operation(lambda _: rows("a"), pages=2, **SQL)
+    assert played.lines == ["POST /_sql", "POST /_sql", "POST /_sql/close"]
+    assert played.bodies[-1] == {"cursor": "a"}
+    error = {"error": {"type": "x", "reason": "no"}}
+    answers = [rows("a"), (500, error), (200, {})]
+    played = play_operation(lambda _: answers.pop(0), pages=3, **SQL)
+    assert (played.lines[-1], outcome(played)) == ("POST /_sql/close", Outcome.HTTP_ERROR)
+
+
+def test_a_page_of_sql_that_is_none_is_a_bad_body():
+    assert outcome(play_operation(lambda _: (200, b"[]"), **SQL)) is Outcome.BAD_BODY
+
+
+def test_single_requests_are_the_same_object_every_time():
+    program = workload(operation_type="refresh").program(0)
+    first = program()
+    assert isinstance(first, Request)
+    assert program() is first
+
+
+def test_rows_of_es_ql_that_are_not_all_are_partial():
+    for kind in ("esql", "esql-profile"):
+        judge = request_of(operation_type=kind, query="row a").judge
+        assert judge(200, b'{"took":4,"is_partial":false,"values":[]}') == Answer(Outcome.OK, 4)
+        assert judge(200, b'{"took":4,"is_partial":true}').outcome is Outcome.PARTIAL
+        assert judge(200, b"[]").outcome is Outcome.BAD_BODY
+        assert judge(500, b"").outcome is Outcome.HTTP_ERROR
+
+
+def test_statuses_to_ignore_count_as_success_for_every_type():
+    judge = request_of(operation_type="refresh", request_params={"ignore": [404, "409"]}).judge
+    outcomes = [judge(status, b"{}").outcome for status in (404, 409, 410)]
+    assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]

@@ -1,0 +1,73 @@
+"""What cannot be asked says so without asking; what only some nodes have is asked and judged."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from benchctl.load.executor import Job, Stage, run_step
+from benchctl.load.request import Request
+from benchctl.load.transport import WireClient
+from benchctl.load.workload import WorkContext
+from benchctl.results.samples import Outcome
+from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import decode_operation
+from load.playing import outcome, play_operation
+from load.stub_server import Serve
+
+DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"operation-type": "proto-search"}, "proto-search speaks gRPC: benchctl speaks HTTP"),
+        ({"operation-type": "produce-stream-message", "bulk-size": 1}, "a message broker"),
+        ({"operation-type": "vector-search", **DATA_SET}, "vectors from a data set: benchctl reads none"),
+    ],
+)
+def test_what_cannot_be_asked_is_unsupported_and_nothing_is_sent(serve: Serve, raw: Any, said: str):
+    server = serve()
+    operation = decode_operation({"name": "x", **raw})
+    stage = Stage(lambda _: WireClient(server.url), WorkContext("big5"), origin_ns=0, boot=0)
+    job = Job(Task("x", iterations=5), operation, 0, 0)
+    (result,) = run_step([job], stage, stop=threading.Event())
+    assert result.unsupported is not None
+    assert said in result.unsupported
+    assert len(server.received) == 1  # the greeting
+    assert result.columns["outcome"].tolist() == [Outcome.HTTP_ERROR]
+
+
+def test_a_node_with_models_learns_that_benchctl_cannot_handle_them():
+    played = play_operation(lambda _: (200, {}), operation_type="deploy-ml-model")
+    assert played.lines == ["GET /_plugins/_ml/stats"]
+    assert played.answer is not None
+    assert "deploy-ml-model" in played.answer.lacking
+
+
+TRAIN: dict[str, Any] = {"operation_type": "train-knn-model", "model__id": "m", "body": {"a": 1}}
+
+
+def test_a_model_is_trained_and_asked_after():
+    states = ["training", "training", "created"]
+
+    def node(request: Request) -> tuple[int, Any]:
+        return 200, {} if request.method == "POST" else {"state": states.pop(0)}
+
+    played = play_operation(node, **TRAIN)
+    path = "/_plugins/_knn/models/m"
+    assert played.lines == [f"POST {path}/_train", *[f"GET {path}"] * 3]
+    assert (played.pauses, outcome(played)) == ([0.5, 0.5], Outcome.OK)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"state": "failed", "error": "too few"}, Outcome.PARTIAL),
+        ({}, Outcome.BAD_BODY),
+        ({"state": "training"}, Outcome.TIMEOUT),
+    ],
+)
+def test_a_model_that_is_not_trained_is_a_failure(answer: Any, expected: Outcome):
+    played = play_operation(lambda _: (200, answer), retries=3, **TRAIN)
+    assert outcome(played) is expected

@@ -1,0 +1,218 @@
+"""Operations as tracks write them: Rally's keys, and mistakes that are found before any node starts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.operations.search import Search, url_param
+
+COMPOSITE = {"composite": {"sources": [{"n": {"terms": {"field": "n"}}}]}}
+
+
+def read(kind: str, **raw: Any) -> Any:
+    return decode_operation({"name": "x", "operation-type": kind, **raw})
+
+
+def test_an_operation_without_a_type_is_a_search():
+    assert isinstance(decode_operation({"name": "x", "body": {}}), Search)
+
+
+def test_types_are_called_as_in_rally():
+    assert {
+        "search",
+        "paginated-search",
+        "scroll-search",
+        "composite-agg",
+        "bulk",
+        "raw-request",
+        "force-merge",
+        "put-settings",
+        "create-composable-template",
+        "wait-for-snapshot-create",
+        "esql",
+    } <= set(OPERATION_TYPES)
+    assert all(kind.__struct_config__.tag == name for name, kind in OPERATION_TYPES.items())
+
+
+def test_searches_and_documents_are_shown_and_chores_are_not():
+    kinds = {
+        "search": {},
+        "raw-request": {"path": "/"},
+        "bulk": {"bulk-size": 1},
+        "refresh": {},
+        "sleep": {"duration": 1},
+    }
+    shown = [kind for kind, keys in kinds.items() if read(kind, **keys).reported]
+    assert shown == ["search", "raw-request", "bulk"]
+    assert read("refresh", **{"include-in-reporting": True}).reported
+    assert not read("search", **{"include-in-reporting": False}).reported
+    units = [read(kind, **keys).unit for kind, keys in kinds.items()]
+    assert units == ["queries", "ops", "docs", "ops", "ops"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        ("search", {"pages": 0}, "pages must be at least 1"),
+        ("search", {"results-per-page": 0}, "results-per-page must be at least 1"),
+        ("search", {"request-timeout": 0}, "request-timeout must be above 0"),
+        ("search", {"retry-on-429": -1}, "retry-on-429 must be from 0"),
+        ("search", {"headers": {"X": "a\r\nY: b"}}, "a header with a line break"),
+        ("search", {"opaque-id": "a\n"}, "a header with a line break"),
+        ("paginated-search", {"body": {}}, "needs a sort"),
+        ("paginated-search", {"body": {"sort": ["a"], "search_after": [1]}}, "search_after"),
+        ("paginated-search", {"body": {"sort": ["a"], "from": 10}}, "do not mix"),
+        ("composite-agg", {"body": {}}, "exactly one composite aggregation is needed, found 0"),
+        ("composite-agg", {"body": {"aggs": {"a": COMPOSITE, "b": COMPOSITE}}}, "found 2"),
+        ("composite-agg", {"body": {"aggs": {"a": {"composite": {"sources": [], "after": {}}}}}}, "after"),
+        ("composite-agg", {"body": {"aggs": {"a": {"composite": {}}}}}, "needs sources"),
+        ("multi-search", {"searches": []}, "searches is empty"),
+        ("multi-search", {"searches": [{"body": {}}], "body": {}}, "unknown field `body`"),
+        ("raw-request", {"path": "_cat"}, "path must begin with '/'"),
+        ("bulk", {"bulk-size": 0}, "bulk-size must be at least 1"),
+        ("bulk", {"bulk-size": 1, "ingest-percentage": 0}, "ingest-percentage"),
+        ("bulk", {"bulk-size": 1, "conflict-probability": 101}, "conflict-probability"),
+        ("bulk", {"bulk-size": 1, "recency": 2}, "recency"),
+        ("sleep", {"duration": -1}, "duration must be from 0"),
+        ("sleep", {"duration": 1e300}, "duration must be from 0"),
+        ("search", {"request-timeout": 1e300}, "request-timeout must be above 0, at most"),
+        ("search", {"headers": {"X": "\u00e9"}}, "one outside of ASCII"),
+        ("bulk", {"bulk-size": 2**31}, "bulk-size must be at least 1, at most"),
+        ("force-merge", {"poll-period": 0}, "poll-period"),
+        ("index-stats", {"condition": {"path": "a"}}, "expected-value"),
+        ("sql", {"body": {}, "pages": 0}, "pages"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(kind: str, raw: dict[str, Any], said: str):
+    with pytest.raises(msgspec.ValidationError, match=said):
+        read(kind, **raw)
+
+
+def test_pages_may_be_all():
+    assert read("search", pages="all").pages == "all"
+    datafeed = read("start-ml-datafeed", **{"datafeed-id": "d", "start": "5"})
+    assert datafeed.start == "5"
+    assert read("scroll-search").pages == "all"
+
+
+def test_statuses_to_ignore_are_one_or_several():
+    assert read("raw-request", path="/", ignore=404).accepted == {404}
+    assert read("raw-request", path="/", ignore=[404, 409]).accepted == {404, 409}
+    assert read("raw-request", path="/").accepted == frozenset()
+
+
+def test_placeholders_may_stand_in_all_that_is_sent():
+    assert read("search", body={"a": 1}).templates == {"a": 1}
+    assert read("raw-request", path="/p", body=["b"]).templates == ["/p", ["b"]]
+    searches = [{"body": {"a": 1}, "header": {"h": 2}}]
+    assert read("multi-search", searches=searches).templates == [[{"h": 2}, {"a": 1}]]
+
+
+def test_query_parameters_are_written_as_engines_read_them():
+    assert [url_param(value) for value in (True, False, None, 1.5, ["a", 1, True], "x")] == [
+        "true",
+        "false",
+        "",
+        "1.5",
+        "a,1,true",
+        "x",
+    ]
+
+
+def test_numbers_may_stand_as_texts_of_digits_where_templates_made_them_so():
+    found = read("bulk", **{"bulk-size": "500", "ingest-percentage": "12.5", "pipeline": "7"})
+    assert (found.bulk_size, found.ingest_percentage, found.pipeline) == (500, 12.5, "7")
+    assert read("search", pages="3").pages == 3
+    assert read("search", pages="all").pages == "all"
+    for wrong in ("five", "5x", "1.5", "", "٣"):
+        with pytest.raises(msgspec.ValidationError, match="Expected `int`, got `str`"):
+            read("bulk", **{"bulk-size": wrong})
+
+
+def test_keys_are_read_as_rally_spells_them_in_its_code_too():
+    found = read("field-caps", index_filter={"a": 1}, retries_on_429=2)
+    assert (found.index_filter, found.retry_on_429) == ({"a": 1}, 2)
+
+
+def test_what_rallys_client_takes_from_the_request_parameters_stays_out_of_the_url():
+    params = {"request_timeout": 7200, "ignore": [404, "400"], "wait_for_status": "green"}
+    found = read("cluster-health", **{"request-params": params})
+    assert found.url_params == {"wait_for_status": "green"}
+    assert found.deadline_s == 7200
+    assert found.accepted == {404, 400}
+    assert read("cluster-health", **{"request-params": params, "request-timeout": 3}).deadline_s == 3
+    plain = read("search")
+    assert (plain.deadline_s, plain.accepted) == (None, frozenset())
+
+
+def test_queries_in_languages_and_composites_are_shown_as_searches_are():
+    shown = {
+        "sql": {"body": {"query": "x"}},
+        "esql": {"query": "x"},
+        "field-caps": {},
+        "vector-search": {"body": {"size": 1}},
+        "composite": {"requests": [{"operation-type": "search"}]},
+        "proto-bulk": {"bulk-size": 1},
+    }
+    assert all(read(kind, **keys).reported for kind, keys in shown.items())
+    assert read("proto-bulk", **{"bulk-size": 1}).unit == "docs"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        ("search", {"index": "a", "data-stream": "b"}, "index and data-stream do not mix"),
+        ("search", {"type": "a", "data-stream": "b"}, "type and data-stream do not mix"),
+        ("refresh", {"index": "a", "data-stream": "b"}, "index and data-stream do not mix"),
+        ("refresh", {"request-params": {"request_timeout": 0}}, "request_timeout must be above 0"),
+        ("refresh", {"request-params": {"request_timeout": True}}, "request_timeout must be above 0"),
+        ("refresh", {"request-params": {"ignore": "all"}}, "ignore must be a status code"),
+        ("refresh", {"request-params": {"ignore": {}}}, "ignore must be a status code"),
+        ("refresh", {"retries": -1}, "retries"),
+        (
+            "bulk",
+            {"bulk-size": 1, "indices": "a", "data-streams": "b"},
+            "indices and data-streams do not mix",
+        ),
+        ("bulk", {"bulk-size": 1, "ingest-doc-count": 0}, "ingest-doc-count must be at least 1"),
+        (
+            "bulk",
+            {"bulk-size": 1, "ingest-doc-count": 5, "ingest-percentage": 5},
+            "ingest-doc-count and ingest-percentage do not mix",
+        ),
+        ("bulk", {"bulk-size": 1, "data-stream": "d", "conflicts": "random"}, "a data stream has none"),
+        ("vector-search", {"filter_type": {"x": 1}}, "filter_type is no text"),
+        ("create-index-template", {"body": {}}, "a template needs a name"),
+        (
+            "delete-index-template",
+            {"template": "t", "delete-matching-indices": True},
+            "needs an index-pattern",
+        ),
+        ("create-ilm-policy", {"policy-name": "p", "body": {}}, "'policy' is missing"),
+        (
+            "run-until",
+            {"path": "x", "json-path": "a", "criterion": {"operator": "exists"}},
+            "begin with a slash",
+        ),
+        (
+            "run-until",
+            {"path": "/", "json-path": "a", "criterion": {"operator": "eq"}},
+            "operator eq needs a value",
+        ),
+        (
+            "run-until",
+            {"path": "/", "json-path": "a", "criterion": {"operator": "eq", "value": "x"}},
+            "operator eq compares numbers",
+        ),
+        (
+            "search",
+            {"assertions": [{"property": "hits", "condition": "!=", "value": 0}]},
+            "Invalid enum value",
+        ),
+    ],
+)
+def test_a_mistake_in_a_key_of_foreign_tracks_is_found_when_it_is_read(kind: str, raw: Any, said: str):
+    with pytest.raises(msgspec.ValidationError, match=said):
+        read(kind, **raw)

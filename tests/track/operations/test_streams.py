@@ -1,0 +1,78 @@
+"""Composites as tracks write them: what hangs on what, and mistakes that are found before any node starts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.track.operations.catalogue import decode_operation
+from benchctl.track.operations.search import Search
+from benchctl.track.operations.streams import MOST_STREAMS, Composite, OpenPointInTime, Stream, steps_of
+
+OPEN = {"operation-type": "open-point-in-time", "name": "point"}
+SEARCH = {"operation-type": "search", "with-point-in-time-from": "point"}
+
+
+def composite(*requests: Any, **raw: Any) -> Any:
+    return decode_operation({"name": "x", "operation-type": "composite", "requests": list(requests), **raw})
+
+
+def test_operations_within_a_composite_are_called_by_their_types_unless_they_have_names():
+    found = composite(OPEN, {"stream": [SEARCH, {"stream": [SEARCH]}]})
+    assert isinstance(found, Composite)
+    assert [step.name for step in steps_of(found.requests)] == ["point", "search", "search"]
+    kinds = [type(step) for step in found.requests]
+    assert kinds == [OpenPointInTime, Stream]
+    assert isinstance(found.requests[1], Stream)
+    assert isinstance(found.requests[1].stream[0], Search)
+
+
+def test_a_composite_is_encoded_as_it_was_read():
+    found = composite(OPEN, {"stream": [SEARCH]}, **{"max-connections": "3"})
+    assert found.max_connections == 3
+    assert decode_operation(msgspec.json.decode(msgspec.json.encode(found))) == found
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ([], "requests is empty"),
+        ([SEARCH], "search: no operation before it is called 'point'"),
+        ([{"stream": [SEARCH]}, OPEN], "no operation before it is called 'point'"),
+        ([{"operation-type": "delete-async-search", "delete-results-for": ["a", "b"]}], "'a, b'"),
+        ([{"operation-type": "bulk", "bulk-size": 1}], "Invalid value 'bulk' - at `$.requests"),
+        ([{"stream": [{"operation-type": "bulk"}]}], "Invalid value 'bulk' - at `$.requests[...].stream"),
+        ([{"stream": 3}], "Expected `array`"),
+        ([{"strem": []}], "missing required field `operation-type`"),
+        ([{"stream": [], "x": 1}], "unknown field `x`"),
+        ([3], "Expected `object`"),
+        ([{"operation-type": "search", "body": {"a": "${n}"}}], "search: "),
+        ([{"stream": []}] * (MOST_STREAMS + 1), "at most 256 can run"),
+        ([OPEN, {**SEARCH, "pages": 3}], "with-point-in-time-from and pages do not mix"),
+        ([OPEN, {**SEARCH, "operation-type": "scroll-search"}], "means nothing to a scroll"),
+    ],
+)
+def test_a_mistake_in_a_composite_is_found_when_it_is_read(requests: list[Any], said: str):
+    with pytest.raises(msgspec.ValidationError) as found:
+        composite(*requests)
+    assert said.replace("[...]", "[0]") in str(found.value).replace("[...]", "[0]")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        OPEN,
+        SEARCH,
+        {"operation-type": "close-point-in-time", "with-point-in-time-from": "point"},
+        {"operation-type": "submit-async-search", "body": {}},
+        {"operation-type": "get-async-search", "retrieve-results-for": "a"},
+        {"operation-type": "delete-point-in-time", "with-point-in-time-from": "point"},
+    ],
+)
+def test_what_hangs_on_others_makes_no_sense_alone(raw: dict[str, Any]):
+    with pytest.raises(msgspec.ValidationError, match="only a composite can have it"):
+        decode_operation({"name": "x", **raw})
+
+
+def test_all_points_in_time_can_be_closed_alone():
+    assert decode_operation({"name": "x", "operation-type": "delete-point-in-time"}).unit == "ops"

@@ -1,0 +1,141 @@
+"""Complaints about JSON name file, line and path; broken JSON is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.track.template.document import Document, convert, know, read_document
+from benchctl.track.template.position import offset_of
+from benchctl.track.template.renderer import Renderer
+from foreign_tracks import write_files
+
+
+class Thing(msgspec.Struct, frozen=True, rename="kebab"):
+    name: str
+    how_many: int = 1
+
+
+know(["misplaced-key"])
+
+
+def read(folder: Path, *, lenient: bool = True, **files: str) -> tuple[Document, Any]:
+    written = {name.replace("_", ".", 1): text for name, text in files.items()}
+    path = write_files(folder, written) / "a.json"
+    return read_document(Renderer(folder, {}, lenient=True).render(path), lenient=lenient)
+
+
+def test_broken_json_shows_the_rendered_lines_and_their_files(tmp_path: Path):
+    with pytest.raises(UsageError) as caught:
+        read(
+            tmp_path,
+            a_json='[\n{{ r.collect(parts="b.json") }}\n]',
+            b_json='{"n": {{ 40 + 2 }},\n {% if true %}"bad" 7{% endif %}\n}',
+        )
+    first = f"{tmp_path}/a.json is not JSON once its template is rendered"
+    assert caught.value.message == "\n".join(
+        [
+            f"{first}: Expecting ':' delimiter, in {tmp_path}/b.json, line 2",
+            "  a.json:1 | [",
+            '  b.json:1 | {"n": 42,',
+            '  b.json:2 |  "bad" 7',
+            "           |        ^",
+            "  b.json:3 | }",
+            "  a.json:3 | ]",
+        ]
+    )
+
+
+def test_a_value_that_nobody_gave_is_the_likely_reason(tmp_path: Path):
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, a_json='{"size": {{ bulk_size }} }')
+    assert "bulk_size" in caught.value.hint
+    assert "--param" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[" * 100_000, '{"a": NaN}', "[1e999]", '"\ud800"'.encode("utf-8", "replace").decode(), "{}{}"],
+)
+def test_other_broken_json_is_a_usage_error_as_well(tmp_path: Path, text: str):
+    try:
+        read(tmp_path, a_json=text)
+    except UsageError as err:
+        assert "a.json" in err.message  # noqa: PT017 - either outcome is right, a traceback is not
+
+
+def test_a_number_beyond_all_bounds_is_named_by_its_place(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"a.json, line 2: 1e999 is beyond all bounds"):
+        read(tmp_path, a_json='{"n": [1,\n1e999]}')
+
+
+@pytest.mark.parametrize(
+    ("raw", "place", "words"),
+    [
+        ('{"nmae": "x"}', 3, ["$.things[1]: unknown key 'nmae'", "did you mean 'name'"]),
+        ('{"name": 3}', 3, ["$.things[1].name", "Expected `str`"]),
+        ('{"how-many": 2}', 3, ["$.things[1]", "missing required field `name`"]),
+        ('{"name": "x",\n"how-many": "y"}', 4, ["$.things[1].how-many"]),
+        ('{"name": "x",\n"how": 1}', 4, ["unknown key 'how'", "known"]),
+    ],
+)
+def test_a_complaint_names_file_line_and_path(tmp_path: Path, raw: str, place: int, words: list[str]):
+    document, value = read(
+        tmp_path, a_json='{"things": [\n{},\n{{ r.collect(parts="b.json") }}]}', b_json=raw
+    )
+    with pytest.raises(UsageError) as caught:
+        convert(value["things"][1], Thing, document, "$.things[1]")
+    assert f"b.json, line {place - 2}: " in caught.value.message
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_comments_and_misplaced_keys_are_passed_over_where_rally_does(tmp_path: Path):
+    raw = {"name": "x", "#TODO": 1, "misplaced-key": 2, "//": 3}
+    document, _ = read(tmp_path, a_json='{"name": "x",\n"misplaced-key": 2}')
+    assert convert(raw, Thing, document, "$") == Thing("x")
+    assert document.notes == [
+        f"{tmp_path}/a.json, line 2: $: 'misplaced-key' means nothing here and is passed over"
+    ]
+    with pytest.raises(UsageError, match="'misplaced-key'") as caught:
+        convert(raw, Thing, Document("own.json"), "$")
+    assert "another kind of object" in caught.value.hint
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("abcd-_#é", min_size=1, max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(values, st.sampled_from([None, 0, 3]))
+def test_every_value_of_a_text_is_found_by_its_path(value: Any, indent: int | None):
+    text = "\n " + json.dumps(value, indent=indent, ensure_ascii=False) + " "
+    decoder = json.JSONDecoder()
+
+    def check(inner: Any, where: str) -> None:
+        assert decoder.raw_decode(text, offset_of(text, where))[0] == inner
+        if isinstance(inner, dict):
+            for key, member in inner.items():
+                check(member, f"{where}.{key}")
+                assert decoder.raw_decode(text, offset_of(text, where, key))[0] == key
+        elif isinstance(inner, list):
+            for place, member in enumerate(inner):
+                check(member, f"{where}[{place}]")
+
+    check(value, "$")
+
+
+@given(values, st.text("$.[]0a-", max_size=12))
+def test_a_path_that_leads_nowhere_stops_on_the_way(value: Any, where: str):
+    text = json.dumps(value)
+    assert 0 <= offset_of(text, where) < len(text)

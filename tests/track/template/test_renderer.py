@@ -1,0 +1,206 @@
+"""Templates get what Rally and OpenSearch Benchmark give them, and nothing of Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.track.template.renderer import Rendered, Renderer
+from foreign_tracks import write_files
+
+NOW_S = 1_700_000_000.0  # 2023-11-14
+
+
+def render(folder: Path, text: str, *, lenient: bool = True, **params: Any) -> Rendered:
+    path = write_files(folder, {"a.json": text}) / "a.json"
+    return Renderer(folder, params, lenient=lenient, now_s=NOW_S).render(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ '01-01-2023' | days_ago(now) }}", "317"),
+        ("{{ now | get_start_date }}", "2023-11-14"),
+        ("{{ now | get_end_date(2, '%d.%m.%Y') }}", "16.11.2023"),
+        ("{{ '2.11.0' | version_between('2.9.0', '3.0.0') }}", "True"),
+        ("{{ '2.9.0' | version_between('2.9.0', '2.9.0') }}", "True"),
+        ("{{ '2.8.9' | version_between('2.9.0', '3.0.0') }}", "False"),
+        ("{{ build_flavor }} {{ serverless_operator }}", "default False"),
+        ("{{ nothing }}{% if not nothing %}none{% endif %}", "none"),
+        ("{{ nothing | default(3) }}", "3"),
+        ("{% set x %}7{% endset %}{{ x | int + 1 }}", "8"),
+        ("{{ given }}", "<&'>"),
+    ],
+)
+def test_what_templates_are_given(tmp_path: Path, text: str, expected: str):
+    assert render(tmp_path, text, given="<&'>").text == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ('"codec", codec', {"a": 1}),
+        ('"codec", codec, default_value=[2]', {"a": 1, "codec": [2]}),
+        ('"level", level', {"a": 1, "level": "x"}),
+        ('"level", level, default_value="y"', {"a": 1, "level": "x"}),
+        ('"off", off, default_value=true', {"a": 1, "off": False}),
+    ],
+)
+def test_a_parameter_is_set_where_it_exists(tmp_path: Path, call: str, expected: dict[str, Any]):
+    text = f'{{% import "rally.helpers" as r with context %}}{{"a": 1 {{{{ r.exists_set_param({call}) }}}} }}'
+    assert json.loads(render(tmp_path, text, level="x", off=False).text) == expected
+    bare = text.replace('"a": 1', "").replace(") }}", ", comma=False) }}")
+    assert json.loads(render(tmp_path, bare, level="x", off=False).text) == {
+        key: value for key, value in expected.items() if key != "a"
+    }
+
+
+def test_variables_reach_the_parts_that_stand_in_their_scope(tmp_path: Path):
+    write_files(tmp_path, {"part.json": "{{ inner | default('none') }}{{ top }}"})
+    text = (
+        "{% set top = 1 %}[{% with inner=5 %}{{ r.collect(parts='part.json') }}{% endwith %}"
+        "{{ r.collect(parts='part.json') }}]"
+    )
+    assert render(tmp_path, text).text == "[51none1]"
+
+
+def test_a_pattern_that_is_computed_collects_from_the_tracks_folder(tmp_path: Path):
+    write_files(tmp_path, {"parts/1.json": "{{ n }}", "parts/2.json": "2"})
+    text = (
+        '{% set n = 1 %}{% import "rally.helpers" as r with context %}'
+        '[{{ r.collect(parts="par" ~ "ts/*.json") }}]'
+    )
+    assert json.loads(render(tmp_path, text).text) == [1, 2]
+
+
+def test_includes_are_found_from_the_tracks_folder(tmp_path: Path):
+    write_files(tmp_path, {"deep/part.json": '{% include "body.json" %}', "body.json": "{{ size }}"})
+    renderer = Renderer(tmp_path, {"size": 4})
+    path = write_files(tmp_path, {"a.json": '{{ r.collect(parts="deep/*.json") }}'}) / "a.json"
+    assert renderer.render(path).text == "4"
+    assert renderer.known == {"size"}
+
+
+def test_a_part_that_is_missing_only_matters_where_the_template_gets_there(tmp_path: Path):
+    text = "{% if more %}{{ r.collect(parts='more-*.json') }}{% endif %}"
+    assert render(tmp_path, text).text == ""
+    with pytest.raises(UsageError, match=r"a.json, line 1: collect\(parts='more-\*.json'\) finds no file"):
+        render(tmp_path, text, more=True)
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("\n{% if %}", "part.json, line 2: Expected an expression"),
+        ("\n\n{{ 1 / 0 }}", "part.json, line 3: its template fails: division by zero"),
+        ("\n{{ a.b }}", "part.json, line 2: 'a' is undefined"),
+        ("\n{% include 'x.json' %}", "part.json, line 2: includes 'x.json', which is not in"),
+        ("\n{{ 'a' | what }}", "part.json, line 2: No filter named 'what'"),
+        ('\n{{ "".__class__.__mro__ }}', "part.json, line 2: access to attribute '__class__'"),
+        ("{% include 'inner.json' %}", "inner.json, line 2: Encountered unknown tag 'oops'"),
+        ("{% include 'part.json' %}", "a.json is nested too deeply, or includes itself"),
+        ("{% include '../out.json' %}", "includes '../out.json'"),
+        ("{{ [1e999, range(1)] }}", "part.json, line 1: its template fails: name 'inf' is not defined"),
+        ("{{ range(10 ** 9) }}", "part.json, line 1: its template fails: Range too big"),
+    ],
+)
+def test_a_failing_template_names_the_line_of_the_part(tmp_path: Path, part: str, words: str):
+    files = {"part.json": part, "inner.json": "1\n{% oops %}", "../out.json": "1"}
+    write_files(tmp_path, files)
+    with pytest.raises(UsageError, match=words):
+        render(tmp_path, '[\n{{ r.collect(parts="part.json") }}]')
+
+
+def test_variables_without_a_value_are_named_where_they_were_printed(tmp_path: Path):
+    rendered = render(tmp_path, "{{ one }}{{ two | default(1) }}{% if three %}{% endif %}")
+    assert rendered.undefined == ("one",)
+
+
+def test_challenge_files_of_ones_own_print_nothing_that_has_no_value(tmp_path: Path):
+    with pytest.raises(UsageError, match="line 2: 'one' is undefined") as caught:
+        render(tmp_path, "\n{{ one }}", lenient=False)
+    assert "--param" in caught.value.hint
+
+
+def test_all_variables_are_known_parameters_but_those_the_file_sets(tmp_path: Path):
+    path = (
+        write_files(tmp_path, {"a.json": "{% set own = 1 %}{{ own }}{{ a }}{{ b | default(now) }}"})
+        / "a.json"
+    )
+    renderer = Renderer(tmp_path, {"a": 1})
+    renderer.render(path)
+    assert renderer.known == {"a", "b"}
+
+
+def test_templates_change_no_parameter_for_others(tmp_path: Path):
+    text = "{% set _ = given.update({'seen': given | length}) %}{{ given | tojson }} plain"
+    given = {"a": 1}
+    rendered = render(tmp_path, text, given=given)
+    assert rendered.text == '{"a": 1, "seen": 1} plain'
+    assert rendered.origin(len(rendered.text) - 1) is not None
+    assert given == {"a": 1}
+
+
+def test_reserved_names_are_no_parameters(tmp_path: Path):
+    with pytest.raises(UsageError, match="--param now"):
+        Renderer(tmp_path, {"now": 1})
+
+
+def test_text_that_a_template_compares_does_not_hide_where_the_rest_came_from(tmp_path: Path):
+    text = '{% set kept %}a{% endset %}\n{% if kept == "a" %}\nhere{% endif %}'
+    rendered = render(tmp_path, text)
+    assert str(rendered.origin(rendered.text.index("here"))).endswith("a.json, line 3")
+
+
+def test_a_template_that_comes_out_otherwise_each_time_has_no_known_lines(tmp_path: Path):
+    rendered = render(tmp_path, "{{ range(90000) | random }}{{ range(90000) | random }} here")
+    assert rendered.origin(len(rendered.text) - 1) is None
+
+
+lines = st.lists(
+    st.sampled_from(
+        [
+            "plain text",
+            "{{ 1 + 1 }} and",
+            "{% for i in range(2) %}again",
+            "{% endfor %}",
+            "  {%- if true -%}",
+            "yes",
+            "{% endif %}",
+            "{# a comment #}",
+            "{% set kept %}",
+            "kept {{ 3 }}",
+            "{% endset %}",
+            "{{ kept }}",
+            "{% macro m() %}",
+            "inside",
+            "{% endmacro %}",
+            "{{ m() }}",
+            "{% raw %}{{ raw }}{% endraw %}",
+            "",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@given(lines)
+def test_lines_of_plain_text_are_found_again(tmp_path_factory: pytest.TempPathFactory, rows: list[str]):
+    """Whatever tags stand around them: the word with its number lies on the line of that number."""
+    folder = tmp_path_factory.mktemp("marks")
+    numbered = [f"{row} w{number}w" if row == "plain text" else row for number, row in enumerate(rows, 1)]
+    try:
+        rendered = render(folder, "\n".join(numbered))
+    except UsageError:
+        return  # tags that do not fit together
+    for number in range(1, len(rows) + 1):
+        offset = rendered.text.find(f"w{number}w")
+        inside = "{% set kept %}" in rows or "{% macro m() %}" in rows
+        if offset >= 0 and not inside:
+            origin = rendered.origin(offset)
+            assert origin is not None
+            assert origin.line == number
