@@ -94,6 +94,11 @@ class Home:
         return self._folder("runs")
 
     @property
+    def nightly(self) -> Path:
+        """Suites that run unattended: nights, alarms, pages."""
+        return self._folder("nightly")
+
+    @property
     def logs(self) -> Path:
         """Logs of node starts that failed before there was a run to keep them."""
         return self._folder("logs")

@@ -1,0 +1,1 @@
+"""What nights look like: a static site, a feed, a summary of one screen."""

@@ -1,0 +1,1 @@
+"""Detection over nights: screens, confirmation, the canary, change points; pure, no input or output."""
