@@ -12,6 +12,7 @@ RESERVE_BYTES = 64 * 1024 * 1024
 """Space that is left on a disk at least, bytes: a full disk harms others too."""
 
 _MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
+_MIB = 1024 * 1024
 
 FreeBytes = Callable[[Path], int]
 """Bytes that can still be written to the file system that holds a folder."""
@@ -22,7 +23,9 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def require_space(folder: Path, needed: int, purpose: str, *, available: int) -> None:
+def require_space(
+    folder: Path, needed: int, purpose: str, *, available: int, hint: str = _MORE_SPACE
+) -> None:
     """Check that `needed` of the `available` bytes leave `RESERVE_BYTES` to spare.
 
     Args:
@@ -30,6 +33,7 @@ def require_space(folder: Path, needed: int, purpose: str, *, available: int) ->
         needed: bytes to be written.
         purpose: what for, for the message.
         available: bytes free in `folder`.
+        hint: what to do when they don't.
 
     Raises:
         BenchctlError: they don't.
@@ -37,8 +41,8 @@ def require_space(folder: Path, needed: int, purpose: str, *, available: int) ->
     if needed + RESERVE_BYTES > available:
         raise BenchctlError(
             f"not enough space in {folder} to {purpose}: "
-            f"{_mib(needed + RESERVE_BYTES)} MiB needed, {_mib(available)} MiB free",
-            hint=_MORE_SPACE,
+            f"{-(-(needed + RESERVE_BYTES) // _MIB):,} MiB needed, {available // _MIB:,} MiB free",
+            hint=hint,
         )
 
 
@@ -59,7 +63,3 @@ def disk_errors(doing: str) -> Iterator[None]:
         else:
             hint = ""
         raise BenchctlError(f"cannot {doing}: {err.strerror or err}", hint=hint) from err
-
-
-def _mib(size: int) -> int:
-    return -(-size // (1024 * 1024))

@@ -61,6 +61,25 @@ class Auth:
 
 
 @dataclass(frozen=True)
+class OptionNames:
+    """What options about a cluster are called by the command that got its address; hints name them.
+
+    Attributes:
+        ca: certificates to trust; `{name}` stands for the cluster's name, here and below.
+        auth: credentials.
+        insecure: not to check its certificate.
+    """
+
+    ca: str = "--target-ca {name}=PATH"
+    auth: str = "--target-auth {name}=FILE"
+    insecure: str = "--insecure {name}"
+
+
+TARGET_OPTIONS = OptionNames()
+"""Those of commands that take several clusters, each with a name."""
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """A cluster as clients see it.
 
@@ -69,12 +88,14 @@ class Endpoint:
         auth: credentials, where it asks for any.
         ca: certificates to trust instead of the system's, PEM.
         verify: whether its certificate is checked at all.
+        options: for hints.
     """
 
     hosts: tuple[str, ...]
     auth: Auth | None = None
     ca: Path | None = None
     verify: bool = True
+    options: OptionNames = TARGET_OPTIONS
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":
@@ -131,24 +152,28 @@ def system_trust() -> TrustStore:
     return TrustStore(certifi.where(), None)
 
 
-def read_hosts(text: str) -> tuple[str, ...]:
+def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, ...]:
     """Addresses of one cluster, as `https://one:9200,https://two:9200`.
+
+    Args:
+        text: as written.
+        options: for hints.
 
     Raises:
         UsageError: one is no http or https address of a host, is given twice, or holds credentials.
     """
-    hosts = tuple(_read_host(part.strip()) for part in text.split(","))
+    hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
     if len(set(hosts)) < len(hosts):
         raise UsageError("an address is given twice", hint="give every host once")
     return hosts
 
 
-def _read_host(text: str) -> str:
+def _read_host(text: str, options: OptionNames) -> str:
     if "@" in text:
         # First of all, and the text itself stays out of the message: it holds the password.
         raise UsageError(
             "an address holds credentials, which other users see in the list of processes",
-            hint="put them into the environment or a file: see --target-auth",
+            hint=f"put them into the environment or a file: see {options.auth.partition(' ')[0]}",
         )
     try:
         parts = urlsplit(text)

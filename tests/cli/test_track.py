@@ -90,6 +90,20 @@ def test_show_without_a_default_asks_for_a_name(tmp_path: Path):
         call("show", folder)
 
 
+def test_texts_of_a_track_cannot_command_a_terminal(tmp_path: Path):
+    task = '{"name": "ta\\u009b2Jsk", "operation": "refresh"}'
+    challenge = f'{{"name": "ch\\u009b2J", "schedule": [{task}]}}'
+    text = f'{{"description": "de\\u001b]0;title\\u0007sc", "challenges": [{challenge}]}}'
+    folder = write_files(tmp_path, {"track.json": text})
+    for command, names in (
+        ("validate", ["de\ufffd]0;title\ufffdsc", "ch\ufffd2J"]),
+        ("show", ["ta\ufffd2Jsk"]),
+    ):
+        output = call(command, folder).output
+        assert all(name in output for name in names)
+        assert not {"\x1b", "\x07", "\x9b"} & set(output)
+
+
 def test_validate_names_what_no_node_can_be_asked(tmp_path: Path):
     task = '{"operation": {"operation-type": "proto-bulk", "bulk-size": 5}}'
     folder = write_files(tmp_path, {"workload.json": f'{{"schedule": [{task}]}}'})

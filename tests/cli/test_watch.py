@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.cli.watch import PlainObserver, duration, fork_result, fork_title, step_progress, watching
+from benchctl.cli.watch import (
+    PlainObserver,
+    RichObserver,
+    _live,
+    duration,
+    fork_result,
+    fork_title,
+    step_progress,
+    watching,
+)
 from benchctl.results.figures import Quantiles, TaskSummary
 from builders import make_fork
 
@@ -88,3 +97,14 @@ def test_progress_of_a_fork_names_its_task(
     observer.stage("range-at-50")
     observer.progress("requests", 5, 10)
     assert "range-at-50: 5 requests, 50 %" in capsys.readouterr().err
+
+
+def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]):
+    PlainObserver().note("range\x1b[2J is slow")
+    with _live() as progress:
+        RichObserver(progress).note("terms\x1b[2J is slow")
+        RichObserver(progress).stage("dead\x1b[2J")
+    said = capsys.readouterr().err
+    assert "range\N{REPLACEMENT CHARACTER}[2J is slow" in said
+    assert "terms\N{REPLACEMENT CHARACTER}[2J is slow" in said
+    assert "\x1b[2J" not in said

@@ -13,7 +13,7 @@ from benchctl.disk import RESERVE_BYTES
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.track.corpora import Corpus, Documents, SourcePart
-from corpus.file_server import FileServer, Served
+from file_server import FileServer, Served
 
 BODY = bytes(range(256)) * 40
 
@@ -46,6 +46,23 @@ def test_a_file_comes_from_where_the_track_says_once(files: FileServer, home: Ho
     assert path.read_bytes() == BODY
     assert get(wanted, fetch(home)) == path
     assert len(files.requests) == 1
+
+
+def test_what_to_do_about_a_refusal_is_said_in_words_of_tracks(files: FileServer, home: Home):
+    with pytest.raises(BenchctlError, match="HTTP 404") as caught:
+        get(corpus(base_url=files.url), fetch(home))
+    assert "--from" in caught.value.hint
+    files.files["/documents.json.zst"] = Served(BODY, cuts=[0] * 10)
+    with pytest.raises(BenchctlError, match="the connection ended before everything had come") as caught:
+        get(corpus(base_url=files.url), fetch(home))
+    assert "goes on from there" in caught.value.hint
+
+
+def test_progress_counts_bytes(files: FileServer, home: Home):
+    files.files["/documents.json.zst"] = Served(BODY)
+    told: list[tuple[str, int, int]] = []
+    get(corpus(base_url=files.url), Fetch(home, lambda *args: told.append(args)))
+    assert told[-1] == ("bytes", len(BODY), len(BODY))
 
 
 def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):

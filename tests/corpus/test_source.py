@@ -21,8 +21,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile
 from benchctl.track.corpora import Corpus, Documents
-from corpus.file_server import FileServer, Served
 from corpus.packed import PACKERS, cut, text
+from file_server import FileServer, Served
 
 several = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60

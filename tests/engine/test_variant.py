@@ -83,7 +83,7 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
     ("text", "said"),
     [
         ("elasticsaerch", "did you mean 'elasticsearch'?"),
-        ("solr", "known are es, os, elasticsearch, opensearch"),
+        ("solr", "known: es, os, elasticsearch, opensearch"),
         ("", "there is no variant ''"),
         ("es@8.11", "no version behind the @"),
         ("es@", "no version behind the @"),

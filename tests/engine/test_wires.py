@@ -73,6 +73,12 @@ def test_an_answer_that_is_no_json_is_no_answer(wire: Wire, node: FakeNode):
     assert caught.value.status == 0
 
 
+def test_an_answer_that_is_nested_beyond_reason_is_told(wire: Wire, node: FakeNode):
+    node.answers["GET", "/big5/_mapping"] = (200, b"[" * 100_000 + b"]" * 100_000)
+    with pytest.raises(NodeRequestError, match=r"GET /big5/_mapping .*: its JSON is nested too deeply"):
+        wire.send("GET", "/big5/_mapping", {}, None, PATIENCE_S)
+
+
 def test_warnings_of_the_node_go_to_the_log(wire: Wire, node: FakeNode, caplog: pytest.LogCaptureFixture):
     node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
     node.answers["PUT", "/big5"] = (200, {"acknowledged": True})

@@ -106,21 +106,28 @@ def test_generated_documents_need_one_place_to_go_to():
     assert expected(track(indices=(), data_streams=("s",)), "ask") == GENERATED
 
 
-def test_a_file_of_ones_own_is_for_one_index():
+def test_a_file_of_ones_own_is_for_one_index(tmp_path: Path):
     several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
     with pytest.raises(UsageError, match="--corpus is for tracks of one index, and track 'house' has 2"):
         expected(several, "ask", local=Path("x.json"))
-    assert expected(track(corpus()), "ask", local=Path("x.json"), docs=3).documents == 3
+    assert expected(track(corpus()), "ask", local=write(tmp_path), docs=3).documents == 3
+
+
+def test_a_file_of_ones_own_that_is_not_there_is_told_before_anything_is_started(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"there is no file .*absent\.json"):
+        expected(track(), "ask", local=tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize(
     ("files", "option"),
     [({"has_actions": True}, "--corpus-has-actions"), ({"folders": (Path("/x"),)}, "--corpus-dir")],
 )
-def test_options_about_files_are_refused_where_documents_are_generated(files: dict[str, Any], option: str):
+def test_options_about_files_are_refused_where_documents_are_generated(
+    files: dict[str, Any], option: str, tmp_path: Path
+):
     with pytest.raises(UsageError, match=f"{option} is about files"):
         expected(track(), "ask", **files)
-    assert expected(track(), "ask", local=Path("x"), **files).documents == 0
+    assert expected(track(), "ask", local=write(tmp_path), **files).documents == 0
 
 
 def test_clusters_that_are_full_already_need_no_documents():

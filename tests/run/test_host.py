@@ -5,7 +5,7 @@ import pytest
 
 from benchctl.run.caveats import host_caveats
 from benchctl.run.changes import environment_changes
-from benchctl.run.host import describe_host, free_bytes, probe_host
+from benchctl.run.host import describe_host, probe_host
 
 
 def test_a_host_is_described_alike_every_time():
@@ -48,7 +48,3 @@ def test_load_and_other_java_are_no_reason_to_refuse_but_a_caveat():
     told = " ".join(host_caveats(busy))
     for part in ("pid 7", "powersave", "99.0"):
         assert part in told
-
-
-def test_free_space_is_what_can_be_written(tmp_path_factory: pytest.TempPathFactory):
-    assert free_bytes(tmp_path_factory.getbasetemp()) > 0

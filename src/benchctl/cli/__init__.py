@@ -7,6 +7,8 @@ import click
 
 import benchctl
 from benchctl.cli.boundary import guarded
+from benchctl.cli.ending import end_soon
+from benchctl.errors import ExitCode
 
 # Commands are imported when they are asked for: the libraries behind a run take a second to load, and neither
 # `benchctl node status` nor `benchctl --help` needs them. So the help of all of them is here.
@@ -101,4 +103,9 @@ def root() -> None:
 
 def main() -> None:
     """Entry point of the `benchctl` command."""
-    sys.exit(guarded(root))
+    status: int = ExitCode.FAILED  # of a bug, which keeps its traceback
+    try:
+        status = guarded(root)
+    finally:
+        end_soon(status)
+    sys.exit(status)

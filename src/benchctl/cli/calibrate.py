@@ -6,6 +6,7 @@ from typing import Literal
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.streams import emit, say
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.json_text import json_text
 from benchctl.run.calibrate import calibrate
@@ -30,6 +31,6 @@ def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, qui
     with measuring(wait=wait, quiet=quiet) as observer:
         found = calibrate(observer, threading.Event())
     if output_format == "json":
-        click.echo(json_text(found), nl=False)
+        emit(json_text(found))
     else:
-        click.echo("\n".join(calibration_lines(found)))
+        say("\n".join(calibration_lines(found)))

@@ -9,6 +9,7 @@ import click
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DocumentsType
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.fetch import Fetch
 from benchctl.corpus.find import fetched_files
@@ -16,7 +17,7 @@ from benchctl.corpus.generated.files import list_corpora
 from benchctl.corpus.published import NAME, SIZES, Packing, big5_corpus
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.run.plan import nearest
+from benchctl.nearest import suggestion
 from benchctl.run.prepare import prepare_corpus
 from benchctl.track.corpora import Corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
@@ -39,7 +40,7 @@ def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
         corpus = prepare_corpus(home, docs, seed, observer)
         seconds = time.monotonic() - start
     on_disk = sum(part.file_bytes for part in corpus.parts)
-    click.echo(
+    say(
         f"{corpus.documents:,} documents, {corpus.raw_bytes / 1e9:.2f} GB, {on_disk / 1e9:.2f} GB on disk, "
         f"in {seconds:.1f} s ({corpus.documents / seconds:,.0f} docs/s)\n"
         f"digest {corpus.digest}\n{corpus.root}"
@@ -100,7 +101,7 @@ def fetch_command(
             for documents in corpus.documents:
                 observer.stage(f"{corpus.name}: {documents.source_file}")
                 path = fetch.get(corpus, documents)
-                click.echo(f"{path.stat().st_size:>18,} bytes  {path}")
+                say(f"{path.stat().st_size:>18,} bytes  {path}")
 
 
 def _published(name: str | None, size: str | None, packing: Packing, source: str | None) -> Corpus:
@@ -130,7 +131,7 @@ def _declared(track_path: str, name: str | None, values: dict[str, Any]) -> Sequ
     if name is None:
         return list(named.values())
     if name not in named:
-        raise UsageError(f"track '{track.name}' has no corpus '{name}'", hint=nearest(name, named))
+        raise UsageError(f"track '{track.name}' has no corpus '{name}'", hint=suggestion(name, sorted(named)))
     return [named[name]]
 
 
@@ -139,8 +140,6 @@ def list_command() -> None:
     """List the corpora in benchctl's home: generated ones, then fetched files."""
     home = resolve_home()
     for corpus in list_corpora(home):
-        click.echo(
-            f"{corpus.documents:>15,} documents  seed {corpus.seed}  {corpus.digest[:12]}  {corpus.root}"
-        )
+        say(f"{corpus.documents:>15,} documents  seed {corpus.seed}  {corpus.digest[:12]}  {corpus.root}")
     for path in fetched_files(home):
-        click.echo(f"{path.stat().st_size:>15,} bytes      {path}")
+        say(f"{path.stat().st_size:>15,} bytes      {path}")

@@ -6,6 +6,7 @@ import click
 
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.sql import stored_runs
+from benchctl.cli.streams import say
 from benchctl.home import resolve_home
 from benchctl.results.export import export_parquet
 
@@ -25,4 +26,4 @@ def export_command(runs: tuple[str, ...], folder: Path, runs_folder: Path | None
     """Write RUNs as Parquet, with the columns that `benchctl sql --views` describes."""
     stored = stored_runs(open_store(resolve_home(), runs_folder), runs)
     for path, rows in export_parquet(stored, folder).items():
-        click.echo(f"{path}: {rows:,} rows")
+        say(f"{path}: {rows:,} rows")

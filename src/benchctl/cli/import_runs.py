@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import TagType, open_store, runs_option
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
 from benchctl.engine.variant import parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -68,7 +68,7 @@ def import_command(
     folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
     record = record_of(races, spec, folder.path.name, tags=tags)
     folder.save(record)
-    click.echo(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
+    say(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
     for remark in record.caveats:
         note(remark)
 

@@ -6,6 +6,7 @@ import click
 import psutil
 
 from benchctl.cli.options import HeapType
+from benchctl.cli.streams import complain, say
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError
@@ -62,9 +63,9 @@ def start_command(
                           ("--distribution", distribution)):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
-    with host_lock(wait=wait, on_wait=lambda who: click.echo(f"waiting for {who}", err=True)):
+    with host_lock(wait=wait, on_wait=lambda who: complain(f"waiting for {who}")):
         state = start_in_background(resolve_home(), spec, arguments)
-    click.echo(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
+    say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 
 def _resolve(variant: str, distribution: str | None, jdk: str | None) -> str:
@@ -100,7 +101,7 @@ def stop_command(variant: str, *, delete: bool) -> None:
         stop_in_background(home, variant)
     if delete:
         remove(home, variant)
-    click.echo(f"{variant} is stopped")
+    say(f"{variant} is stopped")
 
 
 @node_group.command("status")
@@ -108,9 +109,9 @@ def status_command() -> None:
     """Nodes that are up."""
     states = list(running_nodes(resolve_home()))
     for state in states:
-        click.echo(f"{state.variant}  {state.version}  {state.url}  pid {state.node_pid}")
+        say(f"{state.variant}  {state.version}  {state.url}  pid {state.node_pid}")
     if not states:
-        click.echo("no node is up")
+        say("no node is up")
 
 
 @node_group.command("logs")
@@ -123,4 +124,4 @@ def logs_command(variant: str, lines: int) -> None:
     if not found:
         raise BenchctlError(f"there is no log of node {variant}", hint="see: benchctl node status")
     for line in found[0].read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
-        click.echo(line)
+        say(line)

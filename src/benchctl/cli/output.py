@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 from rich.console import Console
 
-from benchctl.cli.streams import is_terminal
+from benchctl.cli.streams import emit, is_terminal, say
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
@@ -49,22 +48,22 @@ def print_run(
     """
     record = folder.load()
     if output_format == "text" and details:
-        click.echo("\n".join(fact_lines(record, width=text_width())) + "\n")
+        say("\n".join(fact_lines(record, width=text_width())) + "\n")
     elif output_format == "markdown" and details:
-        click.echo(fact_markdown(record) + "\n")
+        say(fact_markdown(record) + "\n")
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
     metrics = (THROUGHPUT,) if style == "luceneutil" and record.plan.redline is None else None
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.cli.pages import run_page, whole_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.stored import run_page, whole_page  # noqa: PLC0415 - see above
 
-        click.echo(whole_page(run_page(folder, record, found, usual=usual)), nl=False)
+        emit(whole_page(run_page(folder, record, found, usual=usual)))
         return
     _print(found, output_format, plan, [record], details=details, style=style)
     if output_format in FOR_READERS:
-        click.echo(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
+        say(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
 
 
 def print_comparison(
@@ -88,15 +87,15 @@ def print_comparison(
     runs = {record.id for record in records}
     if output_format in FOR_READERS:
         for side in selection.sides:
-            click.echo(visible(_origin(side)))
-        click.echo()
+            say(_origin(side))
+        say("")
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
     _print(analysis, output_format, plan, records, style=style, gate=gate)
     if gate is not None and output_format in FOR_READERS:
-        click.echo(f"\nGate: {gate.text}")
+        say(f"\nGate: {gate.text}")
         for reason in gate.reasons:
             text = textwrap.fill(visible(reason), text_width(), initial_indent="  ", subsequent_indent="    ")
-            click.echo(text)
+            say(text)
 
 
 def _origin(side: Side) -> str:
@@ -122,7 +121,7 @@ def _print(
                 f"--style is for readers: {output_format} has everything",
                 hint="use --format text or markdown",
             )
-        click.echo(render_styled(analysis, style, output_format, width=text_width()), nl=False)
+        say(render_styled(analysis, style, output_format, width=text_width()), nl=False)
     elif output_format == "text" and is_terminal(sys.stdout):
         Console(highlight=False).print(
             terminal_report(analysis, plan=plan, width=text_width(), details=details)
@@ -137,7 +136,7 @@ def _print(
             details=details,
             gate=gate,
         )
-        click.echo(written, nl=False)
+        emit(written)
 
 
 def text_width() -> int:

@@ -1,5 +1,6 @@
 """`benchctl plan`: how many forks a difference takes, and how long they are, before any of them runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,7 +11,9 @@ from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
 from benchctl.cli.output import text_width
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.plan_options import plan_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
+from benchctl.cli.streams import emit
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
@@ -21,7 +24,7 @@ from benchctl.report.fork_plan import render_fork_plan
 from benchctl.results.plan import Plan
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import plan_run
 from benchctl.stats.outlook import ForkPlan, plan_forks
 
 
@@ -58,36 +61,21 @@ def plan_command(
         raise UsageError("--effect must be more than 0 %", hint="no number of forks finds no difference")
     home = resolve_home()
     store = open_store(home, runs_folder)
-    plan, _ = plan_run(
-        PlanOptions(
-            variants=subject_options.specs(),
-            challenges=schedule_options.challenges,
-            warmup_challenges=schedule_options.warmups,
-            restart=schedule_options.restart,
-            forks=max(DEFAULT_FORKS, subject_options.index_builds),
-            seed=subject_options.seed,
-            heap_mb=subject_options.heap_mb,
-            track=subject_options.track,
-            corpus=subject_options.corpus,
-            files=subject_options.files,
-            segments=subject_options.segments,
-            params=param_options.read(),
-            include_tasks=filter_options.include_tasks,
-            exclude_tasks=filter_options.exclude_tasks,
-            ingest_clients=subject_options.ingest_clients,
-            paired=subject_options.paired,
-            index_builds=subject_options.index_builds,
-            pin=subject_options.pin_spec(1),
-            consent=Consent(home),
-        )
+    options = plan_options(
+        subject_options,
+        param_options,
+        forks=max(DEFAULT_FORKS, subject_options.index_builds),
+        schedule=schedule_options,
+        filters=filter_options,
     )
+    plan, _ = plan_run(replace(options, consent=Consent(home)))
     if len(plan.variants) == 1:
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
     found = msgspec.structs.replace(found, command=_command(plan, found))
-    click.echo(render_fork_plan(found, output_format, width=text_width()), nl=False)
+    emit(render_fork_plan(found, output_format, width=text_width()))
 
 
 def _command(plan: Plan, found: ForkPlan) -> str:

@@ -11,12 +11,12 @@ from benchctl.cli.conclude import conclude
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.plan_options import plan_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
 from benchctl.run.orchestrate import Bench, start_run
-from benchctl.run.plan import PlanOptions
 from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
@@ -147,25 +147,7 @@ def redline_command(
         tolerance=tolerance,
         max_per_s=max_per_s,
     )
-    options = PlanOptions(
-        variants=subject_options.specs(),
-        challenges=(),
-        warmup_challenges=(),
-        restart="challenge",
-        forks=forks,
-        seed=subject_options.seed,
-        heap_mb=subject_options.heap_mb,
-        track=subject_options.track,
-        corpus=subject_options.corpus,
-        files=subject_options.files,
-        segments=subject_options.segments,
-        params=param_options.read(),
-        ingest_clients=subject_options.ingest_clients,
-        paired=subject_options.paired,
-        workers=workers,
-        index_builds=subject_options.index_builds,
-        pin=subject_options.pin_spec(workers),
-    )
+    options = plan_options(subject_options, param_options, forks=forks, workers=workers)
     plan, loaded = plan_redline(options, search)
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event())

@@ -8,11 +8,11 @@ import click
 
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.options import open_store, runs_option
-from benchctl.cli.pages import comparison_page, run_page, write_pages
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.html.page import Entry, render_index, render_page
 from benchctl.report.html.parts import anchor
+from benchctl.report.html.stored import comparison_page, run_page, write_pages
 from benchctl.report.html.subject import Command, Subject
 from benchctl.report.paragraph import verdict_paragraph
 from benchctl.results.archive import Archive

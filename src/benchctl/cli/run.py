@@ -2,6 +2,9 @@
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +25,22 @@ from benchctl.cli.options import (
     runs_option,
 )
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.plan_options import plan_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
-from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
+from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
 from benchctl.cli.trust_option import trust_option
 from benchctl.errors import UsageError
-from benchctl.home import resolve_home
+from benchctl.home import Home, resolve_home
 from benchctl.plugin.consent import Consent
+from benchctl.results.figures import Calibration
+from benchctl.results.plan import Plan
+from benchctl.results.store import RunStore
 from benchctl.run.calibrate import calibrate
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Bench, resume_run, start_run
-from benchctl.run.plan import PlanOptions, plan_run, reload_track
+from benchctl.run.plan import plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.trial import as_trial
 
@@ -105,63 +112,79 @@ def run_command(
         raise UsageError("--test-mode cuts what --until-steady lengthens", hint="leave one of them out")
     home = resolve_home()
     store = open_store(home, runs_folder)
+    consent = Consent(home, given=trust)
     if resume is None:
-        targets = resolve_targets(target_options, os.environ)
-        options = PlanOptions(
-            variants=(*subject_options.specs(() if targets else BUILT_IN), *targets),
-            challenges=schedule_options.challenges,
-            warmup_challenges=schedule_options.warmups,
-            restart=schedule_options.restart,
+        options = plan_options(
+            subject_options,
+            param_options,
             forks=fork_options.count,
-            seed=subject_options.seed,
-            heap_mb=subject_options.heap_mb,
-            track=subject_options.track,
-            corpus=subject_options.corpus,
-            files=subject_options.files,
-            segments=subject_options.segments,
-            params=param_options.read(),
-            include_tasks=filter_options.include_tasks,
-            exclude_tasks=filter_options.exclude_tasks,
-            ingest_clients=subject_options.ingest_clients,
-            paired=subject_options.paired,
-            on_error=load_options.on_error,
-            assertions=load_options.assertions,
-            transport=load_options.transport,
             workers=load_options.workers or 1,
-            stop=fork_options.stop,
-            index_builds=subject_options.index_builds,
-            pin=subject_options.pin_spec(load_options.workers or 1),
-            consent=Consent(home, given=trust),
+            targets=resolve_targets(target_options, os.environ),
+            schedule=schedule_options,
+            filters=filter_options,
         )
-        plan, loaded = plan_run(options)
+        plan, track = plan_run(
+            replace(
+                options,
+                on_error=load_options.on_error,
+                assertions=load_options.assertions,
+                transport=load_options.transport,
+                stop=fork_options.stop,
+                consent=consent,
+            )
+        )
         plan = as_trial(plan) if test_mode else plan
-        folder = None
-    else:
-        _only_resume(click.get_current_context())
-        folder = store.find(resume)
-        plan = folder.load().plan
-        confirm_plugin(plan, Consent(home, given=trust))
-        loaded = reload_track(plan)
-    with measuring(wait=wait, quiet=quiet) as observer:
-        bench = Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
-        if folder is None:
-            choosing = load_options.workers == AUTO and needs_calibration(plan)
-            calibration = calibrate(observer, bench.stop) if calibrating or choosing else None
-            if choosing and calibration is not None:
-                plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
-                plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))
+        with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
+            plan, calibration = _calibrated(
+                plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
+            )
             folder, record = start_run(
                 bench,
                 plan,
-                loaded,
+                track,
                 calibration=calibration,
                 tags=tuple(dict.fromkeys(tags)),
                 until_steady=until_steady,
                 files=subject_options.files,
             )
-        else:
-            record = resume_run(bench, folder, loaded)
+    else:
+        _only_resume(click.get_current_context())
+        folder = store.find(resume)
+        plan = folder.load().plan
+        confirm_plugin(plan, consent)
+        track = reload_track(plan)
+        with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
+            record = resume_run(bench, folder, track)
     conclude(folder, record, home, output_format)
+
+
+@contextmanager
+def _bench(home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool) -> Iterator[Bench]:
+    """All that a run of the plan needs, with the host held."""
+    with measuring(wait=wait, quiet=quiet) as observer:
+        yield Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
+
+
+def _calibrated(
+    plan: Plan, bench: Bench, subject_options: SubjectOptions, *, forced: bool, choosing: bool
+) -> tuple[Plan, Calibration | None]:
+    """A plan with as many processes as the driver needs on this host, and what the driver costs, if measured.
+
+    Args:
+        plan: of a new run.
+        bench: what it is going to run with.
+        subject_options: CPUs are dealt out anew to another number of processes.
+        forced: measure it whether or not it matters.
+        choosing: the number of processes was left to benchctl.
+    """
+    choosing = choosing and needs_calibration(plan)
+    if not (forced or choosing):
+        return plan, None
+    calibration = calibrate(bench.observer, bench.stop)
+    if choosing:
+        plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
+        plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))
+    return plan, calibration
 
 
 def _only_resume(context: click.Context) -> None:

@@ -19,12 +19,33 @@ def accept_all_characters() -> None:
             stream.reconfigure(errors="replace")
 
 
-def complain(text: str) -> None:
-    """Say something on standard error, control characters of foreign texts made visible."""
+def shown(text: str) -> str:
+    """A text as a terminal may have it: control characters of foreign names and reasons made visible."""
     # Reports are no part of the commands' own names and options, and most commands have nothing to say.
     from benchctl.report.visible import visible  # noqa: PLC0415 - see above
 
-    click.echo(visible(text), err=True)
+    return visible(text)
+
+
+def say(text: str, *, nl: bool = True) -> None:
+    """Say something on standard output to people; see `shown`.
+
+    Args:
+        text: one line or several.
+        nl: whether a line end is missing.
+    """
+    click.echo(shown(text), nl=nl)
+
+
+def emit(text: str) -> None:
+    """Write what programs read to standard output, as it is; only a terminal gets it as `say` does."""
+    # Told that colours are welcome, click passes on everything.
+    click.echo(shown(text) if is_terminal(sys.stdout) else text, nl=False, color=True)
+
+
+def complain(text: str) -> None:
+    """Say something on standard error; see `shown`."""
+    click.echo(shown(text), err=True)
 
 
 def note(text: str) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchctl.cli.options import FORMATS
-from benchctl.cli.streams import is_terminal
+from benchctl.cli.streams import emit, is_terminal, shown
 from benchctl.report.listing import Listing, cell, pieces
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,14 +42,14 @@ def print_listing(listing: Listing, output_format: TableFormat) -> None:
             Console(highlight=False, markup=False).print(_folded(listing))
             return
     for piece in pieces(listing, output_format):
-        click.echo(piece, nl=False)
+        emit(piece)
 
 
 def _folded(listing: Listing) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, column in enumerate(listing.columns):
         justify: Literal["left", "right"] = "right" if place in listing.numeric else "left"
-        table.add_column(column, overflow="fold", justify=justify)
+        table.add_column(shown(column), overflow="fold", justify=justify)
     for row in listing.rows:
         table.add_row(*(cell(value, grouped=listing.grouped) for value in row))
     return table

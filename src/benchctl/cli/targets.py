@@ -10,7 +10,7 @@ import click
 
 from benchctl.cli.options import grouped
 from benchctl.cli.secrets import read_auth
-from benchctl.endpoint import Endpoint, read_hosts, variable
+from benchctl.endpoint import TARGET_OPTIONS, Endpoint, OptionNames, read_hosts, variable
 from benchctl.engine.target import Address, identify
 from benchctl.engine.variant import canonical_engine, check_name
 from benchctl.errors import UsageError
@@ -106,18 +106,26 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
     }
 
 
-def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> Endpoint:
+def endpoint_of(
+    name: str, target: TargetSpec, environ: Mapping[str, str], options: OptionNames = TARGET_OPTIONS
+) -> Endpoint:
     """Where a target is, with its credentials.
+
+    Args:
+        name: of the target.
+        target: what was said of it.
+        environ: environment variables; credentials may be in them.
+        options: for hints.
 
     Raises:
         UsageError: the credentials are wrong, or would be sent for all to read.
     """
     auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
-    endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify)
+    endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify, options)
     if auth is not None and target.verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
             f"the credentials of {name} would travel unencrypted to {endpoint.title}",
-            hint=f"use https, or say --insecure {name} if nobody can listen",
+            hint=f"use https, or say {options.insecure.format(name=name)} if nobody can listen",
         )
     return endpoint
 

@@ -11,12 +11,12 @@ from rich.table import Table
 
 from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.streams import is_terminal
+from benchctl.cli.streams import is_terminal, say, shown
 from benchctl.cli.track_new import new_command
 from benchctl.cli.track_trust import trust_command, untrust_command
 from benchctl.cli.trust_option import echo_plugin, trust_option
 from benchctl.errors import UsageError
-from benchctl.run.plan import nearest
+from benchctl.nearest import suggestion
 from benchctl.track.corpora import Corpus
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
@@ -51,15 +51,16 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     something is wrong with it.
     """
     track, challenges = _load(path, param_options)
-    click.echo(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
+    say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
     for line in _holdings(track):
-        click.echo(line)
+        say(line)
     if challenges:
         table = _table("challenge", "tasks", "operation types", "needs")
         default = track.default_challenge
         for name, challenge in challenges.items():
             lacking = track.lacking(challenge)
-            table.add_row(
+            _add(
+                table,
                 f"{name} (default)" if default is not None and name == default.name else name,
                 str(len(challenge.schedule)),
                 _counted(_operation(track, challenge, task).type_name for task in challenge.schedule),
@@ -69,8 +70,8 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     _echo_lacking(track, challenges.values())
     echo_plugin(path, track, challenges.values(), trust=trust)
     for note in track.notes:
-        click.echo(f"note: {note}")
-    click.echo(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
+        say(f"note: {note}")
+    say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
 
 
 @track_group.command("show")
@@ -106,7 +107,8 @@ def show_command(
     for number, places in enumerate(challenge.steps, 1):
         for task in (challenge.schedule[place] for place in places):
             operation = _operation(track, challenge, task)
-            table.add_row(
+            _add(
+                table,
                 str(number),
                 task.label,
                 operation.type_name,
@@ -115,7 +117,7 @@ def show_command(
                 _bound(task.iterations, task.time_period) or _unbounded(operation),
                 _rate(task),
             )
-    click.echo(f"{track.name}, challenge {challenge.name}")
+    say(f"{track.name}, challenge {challenge.name}")
     _print(table)
     _echo_lacking(track, [challenge])
     echo_plugin(path, track, [challenge], trust=trust)
@@ -142,7 +144,9 @@ def _chosen(track: Track, challenges: Mapping[str, Challenge], name: str | None)
             )
         return challenges[default.name]
     if name not in challenges:
-        raise UsageError(f"track '{track.name}' has no challenge '{name}'", hint=nearest(name, challenges))
+        raise UsageError(
+            f"track '{track.name}' has no challenge '{name}'", hint=suggestion(name, sorted(challenges))
+        )
     return challenges[name]
 
 
@@ -189,14 +193,14 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
     found = dict.fromkeys(phrase for challenge in challenges for phrase in track.lacking(challenge))
     if found:
         there = track.plugin or "which is not beside the track"
-        click.echo(f"needs its Python plug-in ({there}) for:")
+        say(f"needs its Python plug-in ({there}) for:")
     for phrase in found:
-        click.echo(f"  {phrase}")
+        say(f"  {phrase}")
     for challenge in challenges:
         for task in challenge.schedule:
             operation = _operation(track, challenge, task)
             if isinstance(operation, Elsewhere):
-                click.echo(
+                say(
                     f"unsupported: task '{task.label}' of {challenge.name}: "
                     f"{operation.type_name} goes over {operation.speaks}"
                 )
@@ -243,6 +247,10 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*map(shown, cells))
 
 
 def _print(table: Table) -> None:

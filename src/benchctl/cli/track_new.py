@@ -2,31 +2,24 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from benchctl.cli.options import DocumentsType
-from benchctl.cli.streams import complain, note
+from benchctl.cli.streams import complain, note, say
 from benchctl.cli.targets import certificates, endpoint_of
-from benchctl.endpoint import read_hosts
+from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import connect
 from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
-from benchctl.errors import BenchctlError
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
 
 _NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
 _EVERY_S = 5.0
-_WORDS = {
-    f"--target-ca {_NAME}=PATH": "--ca PATH",
-    f"--target-auth {_NAME}=FILE": "--auth FILE",
-    f"--insecure {_NAME}": "--insecure",
-    "--target-auth": "--auth",
-}
+_OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
 
 
 @click.command("new")
@@ -78,33 +71,17 @@ def new_command(
     url, index = origin
     folder = output or Path(index)
     check_free(folder)
-    with _in_own_words():
-        target = TargetSpec(
-            hosts=read_hosts(url),
-            ca=None if ca is None else certificates(ca, "--ca"),
-            verify=not insecure,
-            auth_file=None if auth_file is None else str(auth_file.expanduser().absolute()),
-        )
-        address = Address(_NAME, endpoint_of(_NAME, target, os.environ))
-        facts = identify(address)
-    with (
-        _in_own_words(),
-        explained(_NAME, address.endpoint),
-        connect(facts.engine, address.endpoint) as client,
-    ):
+    target = TargetSpec(
+        hosts=read_hosts(url, _OPTIONS),
+        ca=None if ca is None else certificates(ca, "--ca"),
+        verify=not insecure,
+        auth_file=None if auth_file is None else str(auth_file.expanduser().absolute()),
+    )
+    address = Address(_NAME, endpoint_of(_NAME, target, os.environ, _OPTIONS))
+    facts = identify(address)
+    with explained(_NAME, address.endpoint), connect(facts.engine, address.endpoint) as client:
         made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())
     _conclude(made)
-
-
-@contextmanager
-def _in_own_words() -> Iterator[None]:
-    """Hints about targets, with the names that the options have here."""
-    try:
-        yield
-    except BenchctlError as err:
-        for theirs, ours in _WORDS.items():
-            err.hint = err.hint.replace(theirs, ours)
-        raise
 
 
 def _progress() -> Callable[[int], None]:
@@ -122,12 +99,12 @@ def _progress() -> Callable[[int], None]:
 
 
 def _conclude(made: Captured) -> None:
-    click.echo(
+    say(
         f"{made.folder}: {made.documents:,} of {made.held:,} documents, "
         f"{made.uncompressed_bytes:,} bytes ({made.compressed_bytes:,} packed); "
         f"searches: {', '.join(made.operations)}"
     )
     for setting in made.left_out:
         note(f"the setting {setting} is left out: it belongs to the cluster")
-    click.echo(f"Look at it: benchctl track show {made.folder}")
-    click.echo(f"Run it: benchctl run --track {made.folder}")
+    say(f"Look at it: benchctl track show {made.folder}")
+    say(f"Run it: benchctl run --track {made.folder}")

@@ -2,6 +2,7 @@
 
 import click
 
+from benchctl.cli.streams import say
 from benchctl.cli.trust_option import code_of
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -18,7 +19,7 @@ def trust_command(path: str) -> None:
     """
     code = _existing(path)
     Consent(resolve_home()).remember(code)
-    click.echo(f"trusted {code.digest[:12]}: {code.describe()}")
+    say(f"trusted {code.digest[:12]}: {code.describe()}")
 
 
 @click.command("untrust")
@@ -27,7 +28,7 @@ def untrust_command(path: str) -> None:
     """Take that back, for what the plug-in is now and whatever it was before."""
     code = _existing(path)
     found = Consent(resolve_home()).forget(code)
-    click.echo(f"no longer trusted: {code.path}" if found else f"was not trusted: {code.path}")
+    say(f"no longer trusted: {code.path}" if found else f"was not trusted: {code.path}")
 
 
 def _existing(path: str) -> Code:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.streams import say
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, read_code
 from benchctl.plugin.consent import Consent
@@ -39,13 +40,13 @@ def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, tru
     code = code_of(path) if needing else None
     if code is None:
         return
-    click.echo(f"plug-in {code.digest[:12]}: {code.describe()}")
+    say(f"plug-in {code.digest[:12]}: {code.describe()}")
     if trust:
         check_plugin(code, track, needing)
-        click.echo("it was executed, and registers all that is needed")
+        say("it was executed, and registers all that is needed")
     elif Consent(resolve_home()).is_remembered(code):
-        click.echo("you trust it: `benchctl run` executes it")
+        say("you trust it: `benchctl run` executes it")
     else:
-        click.echo(
+        say(
             "nothing of it was executed; `benchctl run` does so with --trust, or after `benchctl track trust`"
         )

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from benchctl.cli.streams import is_terminal
+from benchctl.cli.streams import is_terminal, shown
 from benchctl.report.numbers import duration
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
@@ -108,7 +108,7 @@ class PlainObserver:
 
     def _say(self, text: str) -> None:
         self._spoken = time.monotonic()
-        print(f"[{self._spoken - self._begun:6.1f} s] {text}", file=sys.stderr, flush=True)  # noqa: T201 - progress without a terminal
+        print(f"[{self._spoken - self._begun:6.1f} s] {shown(text)}", file=sys.stderr, flush=True)  # noqa: T201 - progress without a terminal
 
     def note(self, text: str) -> None:
         """Print it."""
@@ -152,14 +152,14 @@ class RichObserver:
 
     def note(self, text: str) -> None:
         """Print it above the live line."""
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._progress.console.print(shown(text), highlight=False, markup=False)
 
     def stage(self, text: str) -> None:
         """Begin the live line anew."""
         title = f"{self._fork} · {text}" if self._fork else text
         # A new task: a total cannot be taken back.
         self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(title, total=None, what="")
+        self._task = self._progress.add_task(shown(title), total=None, what="")
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar."""

@@ -9,14 +9,20 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from benchctl.corpus.find import corpus_folder, inside
 from benchctl.corpus.lock import locked
-from benchctl.corpus.resume import Download, Piece
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
+from benchctl.download import Advice, Download, Piece
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress, shown
 from benchctl.track.corpora import Corpus, Documents
 
 _COPY_BYTES = 1 << 22
+_ADVICE = Advice(
+    unreachable="check the network and its proxy settings",
+    refused="check where the corpus is to come from: the track's base-url, or --from",
+    unfinished="try again: they are kept, and the next attempt goes on from there",
+    other_size="it is another file than the track means: check base-url and compressed-bytes",
+)
 
 
 def is_published(documents: Documents) -> bool:
@@ -57,7 +63,7 @@ class Fetch:
                 folder = self._folder()
                 if folder is None:
                     pieces = self._pieces(corpus, documents)
-                    Download(pieces, target, self.progress, self.free, self.pause).run()
+                    Download(pieces, target, self.progress, _ADVICE, free=self.free, pause=self.pause).run()
                 else:
                     self._copy(folder, documents, target)
         _check_bytes(target, target.stat().st_size, documents)

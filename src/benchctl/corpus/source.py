@@ -62,6 +62,18 @@ def _lines_a_document(*, has_actions: bool) -> int:
     return 2 if has_actions else 1
 
 
+def require_file(path: Path) -> None:
+    """Check that a file of the command line is there, without reading it.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not _is_file(path):
+        raise UsageError(
+            f"there is no file {cut(str(path))}", hint="give the path of a file with one JSON document a line"
+        )
+
+
 def local_file(
     path: Path,
     *,
@@ -85,10 +97,7 @@ def local_file(
         UsageError: there is no such file, it holds fewer documents, or something else than documents.
         BenchctlError: it is damaged.
     """
-    if not _is_file(path):
-        raise UsageError(
-            f"there is no file {cut(str(path))}", hint="give the path of a file with one JSON document a line"
-        )
+    require_file(path)
     known = index_file(path, home, progress)
     if known.first_empty is not None:
         raise UsageError(

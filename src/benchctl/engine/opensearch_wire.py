@@ -6,7 +6,7 @@ from typing import Any
 import opensearchpy
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.wires import NodeRequestError, log_warning, with_query
+from benchctl.engine.wires import TOO_DEEP, NodeRequestError, log_warning, with_query
 from benchctl.official import header_items, tls_options
 
 
@@ -45,6 +45,8 @@ class OpenSearchWire:
             raise NodeRequestError(f"{method} {path}", 0, str(err.info)) from err
         except opensearchpy.SerializationError as err:
             raise NodeRequestError(f"{method} {path}", 0, str(err)) from err
+        except RecursionError as err:
+            raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
         return 200, answer
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ class _Trouble(NamedTuple):
     Attributes:
         words: by which the client libraries tell it.
         text: what happened.
-        hint: what to do; `{name}` is the target, `{rest}` its address without the scheme.
+        hint: what to do; `{ca}` is how certificates are given, `{rest}` the address without the scheme.
         scheme: the only one that it is about; empty for both.
     """
 
@@ -47,7 +47,7 @@ _TROUBLES = (
     _Trouble(
         _words(r"certificate.verify.failed|self.signed|unable to get.*issuer"),
         "has a certificate that is not trusted",
-        "name the authority that signed it with --target-ca {name}=PATH (PEM)",
+        "name the authority that signed it with {ca} (PEM)",
         "https",
     ),
     _Trouble(
@@ -103,11 +103,11 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
     where = f"{name} at {endpoint.hosts[0]}"
     if err.status == _UNAUTHORISED:
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
-        return BenchctlError(f"{where} {has} (HTTP 401)", hint=credentials_hint(name))
+        return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
     if err.status == _FORBIDDEN:
         return BenchctlError(
             f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
-            hint=f"{_PRIVILEGES}; {credentials_hint(name)}",
+            hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
         )
     if err.status:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
@@ -115,12 +115,13 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
     return BenchctlError(f"{where} {text}: {_brief(err.reason)}", hint=hint)
 
 
-def credentials_hint(name: str) -> str:
+def _credentials_hint(name: str, endpoint: Endpoint) -> str:
     """Where credentials of a target come from."""
     user, password, api_key, bearer = (
         variable(name, what) for what in ("user", "password", "api-key", "bearer")
     )
-    return f"set {user} and {password}, {api_key}, or {bearer}; or give --target-auth {name}=FILE"
+    option = endpoint.options.auth.format(name=name)
+    return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
 
 
 def _connection_trouble(reason: str, name: str, endpoint: Endpoint) -> tuple[str, str]:
@@ -128,7 +129,7 @@ def _connection_trouble(reason: str, name: str, endpoint: Endpoint) -> tuple[str
     scheme, _, rest = endpoint.hosts[0].partition(":")
     for trouble in _TROUBLES:
         if trouble.scheme in {"", scheme} and trouble.words.search(reason):
-            return trouble.text, trouble.hint.format(name=name, rest=rest)
+            return trouble.text, trouble.hint.format(ca=endpoint.options.ca.format(name=name), rest=rest)
     return "cannot be reached", "see whether it is up, and whether address and certificates are right"
 
 

@@ -1,11 +1,11 @@
 """Read what the command line calls a variant: `es`, `os@2.19.0`, `es-noinline=es,jvm:-XX:-Inline`."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchctl.errors import UsageError
+from benchctl.nearest import nearest, suggestion
 from benchctl.results.plan import EngineName, VariantSpec
 
 LATEST = "latest"
@@ -22,7 +22,6 @@ _ENGINES: Mapping[str, EngineName] = {
 }
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _OPTIONS = ("jvm", "setting", "jdk")
-_OPTION_CUTOFF = 0.6  # near enough for `jmv:`, too far for log tags such as `safepoint:`
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?")
 _FORMS = "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK]"
@@ -46,7 +45,7 @@ def canonical_engine(text: str) -> EngineName:
     try:
         return _ENGINES[text]
     except KeyError as err:
-        raise UsageError(f"there is no engine '{text}'", hint=_nearest(text, _ENGINES)) from err
+        raise UsageError(f"there is no engine '{text}'", hint=suggestion(text, _ENGINES)) from err
 
 
 def parse_variant(text: str, *, distributions: Mapping[str, str], jdks: Mapping[str, str]) -> VariantSpec:
@@ -101,7 +100,7 @@ def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequenc
     for key in overrides:
         if key and key not in known:
             raise UsageError(
-                f"{option} is given for '{key}', which is not measured", hint=_nearest(key, known)
+                f"{option} is given for '{key}', which is not measured", hint=suggestion(key, known)
             )
 
 
@@ -113,7 +112,8 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
         option, colon, value = piece.partition(":")
         if colon and option in _OPTIONS:
             options.append((option, value))
-        elif not options or (colon and difflib.get_close_matches(option, _OPTIONS, cutoff=_OPTION_CUTOFF)):
+        # `jmv:` is near enough to an option to be one, mistyped; log tags such as `safepoint:` are not.
+        elif not options or (colon and nearest(option, _OPTIONS)):
             raise UsageError(f"variant '{text}': '{piece}' is no option", hint=f"the form is {_FORMS}")
         else:
             options[-1] = (options[-1][0], f"{options[-1][1]},{piece}")
@@ -124,7 +124,7 @@ def _parse_base(base: str) -> tuple[EngineName, str]:
     name, at, version = base.partition("@")
     if name not in _ENGINES:
         raise UsageError(
-            f"there is no variant '{base}'", hint=f"{_nearest(name, _ENGINES)}; the form is {_FORMS}"
+            f"there is no variant '{base}'", hint=f"{suggestion(name, _ENGINES)}; the form is {_FORMS}"
         )
     engine = canonical_engine(name)
     if not at:
@@ -198,9 +198,3 @@ def _parse_options(pieces: Iterable[tuple[str, str]], name: str) -> _Options:
 def _first(overrides: Mapping[str, str], keys: Iterable[str]) -> str | None:
     """The override of the most particular key that has one."""
     return next((overrides[key] for key in keys if key in overrides), None)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    names = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known are {', '.join(names)}"

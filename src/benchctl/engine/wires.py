@@ -12,6 +12,9 @@ from benchctl.errors import BenchctlError
 from benchctl.official import header_items, tls_options
 from benchctl.results.plan import EngineName
 
+TOO_DEEP = "its JSON is nested too deeply to be read"
+"""Why an answer is none that no engine would give, and whatever stands in its place may."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -75,6 +78,8 @@ class ElasticsearchWire:
             )
         except elasticsearch.TransportError as err:
             raise NodeRequestError(f"{method} {path}", 0, str(err.__cause__ or err)) from err
+        except RecursionError as err:
+            raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
         log_warning(f"{method} {path}", answer.meta.headers.get("warning"))
         return answer.meta.status, answer.body
 

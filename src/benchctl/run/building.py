@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchctl.disk import free_bytes
 from benchctl.engine.node import boot
 from benchctl.engine.prepared.filling import create, finish
 from benchctl.engine.prepared.index import IndexKey, PreparedIndex, building, keep
@@ -13,7 +14,6 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts
 from benchctl.run.documents import Parcel
-from benchctl.run.host import free_bytes
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.resuming import Keeping, OutdatedError, Resumption
@@ -70,7 +70,7 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
     kept_logs = shop.home.logs / f"index-{key.folder_name}"
     with (
         resumption.said(),
-        building(shop.home, key, free_bytes=lambda folder: free_bytes(folder) + put_by, more=more) as root,
+        building(shop.home, key, free=lambda folder: free_bytes(folder) + put_by, more=more) as root,
         logs_kept_of_failure(root / "boot", kept_logs),
     ):
         resumption.take_up(root / "data")

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from benchctl.corpus.generated.files import ensure_corpus, open_documents
-from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file
+from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -111,7 +111,7 @@ def expected_corpus(
     schedules: Sequence[Challenge],
     origin: DataOrigin,
 ) -> CorpusSpec:
-    """What a plan says of its documents before any file was looked at: of files, what the track says.
+    """What a plan says of its documents before any file was read: of files, what the track says.
 
     Args:
         generated: which documents are generated, where any are.
@@ -121,7 +121,8 @@ def expected_corpus(
         origin: what forks begin on.
 
     Raises:
-        UsageError: there is nothing to fill the track with, or a file does not fit it.
+        UsageError: there is nothing to fill the track with, or the user's own file is not there or does not
+            fit it.
     """
     wanted = places(track)
     if files.local is None and (files.has_actions or files.folders) and not track.corpora:
@@ -136,6 +137,7 @@ def expected_corpus(
                 f"--corpus is for tracks of one index, and track '{track.name}' has {len(wanted.names)}",
                 hint="a track of several says itself which file goes where; --corpus-dir says where they are",
             )
+        require_file(files.local)
         return msgspec.structs.replace(_NONE, documents=files.docs or 0)
     if track.corpora:
         needed = needed_corpora(track, schedules, origin)

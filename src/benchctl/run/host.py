@@ -70,11 +70,6 @@ def probe_host() -> HostProbe:
     )
 
 
-def free_bytes(path: Path) -> int:
-    """Bytes that this user can still write to the file system of a folder."""
-    return shutil.disk_usage(path).free
-
-
 def _clocked(kernel: Callable[[], object]) -> int:
     start = time.monotonic_ns()
     kernel()

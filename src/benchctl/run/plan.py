@@ -1,6 +1,5 @@
 """Options into a plan: everything is looked up and checked here, before any node starts."""
 
-import difflib
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -361,10 +360,3 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
         for operation in (operations[name] for name in names)
         if isinstance(operation, Asking) and not isinstance(operation, Elsewhere) and not operation.values
     )
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """For a hint: the known name that was probably meant, or all of them."""
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"

@@ -3,8 +3,9 @@
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
 from benchctl.results.plan import Plan, RedlineSpec
-from benchctl.run.plan import PlanOptions, check_options, freeze, nearest
+from benchctl.run.plan import PlanOptions, check_options, freeze
 from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.search import MOST_WAIT_S, Asking
@@ -39,7 +40,7 @@ def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track
     if operation is None:
         raise UsageError(
             f"there is no operation '{search.operation}' in track {track.name}",
-            hint=f"{nearest(search.operation, track.operations)}; see: benchctl list operations",
+            hint=f"{suggestion(search.operation, sorted(track.operations))}; see: benchctl list operations",
         )
     if isinstance(operation, PluginOperation):
         raise UsageError(

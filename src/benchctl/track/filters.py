@@ -1,12 +1,12 @@
 """Which tasks of a challenge are left: Rally's filters by name, type and tag."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.search import Operation
 from benchctl.track.rules import check_challenge
@@ -123,9 +123,8 @@ def _matches_nothing(
 ) -> UsageError:
     known = {label for subject in subjects for label in _labels(*subject)[one.subject]}
     names = " or ".join(f"'{challenge.name}'" for challenge in challenges)
-    near = difflib.get_close_matches(one.value, sorted(known), n=1)
     prefix = "" if one.subject == "name" else f"{one.subject}:"
     return UsageError(
         f"no task of challenge {names} matches the filter '{one}'",
-        hint=f"did you mean '{prefix}{near[0]}'?" if near else f"known: {', '.join(sorted(known)) or 'none'}",
+        hint=suggestion(one.value, sorted(known), before=prefix),
     )

@@ -1,9 +1,9 @@
 """Where tracks and challenges are found: the ones shipped with benchctl, and the user's own by path."""
 
-import difflib
 from pathlib import Path
 
 from benchctl.errors import UsageError
+from benchctl.nearest import guess
 
 MAIN_FILES = ("track.json", "workload.json")
 """Names of a track's main file: Rally's and OpenSearch Benchmark's."""
@@ -87,9 +87,7 @@ def _find(
     except (OSError, ValueError) as err:
         reason = err.strerror if isinstance(err, OSError) else err
         raise UsageError(f"cannot look for {kind} '{name}': {reason}") from err
-    near = difflib.get_close_matches(name, known, n=1)
-    guess = f"did you mean '{near[0]}'? " if near else ""
     raise UsageError(
         f"there is no {kind} '{name}'",
-        hint=f"{guess}known: {', '.join(known)}; or give the path of a {kind} file",
+        hint=f"{guess(name, known)} known: {', '.join(known)}; or give the path of a {kind} file".lstrip(),
     )

@@ -1,12 +1,12 @@
 """Tracks and challenges by name or path into typed models, with the parameters of the command line."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import guess
 from benchctl.track.foreign import read_track
 from benchctl.track.library import find_challenge, find_track
 from benchctl.track.model import Challenge, Task, Track
@@ -154,9 +154,8 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """
     for name in params:
         if name not in known:
-            near = difflib.get_close_matches(name, [*sorted(known), *TASK_PARAMETERS], n=1)
-            guess = f"did you mean '{near[0]}'? " if near else ""
+            meant = guess(name, [*sorted(known), *TASK_PARAMETERS])
             raise UsageError(
                 f"--param {name}: no challenge or track uses it",
-                hint=f"{guess}every challenge understands {', '.join(TASK_PARAMETERS)}",
+                hint=f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip(),
             )

@@ -1,6 +1,5 @@
 """A challenge as it stands in a file, with parallel elements and inline operations, into typed tasks."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import guess
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.reading import read_operation
@@ -297,12 +297,11 @@ class _Reader:
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
         operations = self._context.operations
-        near = difflib.get_close_matches(name, [*operations, *OPERATION_TYPES], n=1)
-        known = near or sorted(operations) or sorted(OPERATION_TYPES)
+        known = sorted(operations) or sorted(OPERATION_TYPES)
         return self._document.refuse(
             where,
             f"track '{self._context.track}' has no operation '{name}'",
-            hint=f"{'did you mean' if near else 'known:'} {', '.join(known)}{'?' if near else ''}",
+            hint=guess(name, [*operations, *OPERATION_TYPES]) or f"known: {', '.join(known)}",
         )
 
     def _target(

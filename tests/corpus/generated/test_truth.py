@@ -13,7 +13,6 @@ from benchctl.corpus.generated.truth import (
     Slice,
     blocks,
     counts,
-    daily_counts,
     keyword_texts,
     knows_word,
 )
@@ -37,13 +36,6 @@ slices = (
 @given(part=slices, field=st.sampled_from(KEYWORDS))
 def test_counts_of_a_slice_are_those_of_its_documents(corpus: list[Document], part: Slice, field: str):
     assert counts(part, field) == Counter(document[field] for document in corpus[part.start : part.stop])
-
-
-@settings(deadline=None, max_examples=25)
-@given(part=slices)
-def test_daily_counts_of_a_slice_are_those_of_its_documents(corpus: list[Document], part: Slice):
-    dates = (dt.date.fromisoformat(one["@timestamp"][:10]) for one in corpus[part.start : part.stop])
-    assert daily_counts(part) == Counter(dates)
 
 
 @pytest.mark.parametrize("field", NUMBERS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchctl.disk import RESERVE_BYTES
 from benchctl.engine.prepared.index import (
     INDEX_FORMAT,
     IndexKey,
@@ -136,8 +137,8 @@ def test_every_build_has_a_place_of_its_own(key: IndexKey):
 @pytest.mark.parametrize(
     ("more", "free_mb", "said"),
     [
-        (0, 899, "preparing an index of 1,000,000 documents needs about 0.9 GB"),
-        (2, 1499, "preparing 3 builds of an index of 1,000,000 documents needs about 1.5 GB"),
+        (0, 899, "to prepare an index of 1,000,000 documents: 923 MiB needed, 921 MiB free"),
+        (2, 1499, "to prepare 3 builds of an index of 1,000,000 documents: 1,495 MiB needed, 1,493 MiB free"),
     ],
 )
 def test_space_for_all_builds_is_looked_for_before_the_first(
@@ -145,11 +146,11 @@ def test_space_for_all_builds_is_looked_for_before_the_first(
 ):
     with (
         pytest.raises(BenchctlError, match=said) as caught,
-        building(home, key, free_bytes=lambda _: free_mb * 10**6, more=more),
+        building(home, key, free=lambda _: RESERVE_BYTES + free_mb * 10**6, more=more),
     ):
         pass
     assert ("--index-builds" in caught.value.hint) == (more > 0)
-    with building(home, key, free_bytes=lambda _: (free_mb + 1) * 10**6, more=more) as root:
+    with building(home, key, free=lambda _: RESERVE_BYTES + (free_mb + 1) * 10**6, more=more) as root:
         assert (root / "data").is_dir()
     assert not root.exists()
 

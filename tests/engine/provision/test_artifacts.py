@@ -10,6 +10,7 @@ from benchctl.engine.provision.artifacts import Archive, download_archive, fetch
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from engine.archive_server import Reply, Server, sha, zipped
+from file_server import FileServer, Served
 
 VERSION = "8.11.0"
 
@@ -129,8 +130,25 @@ def test_a_bad_url_leaves_nothing(reply: Reply, checksum: str | None, said: str,
     if checksum is not None:
         server.replies["/dist.zip.sha512"] = Reply(checksum.encode())
     with pytest.raises(BenchctlError, match=said):
-        download_archive(home, f"{server.url}/dist.zip", ignore)
+        download_archive(home, f"{server.url}/dist.zip", ignore, pause=lambda _: None)
     assert kept(home) == []
+
+
+def test_a_download_that_breaks_off_is_taken_up(files: FileServer, home: Home):
+    body = zipped()
+    files.files["/dist.zip"] = Served(body, cuts=[500], statuses=[503])
+    archive = download_archive(home, f"{files.url}/dist.zip", ignore, pause=lambda _: None)
+    assert archive.path.read_bytes() == body
+    assert ("/dist.zip", "bytes=500-") in files.requests
+    assert kept(home) == [archive.path.name, f"{archive.path.name}.json"]
+
+
+def test_progress_of_a_url_names_the_file(server: Server, home: Home):
+    body = zipped()
+    server.replies["/dist.zip"] = Reply(body)
+    told: list[tuple[str, int, int]] = []
+    download_archive(home, f"{server.url}/dist.zip", lambda *args: told.append(args))
+    assert told[-1] == ("dist.zip", len(body), len(body))
 
 
 def test_a_page_in_place_of_a_checksum_is_no_checksum(server: Server, home: Home):

@@ -9,8 +9,8 @@ import requests
 
 from benchctl import network
 from benchctl.disk import RESERVE_BYTES, FreeBytes, free_bytes
-from benchctl.engine.provision import download
-from benchctl.engine.provision.download import Checksum
+from benchctl.engine.provision import maven
+from benchctl.engine.provision.checksum import Checksum
 from benchctl.engine.provision.maven import REPOSITORY_VARIABLE, MavenSource, latest_version
 from benchctl.errors import BenchctlError
 from benchctl.network import network_errors
@@ -141,7 +141,7 @@ def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
 
 
 def test_a_silent_server_is_told(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for module in (download, network):
+    for module in (maven, network):
         monkeypatch.setattr(module, "TIMEOUT_S", 1)
     path = server.serve("elasticsearch", VERSION, b"")
     server.replies[path] = Reply(stall=True)

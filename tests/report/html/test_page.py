@@ -106,6 +106,12 @@ def test_a_linked_page_allows_no_script_and_no_network_but_its_own_files(record:
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
 
 
+def test_a_page_can_share_the_files_of_a_site_above_it(record: RunRecord):
+    page = render_page(run_subject(record, analyse_run(record)), folder="../../assets")
+    linked = {address for address in outline(page).addresses() if not address.startswith(("#", "data:"))}
+    assert linked == {"../../assets/style.css", "../../assets/script.js", "../../assets/plotly.min.js"}
+
+
 def test_a_page_in_one_file_links_nothing(record: RunRecord):
     page = render_page(run_subject(record, analyse_run(record)), inline=True)
     found = outline(page)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.track.template.document import Document, convert, know, read_document
-from benchctl.track.template.position import offset_of
+from benchctl.track.template.position import offset_of, repeated_keys
 from benchctl.track.template.renderer import Renderer
 from foreign_tracks import write_files
 
@@ -49,6 +50,45 @@ def test_broken_json_shows_the_rendered_lines_and_their_files(tmp_path: Path):
             "  a.json:3 | ]",
         ]
     )
+
+
+TWICE = '{\n"a": [{"size": 1}, {"size": 1,\n"from": {"size": 2},\n"size": 3}]}'
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path):
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, lenient=False, a_json=TWICE)
+    assert caught.value.message == f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is given twice"
+    assert "only the last would count" in caught.value.hint
+
+
+def test_a_key_that_stands_twice_is_noted_where_rallys_habits_hold(tmp_path: Path):
+    document, value = read(tmp_path, a_json=TWICE)
+    assert value == {"a": [{"size": 1}, {"size": 3, "from": {"size": 2}}]}
+    assert document.notes == [
+        f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is given twice, and the last one counts"
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_nothing_stands_twice_in_what_a_writer_of_json_wrote(value: object):
+    assert list(repeated_keys(json.dumps(value))) == []
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_every_key_that_is_written_again_is_found(value: dict[str, object], random: Random):
+    key = random.choice(list(value))
+    text = json.dumps([value])[:-2] + f", {json.dumps(key)}: 1}}]"
+    found = list(repeated_keys(text))
+    assert [(where, name) for where, name, _ in found] == [("$[0]", key)]
+    assert text[found[0][2] :] == f"{json.dumps(key)}: 1}}]"
 
 
 def test_a_value_that_nobody_gave_is_the_likely_reason(tmp_path: Path):

@@ -16,13 +16,13 @@ from benchctl.corpus.generated.manifest import Corpus, corpus_digest, load_corpu
 from benchctl.corpus.generated.parts import BLOCK_BYTES, CorpusPart, read_part, slice_lines, verify_part
 from benchctl.corpus.generated.workers import write_parts
 from benchctl.corpus.lock import locked
+from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 
 __all__ = [
     "Corpus",
     "CorpusPart",
-    "check_space",
     "ensure_corpus",
     "list_corpora",
     "needed_bytes",
@@ -41,6 +41,7 @@ def ensure_corpus(
     seed: int = 1,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    free: FreeBytes = free_bytes,
 ) -> Corpus:
     """Find a corpus, or make it.
 
@@ -52,6 +53,7 @@ def ensure_corpus(
         seed: from 0 to 2^64 - 1.
         workers: how many processes at most; as many as there are usable CPUs when None.
         progress: told the number of newly written documents, file by file.
+        free: how much can be written to a folder, bytes.
 
     Raises:
         UsageError: the size or the seed is out of range.
@@ -70,7 +72,13 @@ def ensure_corpus(
     try:
         with locked(home.corpora / f".{name}.lock"):
             if not folder.exists():  # somebody else may have been faster
-                check_space(home.corpora, documents, shutil.disk_usage(home.corpora).free)
+                require_space(
+                    home.corpora,
+                    needed_bytes(documents),
+                    f"generate a corpus of {documents:,} documents",
+                    available=free(home.corpora),
+                    hint="free some space, choose fewer documents, or set BENCHCTL_HOME to a larger disk",
+                )
                 _build(folder, seed, documents, workers, progress or (lambda _: None))
     except OSError as err:
         raise _cannot_write(folder, documents, err) from err
@@ -80,26 +88,6 @@ def ensure_corpus(
 def needed_bytes(documents: int) -> int:
     """About how much space the files of a corpus take; rather too much than too little."""
     return documents * _FILE_BYTES_A_DOCUMENT
-
-
-def check_space(folder: Path, documents: int, free_bytes: int) -> None:
-    """Refuse to begin a corpus that cannot be finished.
-
-    Args:
-        folder: where corpora are kept.
-        documents: size of the corpus.
-        free_bytes: what may be written there.
-
-    Raises:
-        BenchctlError: that is not enough.
-    """
-    needed = needed_bytes(documents)
-    if free_bytes < needed:
-        raise BenchctlError(
-            f"a corpus of {documents:,} documents needs about {needed:,} bytes in {folder}, "
-            f"but {free_bytes:,} are free",
-            hint="free some space, choose fewer documents, or set BENCHCTL_HOME to a larger file system",
-        )
 
 
 def list_corpora(home: Home) -> tuple[Corpus, ...]:

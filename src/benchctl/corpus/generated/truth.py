@@ -184,11 +184,3 @@ def counts(part: Slice, field: str) -> dict[str, int]:
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
             found[texts[place]] += number
     return dict(found)
-
-
-def daily_counts(part: Slice) -> dict[dt.date, int]:
-    """How many documents of a slice each day has; days without any are left out."""
-    inside = (
-        (day.date, min(part.stop, day.stop) - max(part.start, day.start)) for day in days(part.documents)
-    )
-    return {date: number for date, number in inside if number > 0}

@@ -3,6 +3,13 @@
 Every block is wrapped into a stream of its own for libbz2, which checks the block's CRC. What looks like a
 mark may be data, once in 10^15 bits or so; then the block before it cannot be decoded, and is tried up to the
 next mark.
+
+Why no library does it: `bz2` cannot begin in the middle of a file, which every sender of documents does, and
+uses one core. indexed_bzip2 1.7 and rapidgzip 0.16 (MIT, wheels for CPython 3.11 to 3.13) can do both, but
+with several threads they do not check a stream's own CRC: a file that lacks a whole block, or has something
+behind its end, is read without an error, and an index with fewer documents than were meant gets measured. Of
+a file that was cut off they say `std::exception`. They save little: the CPU time for 200 MB of logs was 6.0 s
+with `bz2`, 6.7 s here and 5.8 s with indexed_bzip2.
 """
 
 import bz2

@@ -5,14 +5,14 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
 from benchctl.engine.declared import Places, places
 from benchctl.engine.prepared.data_folder import entries
 from benchctl.engine.provision.install import Installation
@@ -147,15 +147,13 @@ def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
 
 
 @contextmanager
-def building(
-    home: Home, key: IndexKey, *, free_bytes: Callable[[Path], int], more: int = 0
-) -> Iterator[Path]:
+def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: int = 0) -> Iterator[Path]:
     """A scratch folder to build in; gone afterwards unless it was kept with `keep`.
 
     Args:
         home: where.
         key: of the index.
-        free_bytes: tells what is free in a folder.
+        free: how much can be written to a folder, bytes.
         more: builds of the same kind that are to follow, for which there must be space, too: found out now,
             not after some of them.
 
@@ -163,15 +161,15 @@ def building(
         BenchctlError: the disk is too small.
     """
     needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
-    free = free_bytes(home.scratch)
-    if free < needed:
-        what = "an index" if more == 0 else f"{more + 1} builds of an index"
-        raise BenchctlError(
-            f"preparing {what} of {key.corpus.documents:,} documents needs about {needed / 1e9:.1f} GB in "
-            f"{home.root}, {free / 1e9:.1f} GB are free",
-            hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs"
-            + (" or --index-builds" if more else ""),
-        )
+    what = "an index" if more == 0 else f"{more + 1} builds of an index"
+    require_space(
+        home.scratch,
+        needed,
+        f"prepare {what} of {key.corpus.documents:,} documents",
+        available=free(home.scratch),
+        hint="free some space, set BENCHCTL_HOME to a larger disk, or use fewer --docs"
+        + (" or --index-builds" if more else ""),
+    )
     root = home.scratch / f"index-{key.folder_name}-{os.getpid()}"
     try:
         with disk_errors(f"build an index in {root}"):

@@ -1,7 +1,8 @@
 """Distribution archives from a Maven repository, a URL or the user's disk: verified, and cached."""
 
 import hashlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,7 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes
-from benchctl.engine.provision.download import Checksum, compare, digest, download, published_sha512
+from benchctl.download import Advice, Download, Piece
+from benchctl.engine.provision.checksum import Checksum, compare, digest, published_sha512
 from benchctl.engine.provision.maven import MavenSource
 from benchctl.engine.provision.staging import staging
 from benchctl.errors import UsageError
@@ -19,6 +21,7 @@ from benchctl.results.plan import EngineName
 
 _SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _NETWORK_HINT = "check the network and its proxy settings, or give a distribution that is on this machine"
+_ADVICE = Advice(unreachable=_NETWORK_HINT, refused="check the URL", unfinished=_NETWORK_HINT)
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,22 @@ def fetch_archive(
         return _keep(fetched, target, verified_by)
 
 
-def download_archive(home: Home, url: str, progress: Progress, *, free: FreeBytes = free_bytes) -> Archive:
+def download_archive(
+    home: Home,
+    url: str,
+    progress: Progress,
+    *,
+    free: FreeBytes = free_bytes,
+    pause: Callable[[float], None] = time.sleep,
+) -> Archive:
     """Get an archive from an http(s) URL, once; a `.sha512` beside it is honoured where served.
+
+    Args:
+        home: where the cache is.
+        url: of the archive.
+        progress: told about the download.
+        free: how much can be written to a folder, bytes.
+        pause: waits for some seconds before a download that broke off is taken up.
 
     Raises:
         BenchctlError: the server or the disk refuses, or what came is truncated or does not match.
@@ -88,8 +105,10 @@ def download_archive(home: Home, url: str, progress: Progress, *, free: FreeByte
     if cached is not None:
         return cached
     with staging(target.parent, f"download into {target.parent}") as partial:
+        fetched = Download(
+            [Piece(url)], partial / name, progress, _ADVICE, counted=name, free=free, pause=pause
+        ).run()
         with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
-            fetched = download(parts, partial / name, progress, free)
             expected = published_sha512(parts)
         if expected:
             compare(fetched, "sha512", expected, shown(parts))

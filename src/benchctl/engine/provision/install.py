@@ -13,7 +13,7 @@ import msgspec
 from benchctl.disk import FreeBytes, disk_errors, free_bytes
 from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
-from benchctl.engine.provision.download import Checksum
+from benchctl.engine.provision.checksum import Checksum
 from benchctl.engine.provision.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner

@@ -15,7 +15,7 @@ import requests
 from jgo.maven import MavenContext, PythonResolver
 
 from benchctl.disk import FreeBytes, free_bytes, require_space
-from benchctl.engine.provision.download import DAMAGED, Checksum, compare, head
+from benchctl.engine.provision.checksum import DAMAGED, Checksum, compare
 from benchctl.errors import BenchctlError
 from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
 from benchctl.results.plan import EngineName
@@ -131,7 +131,7 @@ class MavenSource:
         self._project.update()
         if not any(self._context.repo_cache.rglob("maven-metadata-*.xml")):
             with self._network_errors():
-                head(self._url)
+                _status(self._url)
             return []
         found = {_numbers(component.version) for component in self._project.versions()}
         return sorted(version for version in found if version is not None)
@@ -158,7 +158,7 @@ class MavenSource:
     def _head(self, version: str, packaging: str) -> int:
         """The HTTP status of a file, asked first: jgo leaves the socket open when there is none."""
         artifact = self._project.at_version(version).artifact(packaging=packaging)
-        return head(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
+        return _status(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
 
     def _suggestion(self, version: str) -> str:
         listed = self.listed()
@@ -177,6 +177,11 @@ class MavenSource:
             hint=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
             "or give a distribution that is on this machine",
         )
+
+
+def _status(url: str) -> int:
+    """The HTTP status of a URL, redirects followed, without its content."""
+    return requests.head(url, timeout=TIMEOUT_S, allow_redirects=True).status_code
 
 
 def _jgo_progress(

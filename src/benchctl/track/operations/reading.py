@@ -1,6 +1,5 @@
 """One operation as it stands in a file, into its typed form."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import nearest, suggestion
 from benchctl.track.model import TrackOperation
 from benchctl.track.operations.catalogue import (
     OPERATION_KEYS,
@@ -69,7 +69,7 @@ def read_operation(
             raise document.refuse(f"{where}.{_SOURCE}", "is no text")
         sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
         mentioned = plugin is not None and plugin.mentions(kind)
-        if sourced or (not own and (mentioned or not _like(kind))):
+        if sourced or (not own and (mentioned or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
             return _plugin_operation(raw, kind, document, where)
     if not own:
         raise _unknown_type(kind, document, where)
@@ -107,14 +107,9 @@ def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, whe
         raise refused(err, document, where) from err
 
 
-def _like(kind: str) -> list[str]:
-    return difflib.get_close_matches(kind, OPERATION_TYPES, n=1, cutoff=_LIKE)
-
-
 def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
-    near = difflib.get_close_matches(str(kind), OPERATION_TYPES, n=1)
     return document.refuse(
         f"{where}.{_TYPE}",
         f"benchctl has no operation type '{kind}'",
-        hint=f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(OPERATION_TYPES))}",
+        hint=suggestion(str(kind), sorted(OPERATION_TYPES)),
     )

@@ -1,6 +1,5 @@
 """JSON of a track and where its values stand: every complaint names file, line and JSON path."""
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,9 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import guess, nearest
 from benchctl.track.template.assemble import Origin
 from benchctl.track.template.excerpt import cut
-from benchctl.track.template.position import offset_of
+from benchctl.track.template.position import offset_of, repeated_keys
 from benchctl.track.template.renderer import Rendered
 
 T = TypeVar("T")
@@ -69,11 +69,30 @@ class Document:
         place = self.place(where, key) if len(self.notes) < _PLACED else self.name
         self.notes.append(f"{place}: {cut(where)}: {cut(message)}")
 
+    def repeated(self, where: str, key: str, offset: int) -> None:
+        """Refuse a key that an object has already; pass over the first one in a lenient document.
+
+        Args:
+            where: JSON path of the object.
+            key: that it gives again.
+            offset: the character where it does.
+
+        Raises:
+            UsageError: the document is not lenient.
+        """
+        text = f"{self._place_at(offset)}: {cut(where)}: the key '{cut(key)}' is given twice"
+        if not self.lenient:
+            raise UsageError(text, hint="remove one of them: only the last would count")
+        self.notes.append(f"{text}, and the last one counts")
+
     def place(self, where: str, key: str | None = None) -> str:
         """File and line of a JSON path; only the file where the line cannot be told."""
         if self._rendered is None:
             return self.name
-        origin = self._rendered.origin(offset_of(self._rendered.text, where, key))
+        return self._place_at(offset_of(self._rendered.text, where, key))
+
+    def _place_at(self, offset: int) -> str:
+        origin = None if self._rendered is None else self._rendered.origin(offset)
         return self.name if origin is None else str(origin)
 
 
@@ -85,16 +104,20 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
 
     Raises:
         UsageError: it is not JSON; the message shows the lines around the error and the file they came from.
+            Or a key stands twice in an object; where Rally's habits hold, that is noted, and the last counts.
     """
     document = Document(str(rendered.path), rendered, lenient=lenient)
     try:
-        return document, msgspec.json.decode(rendered.text)
+        value = msgspec.json.decode(rendered.text)
+        for where, key, offset in repeated_keys(rendered.text):
+            document.repeated(where, key, offset)
     except msgspec.ValidationError as err:
         raise _beyond_bounds(rendered, str(err)) from err
     except (msgspec.MsgspecError, UnicodeError) as err:
         raise _broken(rendered, str(err)) from err
     except RecursionError as err:
         raise UsageError(f"{rendered.path}: its JSON is nested too deeply") from err
+    return document, value
 
 
 def _broken(rendered: Rendered, found: str) -> UsageError:
@@ -235,19 +258,19 @@ def fitting_key(
     """
     if _COMMENT.fullmatch(key):
         return
-    near = difflib.get_close_matches(key, known, n=1, cutoff=LIKE)
+    near = nearest(key, known, alike=LIKE)
     if not document.lenient or not (key in _VOCABULARY or (others and not near)):
-        raise document.refuse(where, f"unknown key '{key}'", hint=_nearest(key, known), key=key)
+        raise document.refuse(where, f"unknown key '{key}'", hint=_meant(key, known), key=key)
     document.note(where, f"'{key}' means nothing here and is passed over", key=key)
 
 
-def _nearest(key: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
+def _meant(key: str, known: Sequence[str]) -> str:
+    meant = guess(key, known)
+    if meant:
+        return meant
     if key in _VOCABULARY:
         return f"'{key}' is a key of another kind of object"
-    near = difflib.get_close_matches(key, sorted(_VOCABULARY), n=1)
-    if near:
-        return f"'{near[0]}' is a key of another kind of object; known here: {', '.join(known)}"
+    elsewhere = nearest(key, sorted(_VOCABULARY))
+    if elsewhere is not None:
+        return f"'{elsewhere}' is a key of another kind of object; known here: {', '.join(known)}"
     return f"known keys: {', '.join(known)}"

@@ -27,6 +27,43 @@ def offset_of(text: str, where: str, key: str | None = None) -> int:
     return next((start for name, start, _ in _children(text, at) if name == key), at)
 
 
+def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
+    """Keys that an object gives more than once; the readers of JSON take the last one without a word.
+
+    Args:
+        text: valid JSON.
+
+    Yields:
+        (JSON path of the object, key, character where the key is given again).
+
+    Raises:
+        RecursionError: the text is nested too deeply.
+    """
+    found = False
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len(dict(pairs)) < len(pairs)
+
+    # Numbers stay texts: their size is no concern of this.
+    json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
+    if found:  # where they are takes longer to say
+        yield from _repeated(text, _space(text, 0), "$")
+
+
+def _repeated(text: str, at: int, where: str) -> Iterator[tuple[str, str, int]]:
+    seen: set[str] = set()
+    for name, start, value in _children(text, at):
+        if isinstance(name, int):
+            inner = f"{where}[{name}]"
+        else:
+            inner = f"{where}.{name}"
+            if name in seen:
+                yield where, name, start
+            seen.add(name)
+        yield from _repeated(text, value, inner)
+
+
 def _children(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
     """The members of an object or array: key or place, where the member begins, where its value does."""
     if text[at : at + 1] not in ("{", "["):

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.corpus.resume import Download, Piece
 from benchctl.disk import RESERVE_BYTES
+from benchctl.download import Advice, Download, Piece
 from benchctl.errors import BenchctlError
-from corpus.file_server import FileServer, Served
+from file_server import FileServer, Served
 
 BODY = bytes(range(256)) * 400
 HALF = len(BODY) // 2
+
+
+ADVICE = Advice("look at the network", "look at the address", "try again", "look at the size")
 
 
 class Patience:
@@ -29,18 +32,22 @@ def ignore(what: str, done: int, total: int) -> None:
 
 def download(server: FileServer, folder: Path, *pieces: Piece, free: int = 1 << 40) -> Download:
     given = pieces or (Piece(f"{server.url}/file", len(BODY)),)
-    return Download(given, folder / "file", ignore, lambda _: free, Patience())
+    return Download(given, folder / "file", ignore, ADVICE, free=lambda _: free, pause=Patience())
 
 
 def test_a_file_comes_whole_and_nothing_else_stays(files: FileServer, tmp_path: Path):
     files.files["/file"] = Served(BODY)
     told: list[tuple[str, int, int]] = []
     Download(
-        [Piece(f"{files.url}/file")], tmp_path / "file", lambda *args: told.append(args), lambda _: 1 << 40
+        [Piece(f"{files.url}/file")],
+        tmp_path / "file",
+        lambda *args: told.append(args),
+        ADVICE,
+        counted="parts",
     ).run()
     assert (tmp_path / "file").read_bytes() == BODY
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert told[-1] == ("bytes", len(BODY), len(BODY))
+    assert told[-1] == ("parts", len(BODY), len(BODY))
 
 
 def test_a_dropped_connection_is_taken_up_where_it_ended(files: FileServer, tmp_path: Path):
@@ -53,7 +60,7 @@ def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer,
     files.files["/file"] = Served(BODY, length=False)
     free = iter([1 << 40] + [RESERVE_BYTES - 1] * 10)
     endless = Download(
-        [Piece(f"{files.url}/file")], tmp_path / "file", ignore, lambda _: next(free), Patience()
+        [Piece(f"{files.url}/file")], tmp_path / "file", ignore, ADVICE, free=lambda _: next(free)
     )
     with pytest.raises(BenchctlError, match="not enough space"):
         endless.run()
@@ -80,7 +87,7 @@ def test_what_an_earlier_process_got_is_not_fetched_again(files: FileServer, tmp
     files.files["/file"].cuts += [0] * 10
     with pytest.raises(BenchctlError, match=rf"connection ended .*; {HALF:,} bytes have come") as caught:
         first.run()
-    assert "goes on from there" in caught.value.hint
+    assert caught.value.hint == ADVICE.unfinished
     files.files["/file"].cuts.clear()
     files.requests.clear()
     assert download(files, tmp_path).run().read_bytes() == BODY
@@ -158,15 +165,16 @@ def test_a_wrong_size_is_told(length: bool, files: FileServer, tmp_path: Path): 
 def test_a_wrong_size_is_told_before_anything_is_fetched(files: FileServer, tmp_path: Path):
     files.files["/file"] = Served(BODY)
     piece = Piece(f"{files.url}/file", 7)
-    with pytest.raises(BenchctlError, match=r"/file has 102,400 bytes, and 7 are expected"):
+    with pytest.raises(BenchctlError, match=r"/file has 102,400 bytes, and 7 are expected") as caught:
         download(files, tmp_path, piece).run()
+    assert caught.value.hint == ADVICE.other_size
     assert sum(path.stat().st_size for path in tmp_path.glob(".file.partial")) == 0
 
 
 def test_a_missing_file_is_told_at_once(files: FileServer, tmp_path: Path):
     with pytest.raises(BenchctlError, match=r"cannot download .*/file: HTTP 404") as caught:
         download(files, tmp_path).run()
-    assert "--from" in caught.value.hint
+    assert caught.value.hint == ADVICE.refused
     assert len(files.requests) == 1
 
 
@@ -181,8 +189,9 @@ def test_a_server_that_is_busy_is_asked_again(files: FileServer, tmp_path: Path)
 
 def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, files: FileServer):
     wanted = download(files, tmp_path, Piece("http://127.0.0.1:1/file"))
-    with pytest.raises(BenchctlError, match="no connection"):
+    with pytest.raises(BenchctlError, match="no connection") as caught:
         wanted.run()
+    assert caught.value.hint == ADVICE.unreachable
     assert isinstance(wanted.pause, Patience)
     assert not wanted.pause.paused
 

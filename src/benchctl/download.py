@@ -1,10 +1,10 @@
-"""Large files over HTTP: pieces joined into one file, begun anew where the last attempt ended."""
+"""Files over HTTP: pieces joined into one file, each taken up where the last attempt ended."""
 
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO
@@ -46,6 +46,23 @@ class Piece(msgspec.Struct, frozen=True):
     size: int | None = None
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What to do about a failure; it depends on who says where the file is.
+
+    Attributes:
+        unreachable: about a network that does not get there.
+        refused: about a server that refuses.
+        unfinished: about a connection that ends again and again.
+        other_size: about a file that is not as large as was said.
+    """
+
+    unreachable: str
+    refused: str
+    unfinished: str
+    other_size: str = ""
+
+
 class _State(msgspec.Struct):
     """What a half-finished file is made of, beside it on the disk.
 
@@ -72,6 +89,8 @@ class Download:
         pieces: what it is joined from, in order.
         target: where it goes; its name appears when all is there.
         progress: told after each bit.
+        advice: for messages.
+        counted: what progress calls the bytes.
         free: how much can be written to a folder, bytes.
         pause: waits for some seconds between two attempts.
     """
@@ -79,8 +98,10 @@ class Download:
     pieces: Sequence[Piece]
     target: Path
     progress: Progress
+    advice: Advice
+    counted: str = "bytes"
     free: FreeBytes = free_bytes
-    pause: Callable[[float], None] = field(default=time.sleep)
+    pause: Callable[[float], None] = time.sleep
 
     def run(self) -> Path:
         """Get it, or what is lacking of it.
@@ -138,9 +159,7 @@ class Download:
         failures = 0
         while True:
             try:
-                with network_errors(
-                    f"download {_shown(piece)}", hint="check the network and its proxy settings"
-                ):
+                with network_errors(f"download {_shown(piece)}", hint=self.advice.unreachable):
                     self._attempt(piece, number, sink, state)
                 break
             except _IncompleteError as err:
@@ -149,7 +168,7 @@ class Download:
                 if failures > len(_PAUSES_S):
                     raise BenchctlError(
                         f"cannot download {_shown(piece)}: {err}; {_end(sink):,} bytes have come",
-                        hint="try again: they are kept, and the next attempt goes on from there",
+                        hint=self.advice.unfinished,
                     ) from err
                 self.pause(_PAUSES_S[max(failures - 1, 0)])
 
@@ -157,6 +176,7 @@ class Download:
         """One request for the rest of a piece.
 
         Raises:
+            BenchctlError: the server refuses, or the piece has another size.
             _IncompleteError: the connection ended early; what came is in the file.
         """
         begin = state.begins[number]
@@ -168,7 +188,7 @@ class Download:
             headers["Range"] = f"bytes={have}-"
         try:
             with _asked(piece, headers) as response:
-                start, total = _offered(response, piece, have)
+                start, total = self._offered(response, piece, have)
                 version = f"{_validator(response)} {total}"
                 if start != have or (have and version != state.versions[number]):
                     # What has come is of another version, or the server knows no ranges.
@@ -178,19 +198,48 @@ class Download:
                         raise _IncompleteError("it changed on the server")
                 state.versions[number] = version
                 self._beside.write_bytes(msgspec.json.encode(state))
-                _check_size(piece, total)
+                self._check_size(piece, total)
                 size = total if piece.size is None else piece.size
                 self._check_space((self._total or begin + (size or 0)) - begin - have)
                 self._receive(response, sink, begin, size)
                 if size is not None and _end(sink) - begin < size:
                     raise _IncompleteError(_CUT)
-                _check_size(piece, _end(sink) - begin)
+                self._check_size(piece, _end(sink) - begin)
         except requests.exceptions.SSLError:
             raise
         except (requests.ConnectionError, requests.Timeout) as err:
             if not state.versions[number]:
                 raise  # it never answered: most likely the address is wrong, or there is no network
             raise _IncompleteError("no connection, or no answer") from err
+
+    def _offered(self, response: requests.Response, piece: Piece, have: int) -> tuple[int, int | None]:
+        """Where in the piece the answer begins, and how large the piece is; None where the server is silent.
+
+        Raises:
+            BenchctlError: the server refuses.
+            _IncompleteError: it may not next time.
+        """
+        status = response.status_code
+        if status == HTTPStatus.PARTIAL_CONTENT:
+            unit, _, text = response.headers.get("Content-Range", "").partition(" ")
+            span, _, total = text.partition("/")
+            start = span.partition("-")[0]
+            begin = _number(start)
+            return (-1, None) if unit.lower() != "bytes" or begin is None else (begin, _number(total))
+        if status == HTTPStatus.OK:
+            return 0, _number(response.headers.get("Content-Length", ""))
+        if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            return -1, None
+        if status in _PASSING:
+            raise _IncompleteError(f"HTTP {status}")
+        raise BenchctlError(f"cannot download {_shown(piece)}: HTTP {status}", hint=self.advice.refused)
+
+    def _check_size(self, piece: Piece, total: int | None) -> None:
+        if piece.size is not None and total is not None and total != piece.size:
+            raise BenchctlError(
+                f"{_shown(piece)} has {total:,} bytes, and {piece.size:,} are expected",
+                hint=self.advice.other_size,
+            )
 
     def _check_space(self, lacking: int) -> None:
         folder = self.target.parent
@@ -203,7 +252,7 @@ class Download:
             for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
                 sink.write(chunk)
                 self._check_space(0)  # the server may send more than it said, and others write, too
-                self.progress("bytes", sink.tell(), total)
+                self.progress(self.counted, sink.tell(), total)
                 if size is not None and sink.tell() - begin > size:
                     return
         except (urllib3.exceptions.HTTPError, ConnectionError, TimeoutError) as err:
@@ -234,39 +283,5 @@ def _validator(response: requests.Response) -> str:
     return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
 
 
-def _offered(response: requests.Response, piece: Piece, have: int) -> tuple[int, int | None]:
-    """Where in the piece the answer begins, and how large the piece is; None when the server does not say.
-
-    Raises:
-        BenchctlError: the server refuses.
-        _IncompleteError: it may not next time.
-    """
-    status = response.status_code
-    if status == HTTPStatus.PARTIAL_CONTENT:
-        unit, _, text = response.headers.get("Content-Range", "").partition(" ")
-        span, _, total = text.partition("/")
-        start = span.partition("-")[0]
-        begin = _number(start)
-        return (-1, None) if unit.lower() != "bytes" or begin is None else (begin, _number(total))
-    if status == HTTPStatus.OK:
-        return 0, _number(response.headers.get("Content-Length", ""))
-    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-        return -1, None
-    if status in _PASSING:
-        raise _IncompleteError(f"HTTP {status}")
-    raise BenchctlError(
-        f"cannot download {_shown(piece)}: HTTP {status}",
-        hint="check where the corpus is to come from: the track's base-url, or --from",
-    )
-
-
 def _number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def _check_size(piece: Piece, total: int | None) -> None:
-    if piece.size is not None and total is not None and total != piece.size:
-        raise BenchctlError(
-            f"{_shown(piece)} has {total:,} bytes, and {piece.size:,} are expected",
-            hint="it is another file than the track means: check base-url and compressed-bytes",
-        )

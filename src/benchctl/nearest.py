@@ -1,0 +1,36 @@
+"""Which known name was probably meant, and the hint that says so."""
+
+import difflib
+from collections.abc import Iterable
+
+USUAL = 0.6
+"""How alike two names must be, in difflib's measure from 0 to 1, for one to be offered for the other."""
+
+
+def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | None:
+    """The known name that a word is most like; None when it is like none.
+
+    Args:
+        word: as somebody wrote it.
+        known: the names that there are.
+        alike: how much so at least, from 0 to 1.
+    """
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=alike)), None)
+
+
+def guess(word: str, known: Iterable[str], *, before: str = "") -> str:
+    """`did you mean 'range'?`, or nothing when the word is like none of the known ones.
+
+    Args:
+        word: as somebody wrote it.
+        known: the names that there are.
+        before: what has to be written before a name.
+    """
+    near = nearest(word, known)
+    return "" if near is None else f"did you mean '{before}{near}'?"
+
+
+def suggestion(word: str, known: Iterable[str], *, before: str = "") -> str:
+    """The guess, or all that is known, once each and in the given order."""
+    names = list(dict.fromkeys(known))
+    return guess(word, names, before=before) or f"known: {', '.join(names) or 'none'}"
