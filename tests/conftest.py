@@ -1,12 +1,20 @@
 """What every test may rely on, however pytest was started."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from file_server import FileServer, serving_files
+from lanes import scheduler_of_lanes
+
+# Every process collects all tests first, which takes it some seconds.
+MOST_WORKERS = 8
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
 # not for a test to say on a machine that may be busy.
@@ -28,6 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes share the tests: one a CPU, and none beside this one for files and single tests."""
+    named = any(".py" in argument for argument in config.args)
+    return 0 if named else min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return scheduler_of_lanes()(config, log)
+
+
 @pytest.fixture
 def no_gc_callbacks() -> Iterator[None]:
     """Hypothesis clocks the collector in a callback, where what a signal raises is lost."""
@@ -35,3 +55,11 @@ def no_gc_callbacks() -> Iterator[None]:
     gc.callbacks.clear()
     yield
     gc.callbacks.extend(kept)
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """A web server to fetch files from."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving_files() as server:
+        yield server

@@ -23,7 +23,8 @@ from benchctl.run.prepare import prepare_corpus, prepare_subject
 from benchctl.run.session import Subject
 from benchctl.track.model import Track
 
-pytestmark = pytest.mark.nodes
+# Whoever prepares an index here finds the engines as they start quickly.
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
 
 DOCUMENTS = 5_000
 HEAP_MB = 512

@@ -76,7 +76,8 @@ def test_a_pinned_run_says_so(pinned_run: tuple[RunFolder, subprocess.CompletedP
     record = folder.load()
     assert record.plan.pin == PinSpec((NODE,), (DRIVER,))
     assert any("the JVM saw 1 CPU" in caveat for caveat in record.caveats)
-    assert f"--pin node={NODE},driver={DRIVER}" in " ".join(done.stdout.split())
+    said = " ".join(done.stdout.replace("\\\n", " ").split())
+    assert f"--pin node={NODE},driver={DRIVER}" in said
 
 
 def test_telemetry_shows_what_the_node_used(told: tuple[RunFolder, str]):
