@@ -145,6 +145,10 @@ def test_engines_agree_on_the_answers(main_job: tuple[object, RunFolder]):
     hits = answers.exact_hits["range"]
     assert hits["es"] == hits["os"]
     assert abs(hits["es"] / 20_000 - 0.276) < 0.005
+    for variant in ("es", "os"):
+        kept = main_job[1].read_answers(variant)
+        assert kept is not None
+        assert {one.operation: one.total for one in kept.answers}["range"] == hits["es"]
 
 
 def test_nothing_is_left_behind(main_job: tuple[object, RunFolder], home: Home):
@@ -327,20 +331,40 @@ def test_a_node_to_play_with(benchctl: Benchctl, home: Home):
     assert "no node is up" in benchctl("node", "status").stdout
 
 
-def test_mistakes_are_told_before_anything_starts(benchctl: Benchctl, home: Home):
+# Calls benchctl once for every list of arguments; a process for each would import it that often.
+MANY_CALLS = """
+import contextlib, io, json, sys
+from benchctl.cli import root
+from benchctl.cli.boundary import guarded
+for arguments in json.loads(sys.argv[1]):
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stderr(said):
+        status = guarded(root, arguments)
+    said.flush()
+    print(json.dumps([status, said.buffer.getvalue().decode()]))
+"""
+MISTAKES = (
+    (["run", "--challenge", "rangeonly"], "did you mean 'range-only'"),
+    (["run"], "no challenge"),
+    (["run", "--challenge", "range-only", "--variant", "solr"], "solr"),
+    (["run", "--challenge", "range-only", "--docs", "lots"], "lots"),
+    (["run", "--challenge", "range-only", "--param", "iteratons=3"], "did you mean 'iterations'"),
+    (["run", "--challenge", "range-only", "--heap", "4"], "heap"),
+    (["compare", "es"], "two variants"),
+    (["show", "nothing"], "no run"),
+)
+
+
+def test_mistakes_are_told_before_anything_starts(environ: dict[str, str], home: Home):
     runs = {path.name for path in Path(home.runs).iterdir()}
-    for arguments, text in (
-        (["run", "--challenge", "rangeonly"], "did you mean 'range-only'"),
-        (["run"], "no challenge"),
-        (["run", "--challenge", "range-only", "--variant", "solr"], "solr"),
-        (["run", "--challenge", "range-only", "--docs", "lots"], "lots"),
-        (["run", "--challenge", "range-only", "--param", "iteratons=3"], "did you mean 'iterations'"),
-        (["run", "--challenge", "range-only", "--heap", "4"], "heap"),
-        (["compare", "es"], "two variants"),
-        (["show", "nothing"], "no run"),
-    ):
-        done = benchctl(*arguments)
-        assert done.returncode == 2, (arguments, done.stderr)
-        assert text in done.stderr
-        assert "Traceback" not in done.stderr
+    calls = json.dumps([arguments for arguments, _ in MISTAKES])
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_CALLS, calls], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    for (arguments, text), line in zip(MISTAKES, done.stdout.splitlines(), strict=True):
+        status, said = json.loads(line)
+        assert status == 2, (arguments, said)
+        assert text in said
+        assert "Traceback" not in said
     assert {path.name for path in Path(home.runs).iterdir()} == runs

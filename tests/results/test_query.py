@@ -3,9 +3,12 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
+from benchctl.results.duck import quoted
+from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.query import asked
 from benchctl.results.views import StoredRun
 from stored import ROWS, stored
+from three_years import make_store
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +129,45 @@ def test_times_with_a_zone_are_text_and_need_no_further_package(run: StoredRun):
 def test_the_order_of_rows_outlives_times_with_a_zone(run: StoredRun):
     found = answer("SELECT block, now() FROM samples ORDER BY block DESC", run)
     assert [block for block, _ in found] == [1] * 2 * ROWS + [0] * 2 * ROWS
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFolder:
+    return make_store(tmp_path_factory.mktemp("nightly") / "it's", nights=3, tasks=2, variants=2, forks=2)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT count(*) FROM nights", [(3 * 2 * 2 * 2 * 2,)]),
+        (
+            "from NIGHTS select suite, night, count(*) where metric = 'throughput' group by all order by all",
+            [("it's", number, 8) for number in (1, 2, 3)],
+        ),
+        ("SELECT count(*) FROM nights n JOIN runs r USING (run)", [(0,)]),
+    ],
+)
+def test_the_nights_of_suites_can_be_asked(
+    run: StoredRun, suite: SuiteFolder, query: str, expected: list[tuple[object, ...]]
+):
+    with asked(query, [run], [suite]) as found:
+        assert list(found.rows) == expected
+
+
+def test_figures_are_opened_for_those_only_who_ask_for_nights(tmp_path: Path):
+    suite = make_store(tmp_path / "big5", nights=1, tasks=1, variants=1, forks=1)
+    suite.figure_files()[0].write_bytes(b"rubbish")
+    with asked("SELECT count(*) FROM runs", [], [suite]) as found:
+        assert list(found.rows) == [(0,)]
+    with pytest.raises(UsageError, match=r"figures\.parquet"), asked("SELECT * FROM nights", [], [suite]):
+        pass
+
+
+def test_nights_can_be_read_and_nothing_beside_them(suite: SuiteFolder):
+    other = suite.night_path("00001-20240225-0300") / "night.json"
+    with pytest.raises(UsageError), asked(f"FROM nights, read_text({quoted(other)})", [], [suite]):
+        pass
+
+
+def test_a_home_without_suites_has_no_nights():
+    assert answer("SELECT * FROM nights") == []

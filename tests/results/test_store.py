@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunStore, new_run_id, reference
@@ -70,6 +71,29 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
     monkeypatch.undo()
     assert folder.load().status == "running"
     assert sorted(path.name for path in folder.path.iterdir()) == ["forks", "run.json"]
+
+
+def test_answers_are_kept_by_variant(store: RunStore):
+    folder = store.create("x")
+    assert folder.read_answers("es@8.19.0") is None
+    answers = VariantAnswers(
+        ANSWERS_VERSION, "es@8.19.0", anew=True, answers=(KeptAnswer("range", "q", 7, 1, [[5]]),)
+    )
+    folder.write_answers(answers)
+    assert folder.read_answers("es@8.19.0") == answers
+    assert [path.name for path in (folder.path / "answers").iterdir()] == ["es@8.19.0.json"]
+
+
+def test_damaged_and_foreign_answers_are_named(store: RunStore):
+    folder = store.create("x")
+    folder.write_answers(VariantAnswers(ANSWERS_VERSION + 1, "es", anew=True, answers=()))
+    with pytest.raises(BenchctlError, match=r"es\.json has answers version 2, this benchctl reads 1"):
+        folder.read_answers("es")
+    (folder.path / "answers" / "es.json").write_text('{"answers-version": 1}', encoding="utf-8")
+    with pytest.raises(BenchctlError, match=r"es\.json is damaged"):
+        folder.read_answers("es")
+    with pytest.raises(BenchctlError, match="not in the run's folder"):
+        folder.read_answers("../../es")
 
 
 def test_missing_forks_are_the_planned_ones_that_are_not_done(

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -6,29 +7,41 @@ import pytest
 
 from benchctl.results.columns import moment
 from benchctl.results.figures import CurvePoint
+from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.samples import SAMPLE_DTYPES
-from benchctl.results.views import VIEWS, StoredRun, ViewName, create_samples, create_tables, view_columns
+from benchctl.results.views import (
+    QUERY_VIEWS,
+    QueryView,
+    StoredRun,
+    create_nights,
+    create_samples,
+    create_tables,
+    view_columns,
+)
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_record, make_summary
 from redlines import SEARCH
 from stored import ROWS, as_schema_1, stored
+from three_years import make_store
 
 
-def opened(*runs: StoredRun) -> duckdb.DuckDBPyConnection:
+def opened(*runs: StoredRun, suites: Sequence[SuiteFolder] = ()) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     create_tables(connection, runs)
     create_samples(connection, runs)
+    create_nights(connection, suites)
     return connection
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: ViewName):
-    found = opened(stored(tmp_path, "r1")).execute(f"DESCRIBE {view}").fetchall()
+@pytest.mark.parametrize("view", QUERY_VIEWS)
+def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: QueryView):
+    suite = make_store(tmp_path / "suite", nights=2, tasks=1, variants=1, forks=1)
+    found = opened(stored(tmp_path, "r1"), suites=[suite]).execute(f"DESCRIBE {view}").fetchall()
     assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_views_of_no_runs_have_their_columns_and_no_rows(view: ViewName):
+@pytest.mark.parametrize("view", QUERY_VIEWS)
+def test_views_of_no_runs_have_their_columns_and_no_rows(view: QueryView):
     connection = opened()
     found = connection.execute(f"DESCRIBE {view}").fetchall()
     assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
@@ -42,8 +55,8 @@ def test_every_column_of_a_sample_is_documented_and_has_its_type():
     assert {name: documented[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_column_says_what_it_means(view: ViewName):
+@pytest.mark.parametrize("view", QUERY_VIEWS)
+def test_every_column_says_what_it_means(view: QueryView):
     assert all(meaning for *_, meaning in view_columns(view))
     for name, kind, meaning in view_columns(view):
         if kind == "DOUBLE" and name.endswith(("_ms", "_s")) and not name.endswith("_per_s"):

@@ -91,7 +91,7 @@ def test_a_run_never_stays_running(
     raised: type[BaseException],
     status: str,
 ):
-    def fail(*_args: object) -> None:
+    def fail(*_args: object, **_options: object) -> None:
         raise error
 
     monkeypatch.setattr(orchestrate, "check_answers", fail)

@@ -1,18 +1,27 @@
-"""What the generator is asked about a run's answers, and when it is not."""
+"""What a variant is asked again, what a run keeps of its answers, and what the generator is asked."""
 
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from benchctl.corpus.generated.generator import GENERATOR_VERSION
-from benchctl.engine.answers.answers import AnswerBook
+from benchctl.endpoint import Endpoint
+from benchctl.engine.answers.answers import Answer, AnswerBook
+from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.prepared.index import PreparedIndex
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.target import Address
 from benchctl.home import Home
+from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, operations_used, plan_run
-from benchctl.run.prepare import _generators_book
+from benchctl.run.prepare import _book, _generators_book, check_answers
+from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
 from builders import ES, OS
 
@@ -88,3 +97,71 @@ def test_over_several_shards_the_generator_is_not_asked(home: Home):
     body = IndexBody({**track.index_body.settings, "index.number_of_shards": 2}, track.index_body.mappings)
     track = msgspec.structs.replace(track, indices=(Index(track.index_name, body),))
     assert _generators_book(operations_used(plan, track), plan, track, home, Stages()) is None
+
+
+INDEX = IndexFacts("", 2000, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
+
+
+@pytest.fixture
+def subject(tmp_path: Path) -> Subject:
+    root = tmp_path / "index"
+    root.mkdir()
+    return Subject(
+        ES,
+        Installation("elasticsearch", "8.11.0", Path("/es"), "a" * 64, (), "9.8.0", "sha512"),
+        Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset()),
+        PreparedIndex(root, INDEX),
+    )
+
+
+def remembers(subject: AnySubject, *, ask_anew: bool = False) -> bool:
+    """Whether a variant need not be asked what it was asked before."""
+    (operation,) = operations_used(*planned())
+    return _book(subject, ask_anew=ask_anew).get(operation) is not None
+
+
+@pytest.fixture
+def asked(subject: Subject) -> Subject:
+    """A variant that was asked in an earlier run."""
+    (operation,) = operations_used(*planned())
+    book = _book(subject, ask_anew=False)
+    book.add(operation, Answer(total=7))
+    book.save()
+    return subject
+
+
+def changed(subject: Subject, **fields: Any) -> Subject:
+    return dataclasses.replace(subject, spec=msgspec.structs.replace(subject.spec, **fields))
+
+
+def test_answers_are_remembered_for_the_same_index_on_a_jvm_set_up_alike(asked: Subject):
+    assert remembers(asked)
+    assert remembers(changed(asked, name="es-again"))
+    assert not remembers(changed(asked, jvm_flags=("-XX:-Inline",)))
+    assert not remembers(changed(asked, settings={"search.max_buckets": 10}))
+    assert not remembers(dataclasses.replace(asked, jdk=dataclasses.replace(asked.jdk, version="17.0.1")))
+    assert not remembers(dataclasses.replace(asked, jdk=dataclasses.replace(asked.jdk, vendor="Other")))
+
+
+def test_who_asks_anew_remembers_nothing_and_leaves_what_others_remember(asked: Subject):
+    assert not remembers(asked, ask_anew=True)
+    (operation,) = operations_used(*planned())
+    book = _book(asked, ask_anew=True)
+    book.add(operation, Answer(total=8))
+    book.save()
+    assert _book(asked, ask_anew=False).get(operation) == Answer(total=7)
+
+
+def test_a_cluster_is_asked_every_time(asked: Subject):
+    cluster = TargetSubject(
+        asked.spec, Address("es", Endpoint.of("http://a:1")), cast("ClusterFacts", None), 1, INDEX
+    )
+    assert not remembers(cluster)
+
+
+def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subject, home: Home):
+    observer = Stages()
+    answered = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
+    assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
+    assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
+    assert observer.told == ["what the generator knows of the answers"]

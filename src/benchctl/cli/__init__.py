@@ -1,6 +1,5 @@
 """The command line: options in, one call, output out."""
 
-import importlib
 import sys
 
 import click
@@ -8,6 +7,7 @@ import click
 import benchctl
 from benchctl.cli.boundary import guarded
 from benchctl.cli.ending import end_soon
+from benchctl.cli.lazy import LazyGroup
 from benchctl.errors import ExitCode
 
 # Commands are imported when they are asked for: the libraries behind a run take a second to load, and neither
@@ -58,6 +58,11 @@ _COMMANDS = {
         "track_group",
         "Check, show and make tracks.",
     ),
+    "nightly": (
+        "benchctl.cli.nightly",
+        "nightly_group",
+        "Unattended runs that tell somebody only when something is true.",
+    ),
     "node": ("benchctl.cli.node", "node_group", "Start, stop and look at single nodes, apart from any run."),
     "calibrate": (
         "benchctl.cli.calibrate",
@@ -67,28 +72,10 @@ _COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Commands(LazyGroup):
     """The commands of benchctl, in the order in which a newcomer meets them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, as in the help."""
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; None when there is no such."""
-        del ctx
-        if cmd_name not in _COMMANDS:
-            return None
-        module, attribute, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing any."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in _COMMANDS.items()])
+    table = _COMMANDS
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -6,7 +6,10 @@ from benchctl.report.schema import SchemaName, schema_text
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(["analysis", "run"]), default="analysis")
+@click.argument("name", type=click.Choice(["analysis", "run", "message"]), default="analysis")
 def schema_command(name: SchemaName) -> None:
-    """Print the JSON Schema of an analysis (what --format json prints), or of run.json: NAME is either."""
+    """Print the JSON Schema of NAME.
+
+    `analysis` is what --format json prints, `run` is run.json, `message` is what is told of a night.
+    """
     click.echo(schema_text(name), nl=False)

@@ -1,4 +1,4 @@
-"""`benchctl sql`: one query over runs and all their samples."""
+"""`benchctl sql`: one query over runs and all their samples, and over the nights of suites."""
 
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.columns import moment
+from benchctl.results.nightly.folder import suites
 from benchctl.results.query import asked
 from benchctl.results.store import RunStore
-from benchctl.results.views import ONE_ROW, VIEWS, StoredRun, view_columns
+from benchctl.results.views import ONE_ROW, QUERY_VIEWS, StoredRun, view_columns
 
 
 @click.command("sql")
@@ -32,15 +33,17 @@ def sql_command(
 ) -> None:
     """Answer a QUERY of DuckDB's SQL over stored runs, such as "select * from tasks".
 
-    The tables are runs, forks, tasks and samples. Nothing else can be read, and nothing written.
+    The tables are runs, forks, tasks and samples, and nights for the history of nightly suites. Nothing
+    else can be read, and nothing written.
     """
     if views:
         _describe(output_format)
         return
     if not query:
         raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
-    stored = stored_runs(open_store(resolve_home(), runs_folder), runs)
-    with asked(query, stored) as answer:
+    home = resolve_home()
+    stored = stored_runs(open_store(home, runs_folder), runs)
+    with asked(query, stored, suites(home)) as answer:
         print_listing(
             Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
         )
@@ -62,11 +65,11 @@ def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
 def _describe(output_format: TableFormat) -> None:
     """The views from the same source that makes them."""
     if output_format != "text":
-        rows = [(view, *column) for view in VIEWS for column in view_columns(view)]
+        rows = [(view, *column) for view in QUERY_VIEWS for column in view_columns(view)]
         columns = ("view", "column", "type", "meaning")
         print_listing(Listing(columns, rows, title="What benchctl sql can be asked"), output_format)
         return
-    for view in VIEWS:
+    for view in QUERY_VIEWS:
         click.echo(f"{view}: {ONE_ROW[view]}")
         for name, sql_type, meaning in view_columns(view):
             click.echo(f"  {name:<20} {sql_type:<10} {meaning}")

@@ -1,11 +1,8 @@
 """Variants from the command line, complete with what its other options say about them."""
 
-import msgspec
-
 from benchctl.cli.options import keyed
-from benchctl.engine.provision.maven import latest_version
-from benchctl.engine.settings import check_flags, check_settings
-from benchctl.engine.variant import LATEST, check_overrides, parse_variant
+from benchctl.engine.newest import check_spec, with_newest
+from benchctl.engine.variant import check_overrides, parse_variant
 from benchctl.results.plan import VariantSpec
 
 
@@ -22,10 +19,4 @@ def resolve_variants(
     specs = [parse_variant(text, distributions=by_distribution, jdks=by_jdk) for text in texts]
     check_overrides("--distribution", by_distribution, specs)
     check_overrides("--jdk", by_jdk, specs)
-    for spec in specs:
-        check_settings(spec.settings)
-        check_flags(spec.engine, spec.jvm_flags)
-    return tuple(
-        msgspec.structs.replace(spec, version=latest_version(spec.engine)) if spec.version == LATEST else spec
-        for spec in specs
-    )
+    return with_newest(check_spec(spec) for spec in specs)

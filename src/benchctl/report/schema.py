@@ -4,6 +4,7 @@ They are published in `schemas/` beside this file. After a change of the types, 
 
     benchctl schema analysis > src/benchctl/report/schemas/analysis-2.json
     benchctl schema run > src/benchctl/report/schemas/run-1.json
+    benchctl schema message > src/benchctl/report/schemas/message-1.json
 
 A change that a reader of the older form could stumble over takes a new version number, and a new file.
 """
@@ -16,15 +17,17 @@ import msgspec
 
 from benchctl.report.document import Document
 from benchctl.report.json_text import json_text
+from benchctl.report.nightly.message import MESSAGE_VERSION, Message
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.stats.analysis import SCHEMA_VERSION
 
-SchemaName = Literal["analysis", "run"]
+SchemaName = Literal["analysis", "run", "message"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES: dict[SchemaName, tuple[type[msgspec.Struct], str, int]] = {
     "analysis": (Document, "schema_version", SCHEMA_VERSION),
     "run": (RunRecord, "record-version", RECORD_VERSION),
+    "message": (Message, "schema-version", MESSAGE_VERSION),
 }
 _SECTION = re.compile(r"\n\s*Attributes:\n")
 _FIELDS = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
@@ -41,7 +44,8 @@ def schema_text(name: SchemaName) -> str:
     """The schema as JSON.
 
     Args:
-        name: `analysis` for what `--format json` prints, `run` for run.json.
+        name: `analysis` for what `--format json` prints, `run` for run.json, `message` for what is told of a
+            night.
     """
     return json_text(schema(name))
 

@@ -75,6 +75,11 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
 
 
+def deciding(plan: Plan) -> dict[str, object]:
+    """Everything of a plan that decides its figures, by name; without the words that decide nothing."""
+    return {name: _bare(_deciding(plan, name)) for name in _ALIKE}
+
+
 def _deciding(plan: Plan, name: str) -> object:
     if name == "plugin":
         # What was executed, wherever it lay.

@@ -9,13 +9,15 @@ import duckdb
 
 from benchctl.errors import UsageError
 from benchctl.results.duck import connect, quoted
-from benchctl.results.views import StoredRun, create_samples, create_tables
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.views import StoredRun, create_nights, create_samples, create_tables
 
 _BATCH = 10_000
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
 # DuckDB makes Python values of such times with a package that is not needed for anything else.
 _ZONED = "WITH TIME ZONE"
 _SAMPLES = re.compile(r"\bsamples\b", re.IGNORECASE)
+_NIGHTS = re.compile(r"\bnights\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,13 @@ class Answer:
 
 
 @contextmanager
-def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
+def asked(query: str, runs: Sequence[StoredRun], suites: Sequence[SuiteFolder] = ()) -> Iterator[Answer]:
     """Answer a query on the views of `benchctl.results.views`.
 
     Args:
         query: one SELECT statement of DuckDB; also FROM, WITH, DESCRIBE and SUMMARIZE.
         runs: what it may see.
+        suites: whose nights it may see.
 
     Raises:
         UsageError: it is something else, or DuckDB cannot do it.
@@ -49,9 +52,9 @@ def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
             text = _checked(connection, query)
             create_tables(connection, runs)
             # Opening thousands of files takes time: only for who asks for them.
-            create = create_samples if _SAMPLES.search(query) else _nothing
-            paths = create(connection, runs)
-            _lock(connection, paths)
+            paths = create_samples(connection, runs) if _SAMPLES.search(query) else ()
+            figures = create_nights(connection, suites) if _NIGHTS.search(query) else ()
+            _lock(connection, (*paths, *figures))
             result = _executed(connection, text)
             described = result.description or []
             numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
@@ -60,10 +63,6 @@ def asked(query: str, runs: Sequence[StoredRun]) -> Iterator[Answer]:
             raise UsageError(
                 f"DuckDB: {_one_line(err)}", hint="tables and columns are listed by: benchctl sql --views"
             ) from err
-
-
-def _nothing(_connection: duckdb.DuckDBPyConnection, _runs: Sequence[StoredRun]) -> tuple[str, ...]:
-    return ()
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> str:

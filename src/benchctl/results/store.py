@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
@@ -136,9 +137,46 @@ class RunFolder:
         """
         return read_parquet(self.path / relative)
 
+    def write_answers(self, answers: VariantAnswers) -> None:
+        """Keep what a variant answered; what was kept of it before is replaced.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        with _writing(self.inside(f"answers/{answers.variant}.json")) as partial:
+            partial.write_bytes(msgspec.json.encode(answers))
+
+    def read_answers(self, variant: str) -> VariantAnswers | None:
+        """What a variant answered; None when it was not asked, or by a benchctl that did not keep it.
+
+        Raises:
+            BenchctlError: the file cannot be read, is damaged, or of another version.
+        """
+        path = self.inside(f"answers/{variant}.json")
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
+        try:
+            version = msgspec.json.decode(raw, type=_VersionedAnswers).answers_version
+            if version != ANSWERS_VERSION:
+                raise BenchctlError(
+                    f"{path} has answers version {version}, this benchctl reads {ANSWERS_VERSION}",
+                    hint="read it with the benchctl that wrote it",
+                )
+            return msgspec.json.decode(raw, type=VariantAnswers)
+        except msgspec.DecodeError as err:
+            raise BenchctlError(f"{path} is damaged: {err}") from err
+
 
 class _Versioned(msgspec.Struct, rename="kebab"):
     record_version: int
+
+
+class _VersionedAnswers(msgspec.Struct, rename="kebab"):
+    answers_version: int
 
 
 def reference(folder: RunFolder, usual: Path) -> str:

@@ -1,4 +1,7 @@
-"""Runs as tables in DuckDB: `runs`, `forks`, `tasks` from the records, `samples` from the Parquet files."""
+"""Runs as tables in DuckDB: `runs`, `forks`, `tasks` from the records, `samples` from the Parquet files.
+
+And `nights`, from the Parquet files of nightly suites.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +23,22 @@ from benchctl.results.columns import (
 )
 from benchctl.results.duck import quoted
 from benchctl.results.model import RunRecord
+from benchctl.results.nightly.figures import COLUMNS
+from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.parquet import SINCE_SCHEMA_2
 from benchctl.results.store import RunFolder
 
 ViewName = Literal["runs", "forks", "tasks", "samples"]
 VIEWS: tuple[ViewName, ...] = ("runs", "forks", "tasks", "samples")
-ONE_ROW = {
+QueryView = Literal[ViewName, "nights"]
+QUERY_VIEWS: tuple[QueryView, ...] = (*VIEWS, "nights")
+"""All that can be asked: those of runs, and the history of nightly suites."""
+ONE_ROW: Mapping[QueryView, str] = {
     "runs": "one row a run",
     "forks": "one row a fork: a pass of one variant",
     "tasks": "one row a task and fork: the figures that forks are compared by",
     "samples": "one row a request, warm-up and failures included; read from the files as the query asks",
+    "nights": "one row a fork, task and metric of every night of every suite; read as the query asks",
 }
 
 # What the view `samples` joins, by type.
@@ -38,6 +47,10 @@ _TASK_NAMES = {
     "run": "VARCHAR", "schedule": "SMALLINT", "task": "SMALLINT",
     "challenge": "VARCHAR", "label": "VARCHAR", "operation": "VARCHAR",
 }  # fmt: skip
+
+# What the view `nights` joins.
+_FIGURE_FILES = {"path": "VARCHAR", "suite": "VARCHAR"}
+_NIGHT_NAMES = {"suite": ("VARCHAR", "name of the suite")}
 
 # What schema 1 of the sample files did not have, as an expression.
 _FILLED = {name: str(value) for name, value in SINCE_SCHEMA_2.items()} | {
@@ -73,11 +86,13 @@ class StoredRun:
                 yield schedule, place, challenge.name, task.label, task.operation
 
 
-def view_columns(view: ViewName) -> tuple[tuple[str, str, str], ...]:
+def view_columns(view: QueryView) -> tuple[tuple[str, str, str], ...]:
     """(name, type, meaning) of the columns of a view, in order."""
     if view == "samples":
         documented = {**NAMES, **SAMPLES, **{name: found[:2] for name, found in DERIVED.items()}}
         return tuple((name, *found) for name, found in documented.items())
+    if view == "nights":
+        return tuple((name, *found) for name, found in {**_NIGHT_NAMES, **COLUMNS}.items())
     tables: Mapping[str, Sequence[Column[Any]]] = {"runs": RUNS, "forks": FORKS, "tasks": TASKS}
     columns = tables[view]
     return tuple((column.name, column.sql_type, column.meaning) for column in columns)
@@ -120,6 +135,36 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
     _fill(connection, "task_names", _TASK_NAMES, _turned(names, len(_TASK_NAMES)))
     connection.execute(f"CREATE VIEW samples AS {_samples_query([path for path, *_ in files])}")
     return tuple(path for path, *_ in files)
+
+
+def create_nights(connection: duckdb.DuckDBPyConnection, suites: Iterable[SuiteFolder]) -> tuple[str, ...]:
+    """Make the view `nights`; its files are read when they are asked for.
+
+    Args:
+        connection: a database in memory.
+        suites: whose nights.
+
+    Returns:
+        The absolute paths of the files.
+
+    Raises:
+        duckdb.Error: a file is no Parquet.
+    """
+    files = [(str(path.absolute()), suite.root.name) for suite in suites for path in suite.figure_files()]
+    _fill(connection, "figure_files", _FIGURE_FILES, _turned(files, len(_FIGURE_FILES)))
+    connection.execute(f"CREATE VIEW nights AS {_nights_query([path for path, _ in files])}")
+    return tuple(path for path, _ in files)
+
+
+def _nights_query(paths: Sequence[str]) -> str:
+    """As for samples, names come by a join."""
+    source = "SELECT NULL::VARCHAR AS filename, " + ", ".join(
+        f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in COLUMNS.items()
+    )
+    if paths:
+        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
+    own = ", ".join(f"s.{name}" for name in COLUMNS)
+    return f"SELECT f.suite, {own} FROM ({source}) s JOIN figure_files f ON s.filename = f.path"  # noqa: S608 - all names are ours
 
 
 def _samples_query(paths: Sequence[str]) -> str:

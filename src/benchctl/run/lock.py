@@ -17,6 +17,10 @@ LOCK_NAME = "\0benchctl-measuring"
 POLL_S = 1.0
 
 
+class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, not a mistake
+    """Another benchctl is measuring on this host; the message says which, and since when."""
+
+
 @contextmanager
 def host_lock(
     *,
@@ -34,13 +38,13 @@ def host_lock(
         pause: how to spend the time between two attempts.
 
     Raises:
-        BenchctlError: another benchctl is measuring and we do not wait.
+        HostBusy: another benchctl is measuring and we do not wait.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
         told = False
         while not _bind(lock, name):
             if not wait:
-                raise BenchctlError(
+                raise HostBusy(
                     f"another benchctl is measuring on this host ({_holder(name)})",
                     hint="two at once would measure each other: wait for it, or give --wait",
                 )

@@ -4,7 +4,7 @@ import shutil
 import statistics
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from functools import cache
 
 import msgspec
 
+from benchctl.disk import free_bytes, require_space
 from benchctl.endpoint import Endpoint
 from benchctl.engine.prepared.index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
@@ -41,14 +42,14 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import announce
 from benchctl.run.fork import ForkJob, ForkRunner
-from benchctl.run.host import describe_host, free_bytes
+from benchctl.run.host import describe_host
 from benchctl.run.observer import Observer
 from benchctl.run.pilot import PilotBench, check_lengthening, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats, pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers, check_memory, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, TargetSubject
-from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
+from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.work import check_work
 from benchctl.track.model import Track
@@ -87,6 +88,8 @@ def start_run(
     tags: tuple[str, ...] = (),
     until_steady: bool = False,
     files: FileOptions | None = None,
+    left_s: Callable[[], float] | None = None,
+    ask_anew: bool = False,
 ) -> tuple[RunFolder, RunRecord]:
     """Prepare and run a new plan; its corpus digest may still be empty.
 
@@ -98,6 +101,8 @@ def start_run(
         tags: words to find it again by.
         until_steady: let pilot forks choose for how long tasks warm up.
         files: which documents are to come from files, as it was said when the plan was made.
+        left_s: seconds that forks may take, asked once all is prepared; None for as long as the plan says.
+        ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
 
     Returns:
         The run's folder and its final record; forks that failed are in the record.
@@ -121,6 +126,8 @@ def start_run(
     check_work(plan, track, bench.home)
     plan, subjects = _prepare(bench, plan, track)
     timings = {"prepare-s": time.monotonic() - clock}
+    if left_s is not None:
+        plan = msgspec.structs.replace(plan, stop=within(plan.stop, left_s()))
     pilot = None
     if until_steady:
         clock = time.monotonic()
@@ -154,11 +161,13 @@ def start_run(
         pilot=pilot,
     )
     folder.save(record)
-    return folder, _Run(bench, folder, record, track, subjects).execute(timings)
+    return folder, _Run(bench, folder, record, track, subjects, ask_anew=ask_anew).execute(timings)
 
 
-def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
+def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> RunRecord:
     """Run the forks that a record is missing; none of a run that ended early by its own rule.
+
+    Of one that was cut off before its answers were known they are asked, with `ask_anew` as in `start_run`.
 
     Raises:
         BenchctlError: what is measured, or where, is not what it was.
@@ -175,7 +184,7 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track) -> RunRecord:
     check_files(record.plan, bench.home)
     plan, subjects = _prepare(bench, record.plan, track)
     _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
-    return _Run(bench, folder, record, track, subjects).execute({})
+    return _Run(bench, folder, record, track, subjects, ask_anew=ask_anew).execute({})
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
@@ -228,9 +237,17 @@ class _Run:
     """The part of a run that repeats: forks, each saved before the next."""
 
     def __init__(
-        self, bench: Bench, folder: RunFolder, record: RunRecord, track: Track, subjects: Sequence[AnySubject]
+        self,
+        bench: Bench,
+        folder: RunFolder,
+        record: RunRecord,
+        track: Track,
+        subjects: Sequence[AnySubject],
+        *,
+        ask_anew: bool = False,
     ) -> None:
         self._bench = bench
+        self._ask_anew = ask_anew
         self._folder = folder
         self._record = record
         self._track = track
@@ -269,16 +286,15 @@ class _Run:
         if self._record.answers is not None or self._record.plan.origin == "empty":
             return
         clock = time.monotonic()
-        subjects = list(self._subjects.values())
-        answers = check_answers(
-            subjects, self._record.plan, self._track, self._bench.home, self._bench.observer
+        bench, subjects = self._bench, list(self._subjects.values())
+        answered = check_answers(
+            subjects, self._record.plan, self._track, bench.home, bench.observer, ask_anew=self._ask_anew
         )
         timings["answers-s"] = time.monotonic() - clock
-        self._update(answers=answers)
-        for finding in answers.findings:
-            self._bench.observer.note(
-                f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
-            )
+        # Before the record says that there are any: a run that ends in between asks again.
+        for kept in answered.kept:
+            self._folder.write_answers(kept)
+        self._update(answers=answered.check)
 
     def _forks(self, workers: WorkerPool | None) -> None:
         bench = self._bench
@@ -310,17 +326,18 @@ class _Run:
 
     def _fork(self, runner: ForkRunner, job: ForkJob, number: int, total: int) -> None:
         name = job.subject.spec.name
-        free = free_bytes(self._bench.home.scratch)
+        scratch = self._bench.home.scratch
         needed = FREE_BYTES_PER_FORK
         if self._record.plan.origin == "empty":
             corpus = self._record.plan.corpus
             needed += round(corpus.documents * bytes_per_document(corpus))
-        if free < needed:
-            raise BenchctlError(
-                f"only {free / 2**20:.0f} MB are free in {self._bench.home.root}, "
-                f"a fork needs {needed / 2**20:.0f}",
-                hint=f"free some space, then: {self._resume}",
-            )
+        require_space(
+            scratch,
+            needed,
+            "run a fork",
+            available=free_bytes(scratch),
+            hint=f"free some space, then: {self._resume}",
+        )
         expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
         self._bench.observer.fork_started(name, number, total, remaining_s(self._record, expected))
         fork, facts = runner.run(job)

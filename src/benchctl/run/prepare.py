@@ -1,6 +1,10 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from benchctl.corpus.generated.files import Corpus, ensure_corpus
 from benchctl.corpus.generated.generator import GENERATOR_VERSION
@@ -8,15 +12,16 @@ from benchctl.corpus.generated.truth import Slice
 from benchctl.engine.answers.agreement import compare_answers
 from benchctl.engine.answers.answers import AnswerBook, ask
 from benchctl.engine.answers.expected import EXPECTED_VERSION, expect_answers
+from benchctl.engine.answers.kept import keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
-from benchctl.engine.node import boot
 from benchctl.engine.prepared.index import IndexKey, find_prepared
 from benchctl.engine.provision.install import install
 from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.results.answers import VariantAnswers
 from benchctl.results.model import AnswerCheck
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.building import Workshop, build_index
@@ -25,11 +30,14 @@ from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import operations_used
 from benchctl.run.resuming import USUAL, Keeping
-from benchctl.run.session import AnySubject, Subject, TargetSubject
+from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
 from benchctl.track.operations.search import Asking, Operation
+
+# Of books beside prepared indices: raised when the same question is answered in another form.
+BOOK_VERSION = 2
 
 
 def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:
@@ -90,23 +98,41 @@ def prepare_subject(
     return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]))
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What came of asking.
+
+    Attributes:
+        check: how the answers compare.
+        kept: the answers themselves, one a variant, as the run keeps them.
+    """
+
+    check: AnswerCheck
+    kept: tuple[VariantAnswers, ...]
+
+
 def check_answers(
-    subjects: Sequence[AnySubject], plan: Plan, track: Track, home: Home, observer: Observer
-) -> AnswerCheck:
+    subjects: Sequence[AnySubject],
+    plan: Plan,
+    track: Track,
+    home: Home,
+    observer: Observer,
+    *,
+    ask_anew: bool = False,
+) -> Answered:
     """Ask every search once, on node starts that are never measured, and compare what the engines say.
 
-    A prepared index is frozen, so its answers are kept beside it and not asked again. All of its builds hold
-    the same documents: the first one answers for them. A running cluster is asked itself, every time.
+    A prepared index is frozen, so its answers are kept beside it and not asked again unless that is wanted.
+    All of its builds hold the same documents: the first one answers for them. A running cluster is asked
+    itself, every time.
     """
     operations = operations_used(plan, track)
+    shards = places(track).shards
     books = {}
+    kept = []
     for subject in subjects:
         name = subject.spec.name
-        prepared = subject.index if isinstance(subject, Subject) else None
-        if prepared is not None:
-            book = AnswerBook(prepared.root / "answers.json")
-        else:
-            book = AnswerBook(home.scratch / f"answers-{name}.json")  # never written
+        book = _book(subject, ask_anew=ask_anew)
         missing = [operation for operation in operations if book.get(operation) is None]
         if missing:
             asked = "1 operation" if len(missing) == 1 else f"{len(missing)} operations"
@@ -116,12 +142,28 @@ def check_answers(
             else:
                 _ask_target(subject, missing, book, default_target(plan, track))
         books[name] = book
+        anew = len(missing) == len(operations)
+        kept.append(keep_answers(name, operations, book, shards=shards, anew=anew))
     known = _generators_book(operations, plan, track, home, observer)
     # An index that somebody else filled need not hold the corpus.
     filled = [one.spec.name for one in subjects if one.index_facts is not None and one.index_facts.key]
     expected = dict.fromkeys(filled, known) if known is not None else {}
-    shards = places(track).shards
-    return compare_answers(operations, books, plan.variants[0].name, expected, shards)
+    check = compare_answers(operations, books, plan.variants[0].name, expected, shards)
+    for finding in check.findings:
+        observer.note(
+            f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
+        )
+    return Answered(check, tuple(kept))
+
+
+def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
+    """The answers that a variant gave before, where those hold: of the same index, on a JVM set up alike."""
+    if ask_anew or not isinstance(subject, Subject) or subject.index is None:
+        return AnswerBook()
+    jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
+    parts = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
+    digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
+    return AnswerBook(subject.index.root / f"answers-{digest}.json")
 
 
 def _generators_book(
@@ -160,15 +202,8 @@ def _ask_all(
     with (
         subject.workspace(home, "answers") as root,
         logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
-        boot(
-            subject.installation,
-            subject.jdk,
-            data=root / "data",
-            folder=root / "boot",
-            owner=home.node_owner,
-            heap_mb=plan.heap_mb,
-            expect_index=target,
-        ) as node,
+        # As it is measured: a flag or a setting may change what it answers.
+        subject.start(Start(root, root / "boot", home, plan.heap_mb, target)) as node,
     ):
         found = len(node.client.segments(target))
         if found != len(subject.index.facts.segments):

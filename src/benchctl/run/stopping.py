@@ -2,6 +2,8 @@
 
 import statistics
 
+import msgspec
+
 from benchctl.report.numbers import duration
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, StopSpec
@@ -24,6 +26,18 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     if stop is None or block % record.plan.index_builds or _begun(record, block):
         return ""
     return _precise_enough(record, stop) or _budget_spent(record, stop)
+
+
+def within(stop: StopSpec | None, seconds: float) -> StopSpec:
+    """A stop rule that also ends forks after so many seconds; the first block always runs."""
+    seconds = max(seconds, 1.0)
+    if stop is None:
+        # Half a second of scipy, which runs without a budget need not wait for.
+        from benchctl.stats.power import FORKS_FOR_VERDICT  # noqa: PLC0415 - see above
+
+        return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
+    least = seconds if stop.budget_s is None else min(seconds, stop.budget_s)
+    return msgspec.structs.replace(stop, budget_s=least)
 
 
 def seconds_spent(record: RunRecord) -> float:

@@ -34,6 +34,13 @@ def test_a_book_is_kept_and_knows_what_is_missing(tmp_path: Path):
     assert AnswerBook(path).missing([RANGE]) == [RANGE]
 
 
+def test_a_book_that_no_file_keeps_is_never_written():
+    book = AnswerBook()
+    book.add(RANGE, Answer(total=3))
+    book.save()
+    assert book.get(RANGE) == Answer(total=3)
+
+
 class Asked:
     """Stands in for a node: keeps what it is asked, and answers with a bare total."""
 
@@ -125,6 +132,20 @@ def test_of_several_pages_the_first_one_is_asked():
         ("big5", {"track_total_hits": True}),
         ("big5", {"aggs": {"a": {"composite": {"sources": [], "size": 3}}}, "track_total_hits": True}),
     ]
+
+
+def test_the_first_hits_are_kept_by_their_content_or_their_scores():
+    rows = [{"_id": "a", "_source": {"n": 1}, "sort": [5]}, {"_id": "b", "_source": {"n": 2}, "sort": [6]}]
+    scored = [{"_id": "a", "_source": {"n": 1}, "_score": 2.5}]
+    node = Paged(
+        {"hits": {"total": {"value": 2}, "hits": rows}}, {"hits": {"total": {"value": 1}, "hits": scored}}
+    )
+    client = cast("SearchClient", node)
+    answer = ask(client, Search(name="s", body={"sort": ["n"]}), "big5")
+    assert (answer.sort_values, answer.scores) == ([[5], [6]], ())
+    assert [(hits.first, hits.by, hits.begins) for hits in answer.top] == [(1, [5], '{"n":1}'), (2, [6], "")]
+    answer = ask(client, Search(name="s"), "big5")
+    assert (answer.sort_values, answer.scores, answer.top[0].by) == ([], (2.5,), 2.5)
 
 
 BATCH = MultiSearch(name="m", searches=(OneSearch({"size": 1}), OneSearch({"size": 2}, index="other")))

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -72,15 +73,43 @@ def _judge(
     return [AnswerFinding(operation, variant, baseline, "different", detail)] if detail else []
 
 
+@dataclass(frozen=True)
+class Unlike:
+    """Where two pieces of answers part, and what each of them has there.
+
+    Attributes:
+        where: the way there, such as `aggregations.days.buckets[3].doc_count`.
+        expected, found: what is there, in words; where objects have other keys, those that only one has.
+        how: of the two: other values, another number of entries, or other keys.
+    """
+
+    where: str
+    expected: str
+    found: str
+    how: Literal["values", "entries", "keys"] = "values"
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        match self.how:
+            case "values":
+                detail = f"{self.expected} against {self.found}"
+            case "entries":
+                detail = f"{self.expected} entries against {self.found}"
+            case "keys":
+                detail = "only one side has " + ", ".join(filter(None, (self.expected, self.found)))
+        return f"{self.where}: {detail}"[:_DETAIL_LENGTH]
+
+
 def difference(expected: Answer, found: Answer) -> str:
     """The first way in which two answers differ, in words; empty when they agree."""
     if expected.total != found.total:
         return f"total hits {expected.total} against {found.total}"
     if expected.returned != found.returned:
         return f"{expected.returned} hits returned against {found.returned}"
-    return _walk(expected.sort_values, found.sort_values, "sort values") or _walk(
-        expected.aggregations, found.aggregations, "aggregations"
-    )
+    part = unlike(expected.sort_values, found.sort_values, "sort values")
+    part = part or unlike(expected.aggregations, found.aggregations, "aggregations")
+    return part.text if part else ""
 
 
 def contradiction(expected: Answer, found: Answer) -> str:
@@ -105,25 +134,32 @@ def _within(shape: Any, found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     return found
 
 
-def _walk(expected: Any, found: Any, where: str) -> str:  # noqa: ANN401 - JSON of any shape
+def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN401 - JSON of any shape
+    """The first place where two pieces of answers differ; None when they agree.
+
+    Args:
+        expected: sort values or aggregations.
+        found: the same of another answer.
+        where: how to call the whole.
+    """
     if isinstance(expected, dict) and isinstance(found, dict):
         if says_estimated(expected) or says_estimated(found):
-            return ""
+            return None
         if expected.keys() != found.keys():
-            odd = sorted(expected.keys() ^ found.keys())
-            return f"{where}: only one side has {', '.join(odd)}"[:_DETAIL_LENGTH]
+            lost, new = expected.keys() - found.keys(), found.keys() - expected.keys()
+            return Unlike(where, ", ".join(sorted(lost)), ", ".join(sorted(new)), how="keys")
         pairs = [(f"{where}.{key}", value, found[key]) for key, value in expected.items()]
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
-            return f"{where}: {len(expected)} entries against {len(found)}"
-        expected, found = _without_ties(expected), _without_ties(found)
+            return Unlike(where, str(len(expected)), str(len(found)), how="entries")
+        expected, found = without_ties(expected), without_ties(found)
         pairs = [(f"{where}[{place}]", one, found[place]) for place, one in enumerate(expected)]
     else:
-        return "" if _same(expected, found) else f"{where}: {expected!r} against {found!r}"[:_DETAIL_LENGTH]
-    return next((detail for place, one, other in pairs if (detail := _walk(one, other, place))), "")
+        return None if same(expected, found) else Unlike(where, repr(expected), repr(found))
+    return next((part for place, one, other in pairs if (part := unlike(one, other, place))), None)
 
 
-def _without_ties(entries: list[Any]) -> list[Any]:
+def without_ties(entries: list[Any]) -> list[Any]:
     """Buckets with scores in an order of their own; other lists as they are.
 
     Significant terms of equal scores come in any order, and which of them are within the size is open: of
@@ -139,10 +175,11 @@ def _without_ties(entries: list[Any]) -> list[Any]:
     ]
 
 
-def _same(expected: object, found: object) -> bool:
+def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE) -> bool:
+    """Whether two plain values are alike, numbers within a relative tolerance."""
     numbers = (int, float)
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
     if isinstance(expected, numbers) and isinstance(found, numbers):
-        return math.isclose(expected, found, rel_tol=RELATIVE_TOLERANCE)
+        return math.isclose(expected, found, rel_tol=tolerance)
     return expected == found

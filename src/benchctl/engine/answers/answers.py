@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from benchctl.disk import disk_errors
+from benchctl.engine.answers.top import scores, sort_values, top_hits
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
+from benchctl.results.answers import TopHits
 from benchctl.track.operations.composite import change_composite, composites
 from benchctl.track.operations.search import (
     Asking,
@@ -35,6 +37,9 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         sort_values: of the returned hits, in order. Ids are left out: documents with equal sort values may
             come in any order.
         aggregations: as answered.
+        scores: of the first hits, where nothing else sorts them. Engines score as they like, so that these
+            are held against answers of the same engine only; so is `top`.
+        top: the first hits by their content, as far as their order is settled.
         unsupported: the node's reason when it cannot do the operation.
         failed: the node's reason when it refuses the request for another cause.
     """
@@ -43,6 +48,8 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     returned: int = 0
     sort_values: list[Any] = []
     aggregations: Any = None
+    scores: tuple[float, ...] = ()
+    top: tuple[TopHits, ...] = ()
     unsupported: str | None = None
     failed: str | None = None
 
@@ -80,7 +87,7 @@ def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 
 def _together(answers: list[Answer]) -> Answer:
-    """The answers of a batch as one."""
+    """The answers of a batch as one, one search behind the other."""
     refused = next((one for one in answers if one.unsupported is not None or one.failed is not None), None)
     if refused is not None:
         return refused
@@ -90,6 +97,8 @@ def _together(answers: list[Answer]) -> Answer:
         returned=sum(one.returned for one in answers),
         sort_values=[values for one in answers for values in one.sort_values],
         aggregations=[one.aggregations for one in answers],
+        scores=tuple(score for one in answers for score in one.scores),
+        top=tuple(hits for one in answers for hits in one.top),
     )
 
 
@@ -110,26 +119,29 @@ def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[
     hits = found.get("hits", {})
     rows = hits.get("hits", [])
     total = hits.get("total")
+    # A bare number where the operation asks for `rest_total_hits_as_int`.
+    matched = total.get("value") if isinstance(total, dict) else total
     return Answer(
-        # A bare number where the operation asks for `rest_total_hits_as_int`.
-        total=total.get("value") if isinstance(total, dict) else total,
+        total=matched,
         returned=len(rows),
-        sort_values=[row["sort"] for row in rows if "sort" in row],
+        sort_values=sort_values(asked, rows),
         aggregations=found.get("aggregations"),
+        scores=scores(rows),
+        top=top_hits(asked, params, matched, rows),
     )
 
 
 class AnswerBook:
-    """The answers of one prepared index, kept beside it: the index is frozen, so they are asked once.
+    """The answers of one variant to what it was asked.
 
     Args:
-        path: the file; it need not exist.
+        path: the file that keeps them; it need not exist. None for answers that no file keeps.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._answers: dict[str, Answer] = {}
-        if path.is_file():
+        if path is not None and path.is_file():
             try:
                 self._answers = msgspec.json.decode(path.read_bytes(), type=dict[str, Answer])
             except msgspec.DecodeError:
@@ -149,11 +161,13 @@ class AnswerBook:
         self._answers[operation_digest(operation)] = answer
 
     def save(self) -> None:
-        """Write the book, atomically.
+        """Write the book, atomically; nothing happens where no file keeps it.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
         """
+        if self._path is None:
+            return
         with disk_errors(f"write {self._path}"):
             partial = self._path.with_suffix(".partial")
             partial.write_bytes(msgspec.json.encode(self._answers))

@@ -6,9 +6,11 @@ from typing import Any
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
 # Sketches that depend on the order in which documents come, and on chance.
-_ALWAYS = frozenset(
+_SKETCHES = frozenset(
     {"percentiles", "percentile_ranks", "median_absolute_deviation", "boxplot", "random_sampler"}
 )
+# Ids differ from one index build to the next, and documents that sort alike come in any order.
+_ALWAYS = _SKETCHES | {"top_hits"}
 # Every shard proposes its own best, and which documents are on it is up to the engine.
 _OVER_SHARDS = frozenset(
     {"significant_terms", "significant_text", "rare_terms", "sampler", "diversified_sampler"}

@@ -66,12 +66,13 @@ class _Part(msgspec.Struct, frozen=True):
     sections: tuple[_Section, ...]
 
 
-def render_page(subject: Subject, *, inline: bool = False) -> str:
+def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER) -> str:
     """Write a page.
 
     Args:
         subject: what it is about.
-        inline: with style and scripts inside, as one file; else they are beside it, in `assets.FOLDER`.
+        inline: with style and scripts inside, as one file; else they are in a folder.
+        folder: that one, relative to the page.
     """
     analysis = subject.analysis
     notes = collect_notes(analysis)
@@ -88,6 +89,7 @@ def render_page(subject: Subject, *, inline: bool = False) -> str:
     return _rendered(
         "report.html.jinja",
         inline=inline,
+        folder=folder,
         title=subject.title,
         subtitle=subject.subtitle,
         verdict=_unbroken(verdict_paragraph(analysis)),
@@ -110,7 +112,9 @@ def render_page(subject: Subject, *, inline: bool = False) -> str:
 
 def render_index(title: str, entries: Sequence[Entry]) -> str:
     """Write the page that links to several others."""
-    return _rendered("index.html.jinja", inline=False, title=title, subtitle=(), entries=entries)
+    return _rendered(
+        "index.html.jinja", inline=False, folder=FOLDER, title=title, subtitle=(), entries=entries
+    )
 
 
 def _rendered(template: str, *, inline: bool, **context: object) -> str:
@@ -128,7 +132,6 @@ def _rendered(template: str, *, inline: bool, **context: object) -> str:
         inline=inline,
         version=benchctl.__version__,
         policy=content_policy(inline=inline),
-        folder=FOLDER,
         palette=embedded(dark_palette()),
     )
 

@@ -22,13 +22,15 @@
 
   const palette = () => JSON.parse(document.getElementById("palette").textContent);
 
-  // Figures have the colours of light pages; on dark ones each variant has a lighter one.
+  // Figures have the colours of light pages; on dark ones each variant has a lighter one. Pages whose data
+  // would be large as a figure bring a script that makes one of less: window.benchctl, from nightly.js.
   const figureOf = (plot) => {
     let text = document.getElementById(plot.dataset.figure).textContent;
     if (theme() === "dark") {
       for (const [light, onDark] of palette()) text = text.replaceAll(light, onDark);
     }
-    return JSON.parse(text);
+    const figure = JSON.parse(text);
+    return window.benchctl?.figure(figure, plot) ?? figure;
   };
 
   const colours = (plot) => {
@@ -68,7 +70,10 @@
 
   const paint = (plot) => {
     const { data, layout = {} } = figureOf(plot);
-    return Plotly.react(plot, data, themed(plot, layout), CONFIG).then(() => { plot.dataset.drawn = theme(); });
+    return Plotly.react(plot, data, themed(plot, layout), CONFIG).then(() => {
+      plot.dataset.drawn = theme();
+      window.benchctl?.drawn(plot);
+    });
   };
 
   const draw = (plot) => {

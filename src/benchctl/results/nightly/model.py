@@ -95,7 +95,7 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         forks_good, forks_tonight: with a value.
         effect_percent, low_percent, high_percent: tonight over last-good, minus one; the 95 % interval. None
             where forks were too few.
-        p_adjusted: by Holm over what was to be confirmed; None without a test.
+        p_adjusted: by Benjamini and Hochberg over what was to be confirmed; None without a test.
         command: what repeats it.
     """
 
@@ -116,11 +116,12 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         key: which series.
         rules: the screens that it did not pass.
         direction: which way, whatever the metric's better way is.
-        effect_percent: tonight over the baseline nights, minus one.
+        effect_percent: tonight over the baseline nights, minus one; of a drift, the mean of its nights.
         low_percent, high_percent: its 95 % interval; None where the nights are too few for one.
         baseline_nights: on how many nights it rests.
         since: id of the night in which it probably began; tonight's unless it crept up.
-        last_good: id of the newest night before `since`.
+        last_good: id of the newest night that surely had the level from before; not always the one before
+            `since`.
         status: what became of it.
         reason: of the status, in a sentence.
         forks_needed: a side, to confirm it with 80 % power; None where it cannot be told.

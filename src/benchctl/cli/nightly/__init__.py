@@ -1,0 +1,63 @@
+"""`benchctl nightly`: unattended runs, and what came of them."""
+
+import click
+
+from benchctl.cli.lazy import LazyGroup
+
+_COMMANDS = {
+    "init": (
+        "benchctl.cli.nightly.init",
+        "init_command",
+        "Write a suite file to begin with.",
+    ),
+    "run": (
+        "benchctl.cli.nightly.run",
+        "run_command",
+        "Measure a suite, look for changes, confirm them, tell somebody.",
+    ),
+    "status": (
+        "benchctl.cli.nightly.status",
+        "status_command",
+        "Say when suites last ran, when they run next, and what is alarming.",
+    ),
+    "ack": (
+        "benchctl.cli.nightly.log",
+        "ack_command",
+        "Acknowledge an alarm: its level is the usual one from then on.",
+    ),
+    "annotate": (
+        "benchctl.cli.nightly.log",
+        "annotate_command",
+        "Write down what happened, for everybody who looks at the figures.",
+    ),
+    "report": (
+        "benchctl.cli.nightly.report",
+        "report_command",
+        "Write the pages of suites anew.",
+    ),
+    "install": (
+        "benchctl.cli.nightly.install",
+        "install_command",
+        "Print, or set up, what starts a suite every night.",
+    ),
+    "simulate": (
+        "benchctl.cli.nightly.simulate",
+        "simulate_command",
+        "Try the detector on generated or recorded series.",
+    ),
+}
+
+
+class Commands(LazyGroup):
+    """The commands about nights, in the order in which they are met."""
+
+    table = _COMMANDS
+
+
+@click.group("nightly", cls=Commands)
+def nightly_group() -> None:
+    """Run suites unattended, and tell somebody only when something is true.
+
+    A suite file says what is measured. Every night it is measured again and held against earlier nights; what
+    looks different is confirmed by running last-good against tonight before anybody is told.
+    """

@@ -1,0 +1,138 @@
+"""`benchctl nightly run`: a night, and whoever has to be told of it."""
+
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+
+from benchctl.cli.watch import watching
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.home import Home, resolve_home
+from benchctl.nightly.install.job import LOG_NAME
+from benchctl.nightly.install.log import bound_log
+from benchctl.nightly.known import Known, remember
+from benchctl.nightly.night import Ended, Shift, run_night
+from benchctl.nightly.notify.outbox import deliver
+from benchctl.nightly.suite import Suite, load_suite
+from benchctl.report.nightly.message import Message, message_of
+from benchctl.report.numbers import counted
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.lock import SuiteBusy
+from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
+from benchctl.results.store import RunStore
+from benchctl.run.lock import HostBusy, host_lock
+from benchctl.run.observer import Observer
+from benchctl.run.orchestrate import Bench
+
+
+@click.command("run")
+@click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
+@click.option("--wait", is_flag=True, help="Wait while somebody else measures, whatever the suite says.")
+@click.option("--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How the night is printed: for people, or as notifiers get it.",
+)
+def run_command(path: Path, output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
+    """Measure SUITE.yml once, hold it against earlier nights, confirm what looks different, tell somebody.
+
+    Exit codes: 0 quiet, 3 an alarm was raised tonight, 1 the night is broken. Where another benchctl is
+    measuring, the suite decides: exit with 0 and say who (`on-busy: exit`), or wait.
+    """
+    suite = load_suite(path)
+    home = resolve_home()
+    folder = SuiteFolder(home.nightly / suite.name)
+    waiting = wait or suite.on_busy == "wait"
+    try:
+        with (
+            watching(quiet=quiet) as observer,
+            folder.lock(wait=waiting, on_wait=lambda holder: observer.note(f"waiting for: {holder}")),
+        ):
+            bound_log(folder.root / LOG_NAME)
+            ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
+            undelivered = deliver(
+                folder.outbox,
+                message,
+                suite.notify,
+                environ=os.environ,
+                folder=path.absolute().parent,
+                now=datetime.now(UTC),
+            )
+    except (SuiteBusy, HostBusy) as err:
+        if waiting:
+            raise
+        click.echo(f"{suite.name}: {err.message}; nothing is run")
+        return
+    trouble = [*ended.trouble, *(one.text for one in undelivered)]
+    if not quiet or message.status != "quiet" or message.recovered or trouble:
+        _print(message, output_format)
+    if ended.bug is not None:
+        raise ended.bug
+    _conclude(ended, message, trouble)
+
+
+def _night(
+    suite: Suite, path: Path, home: Home, folder: SuiteFolder, observer: Observer, *, waiting: bool
+) -> tuple[Ended, Message]:
+    store = RunStore(home.runs if suite.runs is None else Path(suite.runs))
+    site = home.nightly / "site" if suite.report is None else Path(suite.report)
+    known = Known(suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins)
+    with host_lock(
+        wait=waiting, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")
+    ):
+        try:
+            remember(folder, known)
+            ended = run_night(
+                Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)
+            )
+        except BenchctlError as err:
+            if err.exit_code == ExitCode.INTERRUPTED:
+                raise
+            ended = _not_begun(suite, err)
+    index = "" if ended.index is None else str(ended.index)
+    return ended, message_of(ended.record, ended.events, site=index)
+
+
+def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
+    """A night that could not even be written down, as on a full disk; whoever is to be told is told."""
+    record = NightRecord(
+        night_version=NIGHT_VERSION,
+        id="",
+        number=0,
+        suite=suite.name,
+        started=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        status="failed",
+        reason=f"it could not begin: {err.message}",
+    )
+    return Ended(record, (), None)
+
+
+def _print(message: Message, output_format: Literal["text", "json"]) -> None:
+    if output_format == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(message), indent=2).decode())
+    else:
+        click.echo(message.text, nl=False)
+
+
+def _conclude(ended: Ended, message: Message, trouble: list[str]) -> None:
+    """Say by the exit code how it ended; an alarm counts for more than what went wrong beside it.
+
+    Raises:
+        BenchctlError: it is not quiet.
+    """
+    if message.status == "alarm":
+        count = counted(len(ended.raised), "alarm")
+        raise BenchctlError("; ".join([f"{count} raised", *trouble]), exit_code=ExitCode.REGRESSION)
+    if message.status == "broken":
+        night = f"night {ended.record.id}" if ended.record.id else "the night"
+        raise BenchctlError("; ".join([f"{night} is {ended.record.status}: {ended.record.reason}", *trouble]))
+    if trouble:
+        raise BenchctlError("; ".join(trouble))

@@ -1,0 +1,47 @@
+"""`benchctl nightly status`: when suites last ran, when they run next, and what is alarming."""
+
+import os
+from datetime import UTC, datetime
+
+import click
+
+from benchctl.cli.streams import note
+from benchctl.errors import BenchctlError
+from benchctl.home import resolve_home
+from benchctl.nightly.install.next_run import schedule_of
+from benchctl.nightly.known import find_suite, recall
+from benchctl.report.nightly.text import status_text
+from benchctl.results.nightly.folder import SuiteFolder, suites
+from benchctl.results.nightly.lock import holder_of
+
+
+@click.command("status")
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+def status_command(names: tuple[str, ...]) -> None:
+    """Say how SUITEs stand, all of them if none is named: by name, or by the path of a suite file."""
+    home = resolve_home()
+    folders = [find_suite(home, name) for name in names] or suites(home)
+    if not folders:
+        click.echo(f"no suite has had a night in {home.nightly}")
+        return
+    click.echo("\n".join(_status(folder) for folder in folders), nl=False)
+
+
+def _status(folder: SuiteFolder) -> str:
+    name = folder.root.name
+    nights = folder.nights(note)
+    # A running night stands in the line of whoever holds the lock.
+    last = max((one for one in nights if one.status != "running"), key=lambda one: one.number, default=None)
+    try:
+        site = f"{recall(folder).site}/{name}/index.html"
+    except BenchctlError:
+        site = ""
+    schedule = schedule_of(name, environ=os.environ, now=datetime.now(UTC))
+    return status_text(
+        name,
+        last,
+        folder.events(note),
+        next_run="" if schedule is None else schedule.next_words,
+        holder=holder_of(folder.root / "lock"),
+        site=site,
+    )

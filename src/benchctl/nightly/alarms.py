@@ -1,0 +1,285 @@
+"""Findings into alarms: raised once, with all that somebody needs to know, and followed to their recovery."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import msgspec
+
+from benchctl.nightly.baseline import Baselines, number_of
+from benchctl.report.numbers import counted, interval, signed_percent
+from benchctl.results.nightly.events import Alarm, Event, Raised, Recovered, alarms_of, annotations_of
+from benchctl.results.nightly.model import AnswerChange, Change, Direction, Finding, NightRecord, SeriesKey
+from benchctl.results.nightly.series import Series
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.nightly.canary import CanaryReport
+from benchctl.stats.nightly.recovery import recovered
+
+NIGHTS_UNTIL_BLIND = 5
+"""So many nights in a row that the canary is off, and nobody can be said to watch any more."""
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Returns:
+    """What decides whether a figure is back.
+
+    Attributes:
+        series: of tonight and the comparable nights before.
+        canary: which holds back what the host did.
+        margin: of a series.
+    """
+
+    series: Sequence[Series]
+    canary: CanaryReport
+    margin: Callable[[SeriesKey], float]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where alarms are written: tonight, and everything that is known of the nights before.
+
+    Attributes:
+        nights: of the suite, in order, tonight's included as it stands.
+        tonight: the night.
+        events: so far.
+        now: the wall clock, ISO 8601.
+    """
+
+    nights: Sequence[NightRecord]
+    tonight: NightRecord
+    events: Sequence[Event]
+    now: str
+
+    def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
+        """Alarms about figures that were back at the level from before in so many nights running.
+
+        None is while the host moves.
+
+        Args:
+            baselines: which alarms are about what.
+            returns: what figures were measured, and what holds findings back.
+            nights: this one included.
+        """
+        found = {}
+        for one in returns.series:
+            for alarm in baselines.alarms_about(one.key):
+                raised = alarm.raised
+                if (
+                    alarm.recovered is not None
+                    or raised.baseline_log is None
+                    or raised.effect_percent is None
+                ):
+                    continue
+                back: Direction = "faster" if raised.direction == "slower" else "slower"
+                if not returns.canary.holds(one.key, back) and recovered(
+                    one,
+                    self.tonight.number,
+                    baseline_log=raised.baseline_log,
+                    raised_effect_percent=raised.effect_percent,
+                    margin=returns.margin(one.key),
+                    nights=nights,
+                ):
+                    found[one.key] = alarm
+        return found
+
+    def recoveries(self, returning: Iterable[Alarm]) -> list[Recovered]:
+        """That figures are back at the level from before."""
+        return [
+            Recovered(
+                alarm.raised.alarm,
+                self.now,
+                self.tonight.id,
+                f"back at the level from before, {math.exp(alarm.raised.baseline_log or 0.0):,.4g}",
+            )
+            for alarm in returning
+        ]
+
+    def of_findings(self, findings: Iterable[Finding], levels: Mapping[SeriesKey, float]) -> list[Raised]:
+        """An alarm for every finding that was confirmed."""
+        confirmed = [one for one in findings if one.status == "confirmed"]
+        return [
+            self._of_finding(number, one, levels.get(one.key))
+            for number, one in enumerate(confirmed, self.next_number)
+        ]
+
+    def of_answers(
+        self, changes: Iterable[AnswerChange], back: Iterable[Recovered], first: int
+    ) -> list[Raised]:
+        """One alarm a variant: a new version that answers everything otherwise is one piece of news.
+
+        Args:
+            changes: against the last night.
+            back: alarms that recover tonight: what they were about has changed, and is no news.
+            first: number of the first alarm.
+        """
+        recovering = {one.alarm for one in back}
+        known = {
+            (alarm.raised.key.variant, operation)
+            for alarm in self._alarms
+            if alarm.raised.alarm in recovering and alarm.raised.kind == "answer"
+            for operation in alarm.raised.key.task.split(", ")
+        }
+        new = [one for one in changes if (one.variant, one.operation) not in known]
+        grouped = groupby(sorted(new, key=_variant), key=_variant)
+        return [self._of_answers(number, list(group)) for number, (_, group) in enumerate(grouped, first)]
+
+    def of_host(self, first: int) -> list[Raised]:
+        """That the canary has been off for so long that alarms are held night after night; said once."""
+        if not self._blind or any(alarm.raised.kind == "host" for alarm in self._alarms if _lasts(alarm)):
+            return []
+        since = self._moved_in_a_row[-1]
+        return [
+            Raised(
+                alarm=first,
+                at=self.now,
+                night=self.tonight.id,
+                kind="host",
+                title=f"the host moved in night {since.id} and has not moved back: nobody watches since then",
+                key=SeriesKey("", "", "", ""),
+                since=since.id,
+                changes=since.changes,
+                detail=f"{self.tonight.canary_moved}; once the host is as it will stay, begin new levels: "
+                f"benchctl nightly annotate {self.tonight.suite} --rebase TEXT",
+            )
+        ]
+
+    def host_recovered(self) -> list[Recovered]:
+        """That the canary is quiet again."""
+        if self.tonight.canary_moved:
+            return []
+        return [
+            Recovered(alarm.raised.alarm, self.now, self.tonight.id, "the canary is at its level again")
+            for alarm in self._alarms
+            if alarm.raised.kind == "host" and alarm.recovered is None
+        ]
+
+    @property
+    def next_number(self) -> int:
+        """What the next alarm is called."""
+        return 1 + max((event.alarm for event in self.events if isinstance(event, Raised)), default=0)
+
+    @property
+    def _alarms(self) -> tuple[Alarm, ...]:
+        return alarms_of(self.events)
+
+    @property
+    def _moved_in_a_row(self) -> list[NightRecord]:
+        """Nights in which the canary was off, tonight's first, without a quiet one between."""
+        found = []
+        earlier = [night for night in self._earlier if night.status == "done"]
+        for night in sorted((*earlier, self.tonight), key=_number, reverse=True):
+            if not night.canary_moved:
+                break
+            found.append(night)
+        return found
+
+    @property
+    def _blind(self) -> bool:
+        return len(self._moved_in_a_row) >= NIGHTS_UNTIL_BLIND
+
+    @property
+    def _earlier(self) -> list[NightRecord]:
+        return [night for night in self.nights if night.number < self.tonight.number]
+
+    def _of_finding(self, number: int, finding: Finding, level: float | None) -> Raised:
+        confirmation = finding.confirmation
+        shown = confirmation if confirmation is not None else finding
+        effect, low, high = shown.effect_percent, shown.low_percent, shown.high_percent
+        return Raised(
+            alarm=number,
+            at=self.now,
+            night=self.tonight.id,
+            kind="figure",
+            title=_title(finding, effect, low, high),
+            key=finding.key,
+            direction=finding.direction,
+            effect_percent=effect,
+            low_percent=low,
+            high_percent=high,
+            since=finding.since,
+            last_good=finding.last_good,
+            changes=self.changes_between(finding.last_good, finding.since, finding.key.variant),
+            confirmation=confirmation,
+            command="" if confirmation is None else confirmation.command,
+            baseline_log=level,
+            detail=finding.reason,
+        )
+
+    def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
+        """What changed after one night up to another that bears on a variant; annotations included."""
+        first, last = number_of(last_good), number_of(since)
+        found = [
+            change
+            for night in (*self._earlier, self.tonight)
+            if first < night.number <= last
+            for change in night.changes
+            if change.variant in ("", variant)
+        ]
+        found += [
+            Change("annotation", "", note.text)
+            for note in annotations_of(self.events)
+            if first < note.number <= last
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def _of_answers(self, number: int, changes: Sequence[AnswerChange]) -> Raised:
+        variant = changes[0].variant
+        shown = [f"{one.operation}: {one.after}, {one.before} before" for one in changes[:_SHOWN]]
+        more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+        searches = counted(len(changes), "search") if len(changes) == 1 else f"{len(changes)} searches"
+        return Raised(
+            alarm=number,
+            at=self.now,
+            night=self.tonight.id,
+            kind="answer",
+            title=f"{variant} answers {searches} otherwise than in night {changes[0].since}: "
+            f"{'; '.join(shown)}{more}",
+            key=SeriesKey(variant, "", ", ".join(one.operation for one in changes), "answers"),
+            since=self.tonight.id,
+            last_good=changes[0].since,
+            changes=self.changes_between(changes[0].since, self.tonight.id, variant),
+            command=f"benchctl show {self.tonight.run}",
+            detail="\n".join(f"{one.operation}: {one.before} -> {one.after}" for one in changes),
+        )
+
+
+def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Alarm]) -> list[Finding]:
+    """Findings that are an alarm's way back are no news: nothing is run for them.
+
+    Args:
+        findings: of tonight.
+        returning: alarms whose figures are back tonight.
+    """
+    marked = []
+    for one in findings:
+        alarm = returning.get(one.key)
+        if alarm is not None and one.direction != alarm.raised.direction:
+            reason = f"the level from before alarm {alarm.raised.alarm}; it recovers in the third such night running"
+            one = msgspec.structs.replace(one, status="known", reason=reason)  # noqa: PLW2901 - the same finding
+        marked.append(one)
+    return marked
+
+
+def _title(finding: Finding, effect: float | None, low: float | None, high: float | None) -> str:
+    metric = metric_of(finding.key.metric)
+    value = signed_percent(effect)
+    size = f"{value} % ({interval(low, high)})" if low is not None else f"{value} %"
+    return (
+        f"{finding.key.variant} is {finding.direction}: {finding.key.task} of {finding.key.challenge}, "
+        f"{metric.title} {size} since night {finding.since}"
+    )
+
+
+def _lasts(alarm: Alarm) -> bool:
+    return alarm.recovered is None
+
+
+def _variant(change: AnswerChange) -> str:
+    return change.variant
+
+
+def _number(night: NightRecord) -> int:
+    return night.number

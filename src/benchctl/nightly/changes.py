@@ -1,0 +1,188 @@
+"""What is not what it was in the night before, and what makes nights comparable at all."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from benchctl.results.likeness import deciding
+from benchctl.results.model import EngineFacts, Environment
+from benchctl.results.nightly.model import Change, NightRecord, NightVariant
+from benchctl.results.plan import Plan, TargetSpec, VariantSpec
+from benchctl.track.model import Track
+
+_GIB: Final = 2**30
+_HOST: Final[Mapping[str, str]] = {
+    "hostname": "host name",
+    "kernel": "kernel",
+    "distribution": "operating system",
+    "cpu_model": "CPU",
+    "cpus": "number of CPUs",
+    "governor": "CPU governor",
+    "virtualization": "virtualisation",
+    "python": "Python",
+    "benchctl": "benchctl",
+    "benchctl_commit": "benchctl commit",
+    "libcurl": "libcurl",
+}
+_FACTS: Final[Mapping[str, str]] = {
+    "build": "build",
+    "lucene": "Lucene",
+    "archive_sha256": "archive",
+    "jdk": "JDK",
+}
+# What is compared by its digest says little in full.
+_DIGEST: Final = 12
+_DIGESTS: Final = frozenset({"build", "archive_sha256"})
+
+# Where a track lies decides nothing; that its documents and operations are the same, digests say.
+_NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
+
+
+def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
+    """What differs between two nights: the host and benchctl first, then every variant.
+
+    Args:
+        before: the last night that was measured.
+        tonight: the one to be explained.
+    """
+    found = list(_of_host(before.environment, tonight.environment))
+    labels = dict.fromkeys(one.label for night in (before, tonight) for one in night.variants)
+    for label in labels:
+        found += _of_variant(label, before.variant(label), tonight.variant(label))
+    return tuple(found)
+
+
+def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> str:
+    """A digest of what has to be alike for nights to be compared.
+
+    The host, the documents, and everything of the plan that decides figures; not its variants, whose changes
+    are what nightly runs are for, and not benchctl's version, which is a change like others.
+
+    Args:
+        plan: of a night's run, once the digest of its documents is known.
+        environment: the host.
+        track: of the plan. With it, only the operations that the plan uses count, and the indices; without
+            it, the whole track does, so that an operation which is added begins a new era.
+    """
+    decisive = {name: value for name, value in deciding(plan).items() if name not in _NO_MATTER}
+    decisive["corpus"] = plan.corpus.digest or msgspec.structs.replace(plan.corpus, files=())
+    decisive["track"] = plan.track_digest if track is None else _meaning(plan, track)
+    decisive["host"] = environment.fingerprint
+    decisive["workers"] = plan.workers
+    encoded = msgspec.json.encode(decisive, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def _meaning(plan: Plan, track: Track) -> dict[str, Any]:
+    """What a track says of a plan's tasks and data."""
+    challenges = (*plan.warmup_challenges, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    names = {task.operation for challenge in challenges for task in challenge.schedule}
+    return {
+        "operations": {name: operations[name] for name in sorted(names & operations.keys())},
+        "indices": track.indices,
+        "data streams": track.data_streams,
+        "templates": track.templates,
+    }
+
+
+def _of_host(before: Environment | None, now: Environment | None) -> Iterator[Change]:
+    if before is None or now is None:
+        return
+    for name, words in _HOST.items():
+        yield from _change(words, getattr(before, name), getattr(now, name))
+    # Kernels reserve a little more or less from boot to boot.
+    yield from _change("memory", _memory(before), _memory(now))
+
+
+def _memory(environment: Environment) -> str:
+    return f"{round(environment.memory_bytes / _GIB)} GiB"
+
+
+def _of_variant(label: str, before: NightVariant | None, now: NightVariant | None) -> Iterator[Change]:
+    if before is None or now is None:
+        yield from _change(
+            f"{label}: variant",
+            None if before is None else before.asked,
+            None if now is None else now.asked,
+            label,
+        )
+        return
+    yield from _change(f"{label}: asked for", before.asked, now.asked, label)
+    yield from _change(f"{label}: role", before.role, now.role, label)
+    yield from _change(f"{label}: version", _version(before), _version(now), label)
+    yield from _of_spec(label, before.spec, now.spec)
+    if before.facts is not None and now.facts is not None:
+        yield from _of_facts(label, before.facts, now.facts)
+    else:
+        yield from _difference(f"{label}: JVM flags", before.spec.jvm_flags, now.spec.jvm_flags, label)
+    if before.index_key and now.index_key:
+        yield from _digest_change(f"{label}: prepared index", before.index_key, now.index_key, label)
+
+
+def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Change]:
+    yield from _change(f"{label}: engine", before.engine, now.engine, label)
+    yield from _change(f"{label}: distribution", before.distribution, now.distribution, label)
+    yield from _change(f"{label}: JDK asked for", before.jdk, now.jdk, label)
+    yield from _difference(f"{label}: settings", _settings(before), _settings(now), label)
+    yield from _change(f"{label}: target", _hosts(before.target), _hosts(now.target), label)
+
+
+def _of_facts(label: str, before: EngineFacts, now: EngineFacts) -> Iterator[Change]:
+    for name, words in _FACTS.items():
+        told = _digest_change if name in _DIGESTS else _change
+        yield from told(f"{label}: {words}", getattr(before, name), getattr(now, name), label)
+    yield from _difference(f"{label}: JVM flags", before.jvm_flags, now.jvm_flags, label)
+    yield from _difference(f"{label}: modules", before.modules, now.modules, label, ordered=False)
+
+
+def _change(what: str, before: object, after: object, variant: str = "") -> Iterator[Change]:
+    if before != after:
+        yield Change(what, _words(before), _words(after), variant)
+
+
+def _digest_change(what: str, before: str, after: str, variant: str) -> Iterator[Change]:
+    if before != after:
+        yield Change(what, before[:_DIGEST], after[:_DIGEST], variant)
+
+
+def _difference(
+    what: str, before: Iterable[str], after: Iterable[str], variant: str, *, ordered: bool = True
+) -> Iterator[Change]:
+    """What went and what came; another order alone is told where the last of a kind counts, as of flags."""
+    one, other = list(before), list(after)
+    gone, come = _without(one, other), _without(other, one)
+    if gone or come:
+        yield Change(what, " ".join(gone), " ".join(come), variant)
+    elif ordered and one != other:
+        yield Change(what, "the same in another order", "", variant)
+
+
+def _without(these: list[str], those: list[str]) -> list[str]:
+    """Those of a list that another has not, as often as it has fewer of them."""
+    left = list(those)
+    found = []
+    for one in these:
+        if one in left:
+            left.remove(one)
+        else:
+            found.append(one)
+    return found
+
+
+def _version(variant: NightVariant) -> str:
+    return variant.spec.version if variant.facts is None else variant.facts.version
+
+
+def _settings(spec: VariantSpec) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(spec.settings.items())]
+
+
+def _hosts(target: TargetSpec | None) -> str:
+    return "" if target is None else " ".join(target.hosts)
+
+
+def _words(value: object) -> str:
+    return "" if value is None else str(value)

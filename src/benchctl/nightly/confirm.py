@@ -1,0 +1,213 @@
+"""Is it the engine? Last-good against tonight, interleaved on fresh nodes of the same night."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import msgspec
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.nightly.baseline import night_of, number_of
+from benchctl.nightly.confirm_limits import ConfirmLimits
+from benchctl.nightly.detect import by_since, same_engine
+from benchctl.report.command_line import command
+from benchctl.results.model import RunRecord
+from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
+from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.store import RunFolder
+from benchctl.run.orchestrate import Bench
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.compare import Comparison
+from benchctl.stats.nightly.confirm import judge
+from benchctl.stats.nightly_rows import task_names
+from benchctl.track.model import Track
+
+LAST_GOOD = "last-good"
+TONIGHT = "tonight"
+
+
+@dataclass(frozen=True)
+class Confirmer:
+    """What confirming runs need.
+
+    Attributes:
+        bench: where they run.
+        limits: how much they may cost.
+        nights: of the suite, tonight's included.
+        tonight: the night with the findings.
+        record: of the night's run.
+        track: of its plan.
+        left_s: seconds of the night's budget that are left; None without a budget.
+        tags: of the runs.
+        start: makes a run.
+    """
+
+    bench: Bench
+    limits: ConfirmLimits
+    nights: Sequence[NightRecord]
+    tonight: NightRecord
+    record: RunRecord
+    track: Track
+    left_s: Callable[[], float] | None
+    tags: tuple[str, ...]
+    start: Callable[..., tuple[RunFolder, RunRecord]]
+
+    def confirm(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[str]]:
+        """Look into findings that are `unconfirmed` so far; the largest change first.
+
+        Returns:
+            The same findings with what became of them, and the ids of the runs that it took.
+        """
+        done: list[Finding] = []
+        runs: list[str] = []
+        for _, group in groupby(sorted(by_since(findings), key=_rivals), key=_rivals):
+            found, run = self._of_rivals(list(group))
+            done += found
+            runs += [run] if run else []
+        return done, runs
+
+    def _of_rivals(self, findings: list[Finding]) -> tuple[list[Finding], str]:
+        """Findings about one variant that have the same last-good night."""
+        variant = self.tonight.variant(findings[0].key.variant)
+        good = night_of(self.nights, number_of(findings[0].last_good))
+        then = None if good is None else good.variant(findings[0].key.variant)
+        if variant is None or then is None:
+            return _ended(findings, "unconfirmed", "there is no earlier night to run against"), ""
+        if same_engine(then, variant):
+            reason = f"nothing about {variant.label} has changed since night {findings[0].last_good}"
+            return _ended(findings, "same engine", reason), ""
+        forks = self._forks(findings)
+        if forks < self.limits.least_forks:
+            reason = f"the budget leaves time for {forks} forks a side, {_wanted(findings)}"
+            return _ended(findings, "unconfirmed", reason), ""
+        plan = self._plan(findings, pinned_pair(then, variant), forks)
+        self.bench.observer.note(
+            f"confirming {len(findings)} findings of {variant.label}: night {findings[0].last_good} against "
+            f"tonight, up to {forks} forks a side"
+        )
+        try:
+            _, record = self.start(self.bench, plan, self.track, tags=self.tags, left_s=self.left_s)
+            return self._judged(findings, record), record.id
+        except BenchctlError as err:
+            if err.exit_code == ExitCode.INTERRUPTED:
+                raise
+            return _ended(findings, "unconfirmed", f"the confirming run failed: {err.message}"), ""
+
+    def _forks(self, findings: Sequence[Finding]) -> int:
+        """As many as the findings ask for, and the limits and what is left of the night allow."""
+        needed = max(one.forks_needed or self.limits.most_forks for one in findings)
+        walls = [fork.wall_s for fork in self.record.done(findings[0].key.variant)]
+        wanted = min(max(needed, self.limits.least_forks), self.limits.most_forks)
+        if self.left_s is None:
+            return wanted
+        possible = self.left_s() / (2 * statistics.median(walls)) if walls else 0
+        return min(wanted, max(0, math.floor(possible)))
+
+    def _plan(self, findings: Sequence[Finding], pair: tuple[VariantSpec, VariantSpec], forks: int) -> Plan:
+        """Tonight's plan with two variants, and of its challenges those that the findings are about."""
+        plan = self.record.plan
+        names = task_names(plan)
+        places = {place for place, name in names.items() for one in findings if name == _task(one)}
+        wanted = {plan.schedules[schedule].name for schedule, _ in places}
+        # Without a restart between them, what ran before a challenge is part of what was measured.
+        kept = [one for one in plan.schedules if plan.restart == "never" or one.name in wanted]
+        return msgspec.structs.replace(
+            plan,
+            variants=pair,
+            schedules=tuple(kept),
+            forks=forks,
+            stop=None,
+            index_builds=min(plan.index_builds, forks),
+        )
+
+    def _judged(self, findings: Sequence[Finding], record: RunRecord) -> list[Finding]:
+        compared = _comparisons(record)
+        known = [one for one in findings if (*_task(one), one.key.metric) in compared]
+        pairs = [(compared[(*_task(one), one.key.metric)], one.direction) for one in known]
+        verdicts = dict(zip(map(id, known), zip(pairs, judge(pairs), strict=True), strict=True))
+        again = command(
+            msgspec.structs.replace(record.plan, stop=None),
+            forks=record.plan.forks,
+            corpus_documents=record.plan.corpus.documents,
+            iterations=None,
+        )
+        judged = []
+        for one in findings:
+            if id(one) not in verdicts:
+                judged += _ended([one], "unconfirmed", f"run {record.id} has no figures for it")
+                continue
+            (comparison, _), verdict = verdicts[id(one)]
+            confirmation = Confirmation(
+                run=record.id,
+                forks_good=comparison.n_baseline,
+                forks_tonight=comparison.n_contender,
+                effect_percent=comparison.effect_percent,
+                low_percent=comparison.low_percent,
+                high_percent=comparison.high_percent,
+                p_adjusted=verdict.p_adjusted,
+                command=again,
+            )
+            forks = min(comparison.n_baseline, comparison.n_contender)
+            short = one.forks_needed is not None and forks < one.forks_needed
+            reason = verdict.reason
+            if short and not verdict.confirmed:
+                reason = f"{reason}; {forks} forks a side ran, {_wanted([one])}"
+            judged.append(
+                msgspec.structs.replace(
+                    one,
+                    status="confirmed" if verdict.confirmed else "unconfirmed" if short else "refuted",
+                    reason=reason,
+                    confirmation=confirmation,
+                )
+            )
+        return judged
+
+
+def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec, VariantSpec]:
+    """Both nights' variants as they were then, under names of their own.
+
+    What is fetched by its version stays written as that: only what a version does not say, a distribution
+    or a Java runtime, becomes a path, and only where the two nights differ in it.
+    """
+    found = []
+    same_jdk = good.facts is not None and tonight.facts is not None and good.facts.jdk == tonight.facts.jdk
+    for name, one in ((LAST_GOOD, good), (TONIGHT, tonight)):
+        pinned = one.pinned or one.spec
+        found.append(
+            msgspec.structs.replace(
+                one.spec,
+                name=name,
+                distribution=None if one.spec.distribution is None else pinned.distribution,
+                jdk=one.spec.jdk if same_jdk and good.spec.jdk == tonight.spec.jdk else pinned.jdk,
+            )
+        )
+    return found[0], found[1]
+
+
+def _comparisons(record: RunRecord) -> dict[tuple[str, str, str], Comparison]:
+    """(challenge, task, metric) -> last-good against tonight."""
+    names = task_names(record.plan)
+    return {
+        (*names[row.schedule, row.task], row.metric): row.comparisons[0]
+        for row in analyse_run(record).rows
+        if row.comparisons
+    }
+
+
+def _rivals(finding: Finding) -> tuple[str, str]:
+    return finding.key.variant, finding.last_good
+
+
+def _task(finding: Finding) -> tuple[str, str]:
+    return finding.key.challenge, finding.key.task
+
+
+def _wanted(findings: Sequence[Finding]) -> str:
+    known = [one.forks_needed for one in findings if one.forks_needed is not None]
+    return f"it takes {max(known)}" if known else "how many it takes is not known"
+
+
+def _ended(findings: Iterable[Finding], status: str, reason: str) -> list[Finding]:
+    return [msgspec.structs.replace(one, status=status, reason=reason) for one in findings]

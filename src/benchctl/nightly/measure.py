@@ -1,0 +1,216 @@
+"""A night's own run: made from the suite file, or gone on with where one was cut off."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from benchctl.engine.provision.install import install
+from benchctl.engine.provision.jdk import provide_jdk
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.nightly.changes import era_of
+from benchctl.nightly.fitness import HostLimits, Snapshot, settle, snapshot
+from benchctl.nightly.schedule_plan import Resolved, plan_options, resolve
+from benchctl.nightly.suite import Suite
+from benchctl.results.model import RunRecord
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.model import NightRecord, NightVariant
+from benchctl.results.plan import VariantSpec
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.orchestrate import Bench, resume_run, start_run
+from benchctl.run.plan import plan_run, reload_track
+from benchctl.track.model import Track
+
+CONFIRM_TAG = "confirm"
+RESUME_WITHIN_H = 12.0
+"""A night that was cut off longer ago is not gone on with: it would be two nights in one."""
+
+_SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of measuring.
+
+    Attributes:
+        record: of the night, with everything that its run says.
+        folder: of the run.
+        run: its record.
+        track: of its plan.
+        tags: that every run of the night has.
+    """
+
+    record: NightRecord
+    folder: RunFolder
+    run: RunRecord
+    track: Track
+    tags: tuple[str, ...]
+
+
+def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
+    """A variant with paths that stay what they are: both are in the home already, and found there."""
+    root = spec.distribution
+    if spec.distribution is not None:
+        root = str(install(home, spec, _silent).root)
+    return msgspec.structs.replace(spec, distribution=root, jdk=str(provide_jdk(home, spec.jdk).home))
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """What of a night touches the machine.
+
+    Attributes:
+        start: makes a run.
+        resume: goes on with one.
+        pin: says what a variant is once nothing of it moves.
+        settle: waits for a quiet host.
+        look: says what the host is doing.
+    """
+
+    start: Callable[..., tuple[RunFolder, RunRecord]] = start_run
+    resume: Callable[..., RunRecord] = resume_run
+    pin: Callable[[VariantSpec, Home], VariantSpec] = pinned
+    settle: Callable[[HostLimits, Callable[[str], None]], float] = settle
+    look: Callable[[Home], Snapshot] = snapshot
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measures a suite.
+
+    Attributes:
+        suite: what.
+        bench: where.
+        folder: of the suite.
+        left_s: seconds that the night's forks may take; None without a budget.
+        laboratory: what it is done with.
+    """
+
+    suite: Suite
+    bench: Bench
+    folder: SuiteFolder
+    left_s: Callable[[], float] | None
+    laboratory: Laboratory
+
+    def measure(self, record: NightRecord, *, resuming: bool) -> Measured:
+        """Run the forks, all or those that are missing.
+
+        Raises:
+            BenchctlError: there are no figures of this night, or it was interrupted.
+        """
+        tags = night_tags(record)
+        begun = next(_own_runs(self.bench.store, tags), None) if resuming else None
+        if begun is None:
+            folder, run, track, variants = self._new(record, tags)
+        else:
+            folder, run = begun
+            track = reload_track(run.plan)
+            run = self.laboratory.resume(self.bench, folder, track, ask_anew=True)
+            variants = record.variants
+        if all(not run.done(spec.name) for spec in run.plan.variants):
+            raise BenchctlError(f"no fork was measured: {_reason(run)}", hint=f"see: benchctl show {run.id}")
+        return Measured(self._told(record, run, track, variants), folder, run, track, tags)
+
+    def _new(
+        self, record: NightRecord, tags: tuple[str, ...]
+    ) -> tuple[RunFolder, RunRecord, Track, tuple[NightVariant, ...]]:
+        resolved = resolve(self.suite)
+        variants = tuple(_variant(one) for one in resolved)
+        # Known before the first node starts: what is cut off is gone on with as it was meant.
+        self.folder.save(msgspec.structs.replace(record, variants=variants, forks_planned=self.suite.forks))
+        options = plan_options(
+            self.suite, record.number, tuple(one.spec for one in resolved), self.bench.home
+        )
+        plan, track = plan_run(options)
+        folder, run = self.laboratory.start(
+            self.bench, plan, track, tags=tags, files=options.files, left_s=self.left_s, ask_anew=True
+        )
+        return folder, run, track, variants
+
+    def _told(
+        self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]
+    ) -> NightRecord:
+        """The night's record with what its run says."""
+        failed = run.missing()
+        caveats = [*record.caveats, *([run.stopped] if run.stopped else [])]
+        if failed:
+            caveats.append(f"{len(failed)} of {run.total} forks failed: {_reason(run)}")
+        return msgspec.structs.replace(
+            record,
+            run=run.id,
+            runs=(run.id,),
+            era=era_of(run.plan, run.environment, track),
+            environment=run.environment,
+            variants=tuple(self._complete(one, run) for one in variants),
+            forks_planned=run.plan.forks,
+            forks_done=min(len(run.done(spec.name)) for spec in run.plan.variants),
+            caveats=tuple(dict.fromkeys(caveats)),
+        )
+
+    def _complete(self, variant: NightVariant, run: RunRecord) -> NightVariant:
+        facts = next((one for one in run.engines if one.variant == variant.label), None)
+        index = run.indices.get(variant.label)
+        return msgspec.structs.replace(
+            variant,
+            pinned=self.laboratory.pin(variant.spec, self.bench.home),
+            facts=facts,
+            index_key="" if index is None else index.key,
+        )
+
+
+def night_tags(record: NightRecord) -> tuple[str, ...]:
+    """What the runs of a night are found by."""
+    return "nightly", record.suite, record.id
+
+
+def cut_off(
+    suite: Suite, folder: SuiteFolder, bench: Bench, nights: Sequence[NightRecord], now: datetime
+) -> NightRecord | None:
+    """The night that was cut off and is to be gone on with; None when there is none.
+
+    A night that is not to be gone on with is marked as discarded: what it measured stays in its run.
+
+    Args:
+        suite: which says what to do with such nights.
+        folder: of the suite; its lock is held, so that a night that is `running` has no process any more.
+        bench: told what is done.
+        nights: of the suite.
+        now: the wall clock.
+    """
+    if not nights or nights[-1].status not in ("running", "interrupted"):
+        return None
+    last = nights[-1]
+    hours = (now - datetime.fromisoformat(last.started)).total_seconds() / _SECONDS_PER_HOUR
+    reason = ""
+    if suite.on_cut_off == "discard":
+        reason = "the suite does not go on with nights that were cut off"
+    elif hours > RESUME_WITHIN_H:
+        reason = f"it began {hours:.0f} hours ago, and would be two nights in one"
+    if not reason:
+        bench.observer.note(f"night {last.id} was cut off: going on with it")
+        return msgspec.structs.replace(last, status="running", reason="")
+    bench.observer.note(f"night {last.id} was cut off and is discarded: {reason}")
+    folder.save(msgspec.structs.replace(last, status="discarded", reason=f"it was cut off: {reason}"))
+    return None
+
+
+def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolder, RunRecord]]:
+    """The night's own runs, newest first; not those that confirmed its findings."""
+    for record in store.newest():
+        if set(tags) <= set(record.tags) and CONFIRM_TAG not in record.tags:
+            yield store.find(record.id), record
+
+
+def _variant(resolved: Resolved) -> NightVariant:
+    return NightVariant(resolved.spec.name, resolved.role, resolved.asked, resolved.spec)
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """A progress that nobody sees: nothing is fetched any more."""
+
+
+def _reason(run: RunRecord) -> str:
+    failed = [fork for fork in run.forks if fork.status == "failed"]
+    return failed[-1].reason if failed else "none began"

@@ -1,0 +1,306 @@
+"""A night from its start to its message: whatever happens in it, its record says so."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.nightly.alarms import Desk, Returns, mark_known
+from benchctl.nightly.answer_history import answer_changes, answers_recovered, keep_answers
+from benchctl.nightly.baseline import Baselines
+from benchctl.nightly.changes import changes
+from benchctl.nightly.confirm import Confirmer
+from benchctl.nightly.detect import Detected, Detector
+from benchctl.nightly.fitness import examine
+from benchctl.nightly.measure import CONFIRM_TAG, Laboratory, Measured, Measuring, cut_off
+from benchctl.nightly.pages import Publisher
+from benchctl.nightly.retention import apply as apply_retention
+from benchctl.nightly.suite import Suite
+from benchctl.report.numbers import duration
+from benchctl.results.nightly.events import Event, Raised, alarms_of
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.model import Finding, NightRecord, NightStatus
+from benchctl.run.host import describe_host
+from benchctl.run.orchestrate import Bench
+from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER
+from benchctl.stats.nightly_rows import figure_rows
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What a night works with.
+
+    Attributes:
+        suite: what is measured.
+        path: of the suite's file.
+        folder: where its nights are kept.
+        bench: where runs are made.
+        site: folder of the pages.
+        laboratory: what it is measured with.
+        now: the wall clock; for labels only.
+        clock: seconds on a clock that does not jump.
+    """
+
+    suite: Suite
+    path: Path
+    folder: SuiteFolder
+    bench: Bench
+    site: Path
+    laboratory: Laboratory = field(default_factory=Laboratory)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone()
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a night ended.
+
+    Attributes:
+        record: of it.
+        events: of the suite, all of them.
+        index: the suite's page; None when the pages could not be written.
+        trouble: what went wrong beside the night itself.
+        bug: what ended the night and should never have been raised: to be raised again once it is told.
+    """
+
+    record: NightRecord
+    events: Sequence[Event]
+    index: Path | None
+    trouble: tuple[str, ...] = ()
+    bug: Exception | None = None
+
+    @property
+    def raised(self) -> list[Raised]:
+        """The alarms that it raised."""
+        return [one for one in self.events if isinstance(one, Raised) and one.night == self.record.id]
+
+
+def run_night(shift: Shift) -> Ended:
+    """Run a night, or go on with the one that was cut off; the suite and the host are ours meanwhile.
+
+    Returns:
+        How it ended. A night that could not be measured is a result, too.
+
+    Raises:
+        BenchctlError: nothing can be kept, or it was interrupted.
+    """
+    note = shift.bench.observer.note
+    nights = shift.folder.nights(note)
+    resumed = cut_off(shift.suite, shift.folder, shift.bench, nights, shift.now())
+    record = resumed or shift.folder.begin(shift.suite.name, shift.now())
+    nights = [night for night in shift.folder.nights(note) if night.number != record.number]
+    return _Night(shift, nights, record, resuming=resumed is not None).run()
+
+
+@dataclass
+class _Night:
+    """The steps of a night, each kept before the next begins."""
+
+    shift: Shift
+    nights: Sequence[NightRecord]
+    record: NightRecord
+    resuming: bool
+    _before_s: float = field(init=False)
+    _started: float = field(init=False)
+    _trouble: list[str] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._before_s = self.record.wall_s
+        self._started = self.shift.clock()
+
+    def run(self) -> Ended:
+        """All of it, its pages and its clean-up included."""
+        try:
+            self._save(budget_s=self.shift.suite.budget_s or 0.0)
+            self._measure_and_look()
+        except KeyboardInterrupt:
+            self._end("interrupted", "it was interrupted")
+            raise
+        except BenchctlError as err:
+            if err.exit_code == ExitCode.INTERRUPTED:
+                self._end("interrupted", "it was interrupted")
+                raise
+            self._end("failed", f"{err.message}; {err.hint}" if err.hint else err.message)
+        except Exception as err:  # noqa: BLE001 - a bug ends the night, too, and somebody has to be told
+            self._end("failed", f"internal error: {type(err).__name__}: {err}")
+            return replace(self._finish(), bug=err)
+        return self._finish()
+
+    def _measure_and_look(self) -> None:
+        shift = self.shift
+        environment = describe_host()
+        self._save(environment=environment)
+        waited_s = shift.laboratory.settle(shift.suite.host, shift.bench.observer.note)
+        seen = replace(shift.laboratory.look(shift.bench.home), now=shift.now())
+        fitness = examine(environment, seen, shift.suite.host, shift.suite.heap_mb, self._last)
+        waited = [f"{duration(waited_s)} were spent waiting for a quiet host"] if waited_s else []
+        self._save(noise=fitness.noise, caveats=(*fitness.notes, *waited))
+        if fitness.refused:
+            self._end("refused", "; ".join(fitness.refused))
+            return
+        measured = Measuring(
+            shift.suite,
+            shift.bench,
+            shift.folder,
+            self._unless_unlimited(self._left_for_forks),
+            shift.laboratory,
+        ).measure(self.record, resuming=self.resuming)
+        self._keep(measured)
+        self._look(measured)
+        self._end("done", "")
+
+    def _keep(self, measured: Measured) -> None:
+        """What was measured, on disk before anybody looks at it."""
+        self.record = measured.record
+        self._save()
+        shift = self.shift
+        labels = {variant.label: variant.label for variant in self.record.variants}
+        rows = figure_rows(measured.run, night=self.record.number, night_id=self.record.id, labels=labels)
+        shift.folder.write_figures(self.record.id, rows)
+        keep_answers(shift.folder, self.record, measured.folder)
+        before = self._last
+        if before is not None:
+            self._save(changes=changes(before, self.record))
+
+    def _look(self, measured: Measured) -> None:
+        """Screens, the canary, recoveries, confirmations, and the alarms that follow."""
+        shift = self.shift
+        events = shift.folder.events(shift.bench.observer.note)
+        known = (*self.nights, self.record)
+        baselines = Baselines.of(known, events, self.record)
+        series = shift.folder.series(
+            [variant.label for variant in self.record.variants],
+            [*baselines.comparable, self.record.number],
+            shift.bench.observer.note,
+        )
+        detector = Detector(known, self.record, baselines, shift.suite.margins)
+        found = detector.detect(series)
+        self._save(canary_moved=found.canary.text)
+        desk = Desk(known, self.record, events, self._now)
+        returns = Returns(series, found.canary, detector.margin)
+        back = desk.recoveries(desk.returning(baselines, returns, nights=NIGHTS_TO_RECOVER).values())
+        returning = desk.returning(baselines, returns, nights=1)
+        findings = self._confirmed(measured, mark_known(found.findings, returning))
+        answers = answer_changes(shift.folder, self.nights, self.record)
+        self._save(findings=tuple(findings), answers=answers)
+        desk = Desk(known, self.record, events, self._now)
+        back += desk.host_recovered()
+        back += answers_recovered(shift.folder, self.record, alarms_of(events), self._now)
+        raised = desk.of_findings(findings, found.levels)
+        raised += desk.of_answers(answers, back, desk.next_number + len(raised))
+        raised += desk.of_host(desk.next_number + len(raised))
+        for event in _unsaid([*back, *raised], events):
+            shift.folder.append(event)
+        self._say_what_is_not_watched(found)
+
+    def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
+        """Findings in the order of the schedule, with what became of those that had to be looked into."""
+        open_ones = [one for one in findings if one.status == "unconfirmed"]
+        if not open_ones:
+            return list(findings)
+        confirmer = Confirmer(
+            bench=self.shift.bench,
+            limits=self.shift.suite.confirm,
+            nights=(*self.nights, self.record),
+            tonight=self.record,
+            record=measured.run,
+            track=measured.track,
+            left_s=self._unless_unlimited(self._left),
+            tags=(*measured.tags, CONFIRM_TAG),
+            start=self.shift.laboratory.start,
+        )
+        done, runs = confirmer.confirm(open_ones)
+        self._save(runs=(*self.record.runs, *runs))
+        by_key = {one.key: one for one in done}
+        return [by_key.get(one.key, one) for one in findings]
+
+    def _say_what_is_not_watched(self, found: Detected) -> None:
+        if found.young and not found.watched:
+            text = "there are no earlier nights to hold this one against"
+        elif found.young:
+            text = f"{found.young} series have no earlier night to be held against"
+        else:
+            return
+        self._save(caveats=(*self.record.caveats, text))
+
+    def _finish(self) -> Ended:
+        """What must not undo a night that was measured: clean-up and pages."""
+        shift = self.shift
+        note = shift.bench.observer.note
+        events = shift.folder.events(note)
+        nights = [*self.nights, self.record]
+        index = None
+        try:
+            removed = apply_retention(
+                shift.folder,
+                nights,
+                shift.bench.store,
+                shift.bench.home,
+                shift.suite.retention,
+                alarms_of(events),
+            )
+            for line in removed:
+                note(line)
+        except (BenchctlError, OSError) as err:
+            self._say_trouble("old data could not be removed", err)
+        try:
+            index = Publisher(
+                shift.folder, shift.bench.store, shift.site, shift.suite.title, shift.suite.margins, note
+            ).publish(nights, events, new_runs=self.record.runs)
+        except (BenchctlError, OSError) as err:
+            self._say_trouble("the pages could not be written", err)
+        return Ended(self.record, events, index, tuple(self._trouble))
+
+    def _say_trouble(self, what: str, err: BenchctlError | OSError) -> None:
+        text = f"{what}: {err.message if isinstance(err, BenchctlError) else err}"
+        self._trouble.append(text)
+        self.shift.bench.observer.note(text)
+
+    @property
+    def _last(self) -> NightRecord | None:
+        """The newest night before that was measured."""
+        done = [
+            night for night in self.nights if night.status == "done" and night.number < self.record.number
+        ]
+        return max(done, key=lambda night: night.number, default=None)
+
+    @property
+    def _now(self) -> str:
+        return self.shift.now().isoformat(timespec="seconds")
+
+    def _wall_s(self) -> float:
+        return self._before_s + self.shift.clock() - self._started
+
+    def _unless_unlimited(self, left_s: Callable[[], float]) -> Callable[[], float] | None:
+        return None if self.shift.suite.budget_s is None else left_s
+
+    def _left(self) -> float:
+        """Seconds of the night's budget that are left."""
+        return (self.shift.suite.budget_s or 0.0) - self._wall_s()
+
+    def _left_for_forks(self) -> float:
+        """The same without what is kept free for confirmations."""
+        kept_free = (self.shift.suite.budget_s or 0.0) * self.shift.suite.confirm.share_of_budget
+        return self._left() - kept_free
+
+    def _save(self, **fields: object) -> None:
+        self.record = msgspec.structs.replace(self.record, wall_s=self._wall_s(), **fields)
+        self.shift.folder.save(self.record)
+
+    def _end(self, status: NightStatus, reason: str) -> None:
+        """Keep how it ended; on a full disk somebody is told all the same."""
+        try:
+            self._save(status=status, reason=reason)
+        except BenchctlError as err:
+            self.record = msgspec.structs.replace(self.record, status=status, reason=reason)
+            self._say_trouble("the night's record could not be kept", err)
+
+
+def _unsaid(new: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+    """Without alarms that the same night raised before it was cut off."""
+    said = {(one.night, one.kind, one.key) for one in events if isinstance(one, Raised)}
+    return [one for one in new if not isinstance(one, Raised) or (one.night, one.kind, one.key) not in said]

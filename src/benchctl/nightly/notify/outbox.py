@@ -1,0 +1,238 @@
+"""Messages are written down before they are sent, and tried again on later nights until they arrive."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+from benchctl.nightly.notify.command import run_command
+from benchctl.nightly.notify.failure import SendError
+from benchctl.nightly.notify.letter import LETTER_VERSION, Letter, write_letter
+from benchctl.nightly.notify.mail import send_mail
+from benchctl.nightly.notify.redaction import Redactor
+from benchctl.nightly.notify.specs import CommandSpec, NotifierSpec, WebhookSpec, destination
+from benchctl.report.nightly.message import Message
+from benchctl.results.nightly.durable import write_whole
+
+MOST_ATTEMPTS = 10
+MOST_DAYS = 14
+
+Send = Callable[[NotifierSpec, Letter], None]
+"""Sends one letter; raises SendError."""
+
+
+@dataclass(frozen=True)
+class Undelivered:
+    """A message that did not reach one notifier. No field holds a secret.
+
+    Attributes:
+        notifier: what messages call it.
+        night: id of the night that the message is about; empty where that cannot be read.
+        subject: of the message.
+        reason: why.
+        attempts: how often it was tried.
+        given_up: it is not tried again.
+    """
+
+    notifier: str
+    night: str
+    subject: str
+    reason: str
+    attempts: int
+    given_up: bool
+
+    @property
+    def text(self) -> str:
+        """All of it in a sentence."""
+        then = "given up" if self.given_up else "tried again with the next night"
+        about = f" about night {self.night}" if self.night else ""
+        return f"{self.notifier} was not told{about}: {self.reason}; {then}"
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A letter, and where it is kept; nowhere when the disk would not have it."""
+
+    letter: Letter
+    path: Path | None
+    unkept: str = ""
+
+
+def deliver(
+    outbox: Path,
+    message: Message,
+    notifiers: Sequence[NotifierSpec],
+    *,
+    environ: Mapping[str, str],
+    folder: Path,
+    now: datetime,
+    send: Send | None = None,
+) -> list[Undelivered]:
+    """Tell everybody who wants to know of this night, and first what they could not be told before.
+
+    A message arrives at least once; who gets one twice can tell by its key. The caller holds the suite's
+    lock. Standard output is the caller's as well.
+
+    Args:
+        outbox: folder of what waits; created when missing.
+        message: of tonight.
+        notifiers: as in the suite's file.
+        environ: the environment, secrets included.
+        folder: of the suite's file, where commands are started.
+        now: wall clock, with its offset.
+        send: how a letter is sent; None for the real thing.
+
+    Returns:
+        What did not arrive, older first; it never raises for a notifier that fails.
+    """
+    redactor = Redactor(notifiers, environ)
+    send = send or _sender(environ, folder, redactor)
+    by_destination = {destination(spec): spec for spec in notifiers}
+    waiting, failed = _read(outbox)
+    # Somebody may be named twice, for other occasions: once is enough.
+    wanted = {destination(spec): spec for spec in notifiers if _wants(spec, message)}.values()
+    tonight = _keep_all(outbox, message, wanted, now)
+    # A night that was cut off while it told may tell once more, and knows better now.
+    anew = {(one.letter.key, one.letter.destination) for one in tonight}
+    waiting = [one for one in waiting if (one.letter.key, one.letter.destination) not in anew] + tonight
+    silent: dict[str, str] = {}
+    for one in waiting:
+        letter = one.letter
+        spec = by_destination.get(letter.destination)
+        if spec is None:
+            failed.append(_give_up(one, "the suite does not name it any more"))
+        elif letter.destination in silent:
+            failed.append(_put_back(one, letter, f"not tried: {silent[letter.destination]}", now))
+        else:
+            try:
+                send(spec, letter)
+            except SendError as err:
+                reason = redactor.clean(err.reason)
+                if err.silent:
+                    silent[letter.destination] = reason
+                tried = msgspec.structs.replace(letter, attempts=letter.attempts + 1)
+                failed.append(
+                    _give_up(one, reason, tried) if err.final else _put_back(one, tried, reason, now)
+                )
+            else:
+                _forget(one)
+    return failed
+
+
+def _sender(environ: Mapping[str, str], folder: Path, redactor: Redactor) -> Send:
+    def send(spec: NotifierSpec, letter: Letter) -> None:
+        if isinstance(spec, CommandSpec):
+            run_command(spec, letter, environ=environ, folder=folder, redactor=redactor)
+        elif isinstance(spec, WebhookSpec):
+            # libcurl is slow to load, and most suites have no webhook.
+            from benchctl.nightly.notify.webhook import post  # noqa: PLC0415 - see above
+
+            post(spec, letter, environ=environ, redactor=redactor)
+        else:
+            send_mail(spec, letter, environ=environ, redactor=redactor)
+
+    return send
+
+
+def _wants(spec: NotifierSpec, message: Message) -> bool:
+    return (
+        "always" in spec.when
+        or message.status in spec.when
+        or (bool(message.recovered) and "recovered" in spec.when)
+    )
+
+
+def _keep_all(
+    outbox: Path, message: Message, notifiers: Iterable[NotifierSpec], now: datetime
+) -> list[_Waiting]:
+    """Write tonight's letters down."""
+    letters = [
+        write_letter(
+            message, destination=destination(spec), title=spec.title, created=now.isoformat("T", "seconds")
+        )
+        for spec in notifiers
+    ]
+    return [_keep(outbox / _file_name(letter), letter) for letter in letters]
+
+
+def _keep(path: Path, letter: Letter) -> _Waiting:
+    """Write a letter down; where the disk is full it is sent all the same: that is what it may be about."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, msgspec.json.encode(letter))
+    except (BenchctlError, OSError) as err:
+        reason = err.message if isinstance(err, BenchctlError) else str(err.strerror)
+        return _Waiting(letter, None, reason)
+    return _Waiting(letter, path)
+
+
+def _put_back(one: _Waiting, letter: Letter, reason: str, now: datetime) -> Undelivered:
+    """Keep a letter for the next night, unless it was tried often or long enough."""
+    age = now - datetime.fromisoformat(letter.created)
+    if letter.attempts >= MOST_ATTEMPTS:
+        return _give_up(one, f"{reason}; tried {letter.attempts} times", letter)
+    if age > timedelta(days=MOST_DAYS):
+        return _give_up(one, f"{reason}; tried for {age.days} days", letter)
+    if one.path is None:
+        return _give_up(one, f"{reason}; and it could not be kept: {one.unkept}", letter)
+    kept = _keep(one.path, msgspec.structs.replace(letter, reason=reason))
+    if kept.path is None:
+        # The letter as it was is still there: it is tried again, only the count is behind.
+        reason = f"{reason}; its outbox cannot be written: {kept.unkept}"
+    return _undelivered(letter, reason, given_up=False)
+
+
+def _give_up(one: _Waiting, reason: str, letter: Letter | None = None) -> Undelivered:
+    _forget(one)
+    return _undelivered(one.letter if letter is None else letter, reason, given_up=True)
+
+
+def _undelivered(letter: Letter, reason: str, *, given_up: bool) -> Undelivered:
+    return Undelivered(letter.title, letter.night, letter.subject, reason, letter.attempts, given_up)
+
+
+def _forget(one: _Waiting) -> None:
+    if one.path is not None:
+        # A folder that became read-only leaves the letter there: it is delivered again, as promised.
+        with contextlib.suppress(OSError):
+            one.path.unlink()
+
+
+def _read(outbox: Path) -> tuple[list[_Waiting], list[Undelivered]]:
+    """Read what waits; a file that cannot be read is set aside, so that it is told of once."""
+    found: list[_Waiting] = []
+    failed: list[Undelivered] = []
+    for path in _paths(outbox):
+        try:
+            found.append(_Waiting(_load(path), path))
+        except (OSError, msgspec.MsgspecError, ValueError):
+            with contextlib.suppress(OSError):
+                path.rename(path.with_suffix(".unreadable"))
+            failed.append(Undelivered("somebody", "", "", f"{path.name} cannot be read", 0, given_up=True))
+    return found, failed
+
+
+def _paths(outbox: Path) -> list[Path]:
+    """Files of letters; names sort by night."""
+    try:
+        return sorted(path for path in outbox.iterdir() if path.suffix == ".json" and path.name[0] != ".")
+    except OSError:
+        return []
+
+
+def _load(path: Path) -> Letter:
+    letter = msgspec.json.decode(path.read_bytes(), type=Letter)
+    if letter.letter_version != LETTER_VERSION:
+        raise ValueError(f"version {letter.letter_version}")
+    if datetime.fromisoformat(letter.created).tzinfo is None:
+        raise ValueError("no offset")
+    return letter
+
+
+def _file_name(letter: Letter) -> str:
+    """One a night and notifier; nights sort in the order in which they began."""
+    return f"{letter.night}.{letter.destination}.json"

@@ -1,0 +1,99 @@
+"""Everything that the pages of a suite are made from, and what all of them look up in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from benchctl.report.nightly.history import Task, tasks_of
+from benchctl.results.nightly.events import Alarm, Event, Raised, Recovered, alarms_of
+from benchctl.results.nightly.model import NightRecord, Role
+from benchctl.results.nightly.series import Series
+
+# Of the styles of charts, grey is the canaries': what never changes should look like it.
+_CANARY_STYLE = 4
+_WATCHED_STYLES = (0, 1, 2, 3, 5)
+
+
+@dataclass(frozen=True, eq=False)
+class SuitePages:
+    """A suite with all its nights.
+
+    Attributes:
+        name: of the suite; also the name of its folder.
+        title: what people call it; the name where that is empty.
+        nights: every record, by number.
+        series: every series, in the order in which tasks and metrics are to be shown.
+        events: the log of alarms and annotations.
+        margins: metric -> relative difference that does not matter in practice.
+    """
+
+    name: str
+    title: str
+    nights: Sequence[NightRecord]
+    series: Sequence[Series]
+    events: Sequence[Event]
+    margins: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> str:
+        """What people call it."""
+        return self.title or self.name
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Id of a night -> its number."""
+        return {night.id: night.number for night in self.nights}
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """Label of a variant -> its role, as of the newest night that has it; watched ones first."""
+        found: dict[str, Role] = {}
+        for night in reversed(self.nights):
+            for one in night.variants:
+                found.setdefault(one.label, one.role)
+        for series in self.series:
+            found.setdefault(series.key.variant, "watched")
+        return dict(sorted(found.items(), key=lambda one: one[1] == "canary"))
+
+    @cached_property
+    def styles(self) -> dict[str, int]:
+        """Label of a variant -> position of its style in `charts.theme`."""
+        watched = [label for label, role in self.roles.items() if role == "watched"]
+        return {
+            label: _WATCHED_STYLES[watched.index(label) % len(_WATCHED_STYLES)]
+            if role == "watched"
+            else _CANARY_STYLE
+            for label, role in self.roles.items()
+        }
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """Every task with its histories."""
+        return tasks_of(self.series, list(self.roles))
+
+    @cached_property
+    def challenges(self) -> int:
+        """How many challenges there are: names of tasks need theirs when there are several."""
+        return len({task.challenge for task in self.tasks})
+
+    @cached_property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Every alarm as it stands."""
+        return alarms_of(self.events)
+
+    @cached_property
+    def _of_nights(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            if isinstance(event, Raised | Recovered):
+                found.setdefault(event.night, []).append(event)
+        return found
+
+    def events_of(self, night: NightRecord) -> list[Event]:
+        """What a night raised and what recovered in it."""
+        return self._of_nights.get(night.id, [])
+
+    def named(self, label: str) -> str:
+        """A variant as charts call it: a canary says that it is one."""
+        silent = self.roles.get(label) == "canary" and "canary" not in label
+        return f"{label} (canary)" if silent else label

@@ -1,0 +1,58 @@
+"""Templates of the site: written down once, with the frame and the macros that pages of runs have."""
+
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+import benchctl
+from benchctl.report.charts.theme import dark_palette
+from benchctl.report.html.assets import PLOTLY, SCRIPT, STYLE, content_policy, text_of
+from benchctl.report.html.parts import breakable, embedded, flagged
+
+ASSETS = "assets"
+NIGHTLY_STYLE, NIGHTLY_SCRIPT = "nightly.css", "nightly.js"
+
+
+def rendered(template: str, *, depth: int, **context: object) -> str:
+    """Write one page.
+
+    Args:
+        template: its name.
+        depth: how many folders below the site's it lies.
+        context: what the template names.
+    """
+    up = "../" * depth
+    if depth:
+        context["suite_folder"] = "../" * (depth - 1)
+    return _environment().get_template(template).render(context, folder=f"{up}{ASSETS}", up=up)
+
+
+def assets() -> dict[str, str]:
+    """Name -> text of every file that the pages need."""
+    own = files(__package__).joinpath("templates")
+    found = {name: own.joinpath(name).read_text(encoding="utf-8") for name in (NIGHTLY_STYLE, NIGHTLY_SCRIPT)}
+    return found | {name: text_of(name) for name in (STYLE, SCRIPT, PLOTLY)}
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("benchctl.report.nightly"),
+                jinja2.PackageLoader("benchctl.report.html", ""),
+            ]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"breakable": breakable, "flagged": flagged}
+    environment.globals |= {
+        "inline": False,
+        "version": benchctl.__version__,
+        "policy": content_policy(inline=False),
+        "palette": embedded(dark_palette()),
+    }
+    return environment

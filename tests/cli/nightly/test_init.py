@@ -1,0 +1,33 @@
+"""`benchctl nightly init`: a suite file to begin with."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli.nightly.init import init_command
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.suite import load_suite
+
+
+def test_the_template_is_printed_or_written_and_can_be_loaded(tmp_path: Path):
+    printed = CliRunner().invoke(init_command, [], catch_exceptions=False)
+    path = tmp_path / "search.yml"
+    written = CliRunner().invoke(init_command, [str(path)], catch_exceptions=False)
+    assert written.stdout == ""
+    assert f"benchctl nightly run {path}" in written.stderr
+    assert path.read_text(encoding="utf-8") == printed.stdout
+    assert load_suite(path).name == "search"
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path):
+    path = tmp_path / "search.yml"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="is there already"):
+        CliRunner().invoke(init_command, [str(path)], catch_exceptions=False)
+    assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
+    with pytest.raises(BenchctlError, match=r"cannot write .*No such file"):
+        CliRunner().invoke(init_command, [str(tmp_path / "none" / "s.yml")], catch_exceptions=False)

@@ -1,0 +1,181 @@
+"""Nights without nodes: runs are made up from how fast every variant is said to be, all else is real."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from benchctl.home import Home
+from benchctl.nightly.fitness import Snapshot
+from benchctl.nightly.measure import Laboratory
+from benchctl.nightly.night import Ended, Shift, run_night
+from benchctl.nightly.suite import load_suite
+from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
+from benchctl.results.model import EngineFacts, RunRecord
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.orchestrate import Bench
+from builders import make_environment, make_fork, make_record, make_summary
+
+SLOW_FLAG = "-XX:-Inline"
+
+SUITE = """
+variants: ["candidate=es{flags}"]
+canary: steady=os
+challenges: [range-only-short]
+forks: 5
+host: {{max-load: 1000, max-busy: 100%, settle: 0s, least-free-memory-gb: 0, {limits}}}
+{more}
+"""
+
+
+class Observer:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def stage(self, text: str) -> None:
+        pass
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        pass
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        pass
+
+    def fork_done(self, record: Any) -> None:
+        pass
+
+
+@dataclass
+class World:
+    """What tonight is like.
+
+    Attributes:
+        root: where everything is.
+        mean_ms: how long a request takes, by variant; the flag doubles it.
+        host: everything takes so many times as long.
+        hits: what the search finds.
+        noise: SD of forks.
+        fail: called with the plan before a run is made: may raise.
+        now: the wall clock of the next night.
+        clock_s: seconds; a fork takes `fork_s`.
+    """
+
+    root: Path
+    mean_ms: Callable[[VariantSpec], float] = lambda _spec: 10.0
+    host: float = 1.0
+    hits: int = 1000
+    noise: float = 0.01
+    fail: Callable[[Plan], None] = lambda _plan: None
+    now: datetime = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
+    clock_s: float = 0.0
+    fork_s: float = 1.0
+    build: str = "build-1"
+    host_limits: str = "least-free-gb: 0"
+    runs: list[RunRecord] = field(default_factory=list)
+    asked: list[bool] = field(default_factory=list)
+    observer: Observer = field(default_factory=Observer)
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "home")
+
+    @property
+    def folder(self) -> SuiteFolder:
+        return SuiteFolder(self.home.nightly / "suite")
+
+    @property
+    def site(self) -> Path:
+        return self.root / "site"
+
+    def night(self, *, flags: str = "", more: str = "") -> Ended:
+        """Run one, a day after the last."""
+        path = self.root / "suite.yml"
+        path.write_text(SUITE.format(flags=flags and f",jvm:{flags}", more=more, limits=self.host_limits))
+        suite = load_suite(path)
+        laboratory = Laboratory(
+            start=self.start,
+            resume=self.resume,
+            pin=lambda spec, _home: spec,
+            settle=lambda *_: 0.0,
+            look=self.look,
+        )
+        bench = Bench(self.home, RunStore(self.home.runs), self.observer, Flag())
+        shift = Shift(
+            suite, path, self.folder, bench, self.site, laboratory, lambda: self.now, lambda: self.clock_s
+        )
+        try:
+            return run_night(shift)
+        finally:
+            self.now += timedelta(days=1)
+
+    def look(self, _home: Home) -> Snapshot:
+        return Snapshot(self.now, 0.0, 0.0, None, 100 * 10**9, 16 * 10**9)
+
+    def start(
+        self, bench: Bench, plan: Plan, _track: Any, *, tags: Sequence[str] = (), left_s: Any = None,
+        files: Any = None, ask_anew: bool = False,
+    ) -> tuple[RunFolder, RunRecord]:  # fmt: skip
+        """Make a run up: one block after the other, for as long as there is time."""
+        assert files is None or files.local is None
+        self.asked.append(ask_anew)
+        number = len(bench.store.folders()) + 1
+        folder = bench.store.create(f"run-{number:03d}")
+        record = make_record(folder.path.name, plan=plan, tags=tuple(tags), environment=make_environment())
+        folder.save(record)
+        self.fail(plan)
+        left = None if left_s is None else left_s()
+        return folder, self._measured(folder, record, left)
+
+    def resume(self, _bench: Bench, folder: RunFolder, _track: Any, *, ask_anew: bool = False) -> RunRecord:
+        self.asked.append(ask_anew)
+        return self._measured(folder, folder.load(), None)
+
+    def _measured(self, folder: RunFolder, record: RunRecord, left_s: float | None) -> RunRecord:
+        plan = record.plan
+        forks = []
+        stopped = ""
+        draw = np.random.default_rng(len(self.runs))
+        for block in range(plan.forks):
+            if left_s is not None and block and (block + 1) * self.fork_s * len(plan.variants) > left_s:
+                stopped = f"ended after {block} of at most {plan.forks} forks a side"
+                break
+            for spec in plan.variants:
+                forks.append(self._fork(plan, spec, block, float(draw.normal(0, self.noise))))
+                self.clock_s += self.fork_s
+        answers = KeptAnswer("range", "q", total=self.hits, returned=10)
+        for spec in plan.variants:
+            folder.write_answers(VariantAnswers(ANSWERS_VERSION, spec.name, anew=True, answers=(answers,)))
+        facts = [
+            EngineFacts(
+                spec.name, spec.version, self.build, "9.8.0", "sha", "Temurin 21.0.8", spec.jvm_flags, ()
+            )
+            for spec in plan.variants
+        ]
+        record = msgspec.structs.replace(
+            record, status="complete", forks=tuple(forks), engines=tuple(facts), stopped=stopped
+        )
+        folder.save(record)
+        self.runs.append(record)
+        return record
+
+    def _fork(self, plan: Plan, spec: VariantSpec, block: int, noise: float) -> Any:
+        slow = 2.0 if SLOW_FLAG in spec.jvm_flags else 1.0
+        mean_ms = self.mean_ms(spec) * slow * self.host * (1 + noise)
+        summaries = [
+            make_summary(task.label, mean_ms, schedule=schedule, task=place)
+            for schedule, challenge in enumerate(plan.schedules)
+            for place, task in enumerate(challenge.schedule)
+        ]
+        return make_fork(spec.name, block, *summaries, wall_s=self.fork_s)

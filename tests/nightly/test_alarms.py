@@ -1,0 +1,149 @@
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
+from benchctl.nightly.baseline import Baselines
+from benchctl.results.nightly.events import Annotated, Event, Raised, Recovered, alarms_of
+from benchctl.results.nightly.model import AnswerChange, Change, Confirmation, NightRecord
+from benchctl.results.nightly.series import Series
+from night_records import KEY, finding, night
+
+QUIET = SimpleNamespace(holds=lambda _key, _direction: "", text="")
+MOVING = SimpleNamespace(holds=lambda _key, _direction: "the canary moved", text="the canary moved")
+
+
+def desk(nights: Sequence[NightRecord], events: Sequence[Event] = ()) -> Desk:
+    return Desk(nights, nights[-1], events, "2026-11-21T03:00:00+00:00")
+
+
+def confirmation() -> Confirmation:
+    return Confirmation("run", 5, 5, -21.0, -24.0, -18.0, 0.001, "benchctl run --variant a --variant b")
+
+
+def test_an_alarm_carries_what_was_confirmed_and_what_changed_then() -> None:
+    version = Change("es: version", "8.11.0", "8.12.0", "es")
+    kernel = Change("kernel", "6.1", "6.2")
+    foreign = Change("os: version", "2.11.0", "2.12.0", "os")
+    nights = [night(1, changes=(kernel,)), night(2), night(3, changes=(version, foreign, kernel)), night(4)]
+    found = finding(3, confirmation=confirmation())
+    events = [Annotated("", night(3).id, 3, "new disk"), Annotated("", night(4).id, 4, "another")]
+    (one,) = desk(nights, events).of_findings([found], {KEY: 1.5})
+    assert (one.alarm, one.kind, one.direction, one.baseline_log) == (1, "figure", "slower", 1.5)
+    assert (one.effect_percent, one.low_percent, one.high_percent) == (-21.0, -24.0, -18.0)
+    assert one.changes == (version, kernel, Change("annotation", "", "new disk"))
+    assert one.command == "benchctl run --variant a --variant b"
+    assert one.title == (
+        "es is slower: range of short, throughput -21.0 % (-24.0 to -18.0) since night 00003-20261101-0300"
+    )
+
+
+@pytest.mark.parametrize("status", ["refuted", "unconfirmed", "held", "same engine", "known"])
+def test_only_a_confirmed_finding_raises_an_alarm(status: str) -> None:
+    assert desk([night(3)]).of_findings([finding(3, status)], {}) == []
+
+
+def test_alarms_are_numbered_on() -> None:
+    events = [Raised(7, "", night(1).id, "figure", "", KEY)]
+    other = msgspec.structs.replace(KEY, task="sort")
+    found = desk([night(3)], events).of_findings([finding(3), finding(3, key=other)], {})
+    assert [one.alarm for one in found] == [8, 9]
+
+
+def test_answers_of_a_variant_are_one_alarm() -> None:
+    changed = [
+        AnswerChange("os", "b", "9 hits", "8 hits", night(2).id),
+        AnswerChange("es", "a", "1 hit", "2 hits", night(2).id),
+        AnswerChange("es", "c", "3 hits", "2 hits", night(2).id),
+    ]
+    es, os = desk([night(2), night(3)]).of_answers(changed, [], 4)
+    assert (es.alarm, es.key.variant, es.key.task) == (4, "es", "a, c")
+    assert es.title == (
+        "es answers 2 searches otherwise than in night 00002-20261101-0300: "
+        "a: 2 hits, 1 hit before; c: 2 hits, 3 hits before"
+    )
+    assert (os.alarm, os.key.variant) == (5, "os")
+
+
+def series(*newest: float) -> list[Series]:
+    values = np.array([10.0, 10.0, *newest])
+    return [
+        Series(
+            key=KEY,
+            unit="queries/s",
+            higher_is_better=True,
+            nights=np.array([1, 2, 4, 5][-len(values) :]),
+            forks=np.zeros(len(values), np.int64),
+            values=values,
+        )
+    ]
+
+
+def raised_alarm() -> Raised:
+    return Raised(
+        3, "", night(3).id, "figure", "", KEY, direction="slower", effect_percent=-20.0, since=night(3).id,
+        baseline_log=float(np.log(10.0)),
+    )  # fmt: skip
+
+
+def returning(*newest: float, nights: int = 2, canary: Any = QUIET, events: Sequence[Event] = ()) -> set[int]:
+    known = [night(number) for number in range(1, 6)]
+    events = events or [raised_alarm()]
+    baselines = Baselines.of(known, events, known[-1])
+    returns = Returns(series(*newest), canary, lambda _key: 0.05)
+    found = desk(known, events).returning(baselines, returns, nights=nights)
+    return {alarm.raised.alarm for alarm in found.values()}
+
+
+def test_a_figure_back_at_its_old_level_for_two_nights_has_recovered() -> None:
+    assert returning(9.9, 10.1) == {3}
+    assert returning(8.0, 10.1) == set()
+    assert returning(8.0, 10.1, nights=1) == {3}
+
+
+def test_a_figure_that_is_still_off_has_not() -> None:
+    assert returning(9.9, 8.1) == set()
+
+
+def test_nothing_recovers_while_the_host_moves() -> None:
+    assert returning(9.9, 10.1, canary=MOVING) == set()
+
+
+def test_nothing_recovers_twice() -> None:
+    assert returning(9.9, 10.1, events=[raised_alarm(), Recovered(3, "", night(4).id)]) == set()
+
+
+def test_a_recovery_says_the_level() -> None:
+    (one,) = desk([night(5)]).recoveries(alarms_of([raised_alarm()]))
+    assert (one.alarm, one.night, one.text) == (3, night(5).id, "back at the level from before, 10")
+
+
+def test_a_finding_that_is_an_alarms_way_back_is_no_news() -> None:
+    back = finding(5, "unconfirmed", direction="faster")
+    worse = finding(5, "unconfirmed")
+    other = finding(5, "unconfirmed", direction="faster", key=msgspec.structs.replace(KEY, task="sort"))
+    known = {KEY: alarms_of([raised_alarm()])[0]}
+    assert [one.status for one in mark_known([back, worse, other], known)] == [
+        "known",
+        "unconfirmed",
+        "unconfirmed",
+    ]
+
+
+def test_a_canary_that_stays_off_is_told_once_and_recovers() -> None:
+    quiet = [night(number) for number in range(1, 4)]
+    off = [night(number, canary_moved="all tasks") for number in range(4, 4 + NIGHTS_UNTIL_BLIND)]
+    nights = [*quiet, *off]
+    assert desk(nights[:-1]).of_host(1) == []
+    (one,) = desk(nights).of_host(1)
+    assert (one.kind, one.since) == ("host", night(4).id)
+    assert "--rebase" in one.detail
+    later = [*nights, night(20, canary_moved="all tasks")]
+    assert desk(later, [one]).of_host(2) == []
+    assert desk(later, [one]).host_recovered() == []
+    (back,) = desk([*later, night(21)], [one]).host_recovered()
+    assert back.alarm == 1

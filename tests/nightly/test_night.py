@@ -1,0 +1,334 @@
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
+from benchctl.report.nightly.message import message_of
+from benchctl.report.schema import schema
+from benchctl.results.nightly.events import Acknowledged, Annotated, alarms_of
+from benchctl.results.nightly.model import NightRecord
+from benchctl.results.plan import Plan
+from nightly.laboratory import SLOW_FLAG, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def usual(world: World) -> World:
+    """Two quiet nights are behind it."""
+    for _ in range(2):
+        assert world.night().record.status == "done"
+    return world
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of ours runs any more."""
+
+
+def kill(_plan: Plan) -> None:
+    raise Killed
+
+
+def by_status(record: NightRecord) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in record.findings:
+        found.setdefault(one.status, set()).add(one.key.metric)
+    return found
+
+
+def test_a_first_night_says_that_it_has_nothing_to_be_held_against(world: World) -> None:
+    record = world.night().record
+    assert (record.status, record.number, record.findings, record.forks_done) == ("done", 1, (), 5)
+    assert "there are no earlier nights to hold this one against" in record.caveats
+    assert world.asked == [True]
+
+
+def test_nights_that_are_alike_are_quiet(usual: World) -> None:
+    ended = usual.night()
+    assert (ended.record.findings, ended.raised, ended.record.canary_moved) == ((), [], "")
+    assert ended.record.runs == (ended.record.run,)
+
+
+def test_a_slowdown_is_confirmed_and_attributed_and_told_once(usual: World) -> None:
+    ended = usual.night(flags=SLOW_FLAG)
+    assert by_status(ended.record) == {"confirmed": {"throughput", "service_time_p90"}}
+    throughput = next(one for one in ended.raised if one.key.metric == "throughput")
+    assert throughput.direction == "slower"
+    assert throughput.effect_percent == pytest.approx(-50, abs=3)
+    assert throughput.low_percent is not None
+    assert throughput.high_percent is not None
+    assert throughput.low_percent < -45 < throughput.high_percent + 8
+    assert throughput.since == ended.record.id
+    assert throughput.last_good.startswith("00002-")
+    assert any(SLOW_FLAG in change.after for change in throughput.changes)
+    assert throughput.confirmation is not None
+    assert throughput.confirmation.run == ended.record.runs[1]
+    assert f"tonight=es@8.11.0,jvm:{SLOW_FLAG}" in throughput.command
+    assert "last-good=es@8.11.0 " in throughput.command
+    message = message_of(ended.record, ended.events)
+    assert message.status == "alarm"
+    assert "candidate is slower: range of range-only-short" in message.text
+
+    again = usual.night(flags=SLOW_FLAG)
+    assert (again.raised, again.record.findings) == ([], ())
+    assert message_of(again.record, again.events).status == "quiet"
+    assert len(message_of(again.record, again.events).open) == 2
+
+
+def test_the_confirming_run_sees_last_good_and_tonight_and_nothing_else(usual: World) -> None:
+    usual.night(flags=SLOW_FLAG)
+    specs = {spec.name: spec for spec in usual.runs[-1].plan.variants}
+    assert set(specs) == {"last-good", "tonight"}
+    assert specs["last-good"].jvm_flags == ()
+    assert specs["tonight"].jvm_flags == (SLOW_FLAG,)
+    assert {"nightly", "suite", "confirm"} <= set(usual.runs[-1].tags)
+
+
+def test_what_is_back_for_three_nights_recovers_and_raises_nothing(usual: World) -> None:
+    usual.night(flags=SLOW_FLAG)
+    first = usual.night()
+    assert by_status(first.record) == {"known": {"throughput", "service_time_p90"}}
+    assert (first.raised, len(first.record.runs)) == ([], 1)
+    assert {alarm.state for alarm in alarms_of(first.events)} == {"open"}
+    assert {alarm.state for alarm in alarms_of(usual.night().events)} == {"open"}
+    third = usual.night()
+    assert third.raised == []
+    assert {alarm.state for alarm in alarms_of(third.events)} == {"recovered"}
+    assert len(message_of(third.record, third.events).recovered) == 2
+    # The nights before the alarm are usual again: the same slowdown is found anew.
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_after_an_acknowledgement_the_new_level_is_usual(usual: World) -> None:
+    ended = usual.night(flags=SLOW_FLAG)
+    for alarm in ended.raised:
+        usual.folder.append(Acknowledged(alarm.alarm, "", "ann", "known"))
+    again = usual.night(flags=SLOW_FLAG)
+    assert (again.raised, again.record.findings) == ([], ())
+    assert {alarm.state for alarm in alarms_of(again.events)} == {"acknowledged"}
+
+
+def test_what_gets_faster_is_told_as_well(world: World) -> None:
+    for _ in range(2):
+        world.night(flags=SLOW_FLAG)
+    ended = world.night()
+    assert {one.direction for one in ended.raised} == {"faster"}
+    assert all((one.effect_percent or 0) > 0 for one in ended.raised if one.key.metric == "throughput")
+
+
+def test_a_slow_host_moves_the_canary_and_raises_nothing(usual: World) -> None:
+    usual.host = 2.0
+    ended = usual.night()
+    assert ended.raised == []
+    assert "steady" in ended.record.canary_moved
+    assert by_status(ended.record) == {"held": {"throughput", "service_time_p90"}}
+    assert len(ended.record.runs) == 1
+    usual.host = 1.0
+    assert usual.night().record.findings == ()
+
+
+def test_a_slow_host_does_not_hide_a_slow_engine_for_longer_than_it_lasts(usual: World) -> None:
+    usual.host = 2.0
+    assert usual.night(flags=SLOW_FLAG).raised == []
+    usual.host = 1.0
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_an_engine_of_which_nothing_changed_is_not_blamed(usual: World) -> None:
+    usual.mean_ms = lambda spec: 20.0 if spec.name == "candidate" else 10.0
+    ended = usual.night()
+    assert by_status(ended.record) == {"same engine": {"throughput", "service_time_p90"}}
+    assert (ended.raised, len(ended.record.runs)) == ([], 1)
+
+
+def test_a_change_that_fresh_nodes_do_not_show_is_refuted(usual: World) -> None:
+    usual.build = "build-2"
+    usual.mean_ms = lambda spec: 20.0 if spec.name == "candidate" else 10.0
+    ended = usual.night()
+    assert by_status(ended.record) == {"refuted": {"throughput", "service_time_p90"}}
+    assert (ended.raised, len(ended.record.runs)) == ([], 2)
+
+
+def test_a_confirmation_that_fails_leaves_a_finding_unconfirmed(usual: World) -> None:
+    def fail(plan: Plan) -> None:
+        if {spec.name for spec in plan.variants} == {"last-good", "tonight"}:
+            raise BenchctlError("the archive is gone")
+
+    usual.fail = fail
+    ended = usual.night(flags=SLOW_FLAG)
+    assert by_status(ended.record) == {"unconfirmed": {"throughput", "service_time_p90"}}
+    assert {one.reason for one in ended.record.findings} == {"the confirming run failed: the archive is gone"}
+    # It does not become usual, and is looked into again.
+    usual.fail = lambda _plan: None
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_a_night_keeps_within_its_budget_by_dropping_forks_of_all_variants_alike(usual: World) -> None:
+    record = usual.night(more="budget: 10s\nconfirm: {share-of-budget: 0.4}").record
+    assert (record.forks_planned, record.forks_done) == (5, 3)
+    assert any("ended after 3 of at most 5 forks" in text for text in record.caveats)
+
+
+def test_without_time_to_confirm_the_forks_that_it_takes_are_said(usual: World) -> None:
+    ended = usual.night(flags=SLOW_FLAG, more="budget: 11s\nconfirm: {share-of-budget: 0}")
+    assert ended.raised == []
+    assert {one.reason for one in ended.record.findings} == {
+        "the budget leaves time for 0 forks a side, it takes 5"
+    }
+
+
+def test_a_changed_answer_is_an_alarm_of_its_own_and_recovers(usual: World) -> None:
+    usual.hits = 999
+    ended = usual.night()
+    assert {(one.kind, one.key.variant) for one in ended.raised} == {
+        ("answer", "candidate"),
+        ("answer", "steady"),
+    }
+    assert "999 hits" in ended.raised[0].title
+    assert usual.night().raised == []
+    usual.hits = 1000
+    back = usual.night()
+    assert back.raised == []
+    assert {alarm.state for alarm in alarms_of(back.events)} == {"recovered"}
+
+
+def test_a_night_that_was_killed_is_gone_on_with(usual: World) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    assert usual.folder.nights(str)[-1].status == "running"
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    record = usual.night().record
+    assert (record.number, record.status, record.forks_done) == (3, "done", 5)
+    assert record.run == usual.runs[-1].id
+    assert usual.night().record.number == 4
+
+
+def test_a_night_that_was_interrupted_says_so(usual: World) -> None:
+    def interrupt(_plan: Plan) -> None:
+        raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
+
+    usual.fail = interrupt
+    with pytest.raises(BenchctlError, match="interrupted"):
+        usual.night()
+    assert usual.folder.nights(str)[-1].status == "interrupted"
+
+
+@pytest.mark.parametrize(("hours", "more"), [(1, "on-cut-off: discard"), (24, "")])
+def test_a_night_that_was_killed_long_ago_is_discarded(usual: World, hours: int, more: str) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    usual.fail = lambda _plan: None
+    usual.now += timedelta(days=-1, hours=hours)
+    assert usual.night(more=more).record.number == 4
+    cut_off = usual.folder.nights(str)[2]
+    assert (cut_off.number, cut_off.status) == (3, "discarded")
+    # It is missing, and stays so.
+    assert 3 not in {int(night) for one in usual.folder.series(None, None) for night in one.nights}
+
+
+def test_alarms_of_a_night_that_was_killed_after_raising_them_are_not_raised_twice(usual: World) -> None:
+    first = usual.night(flags=SLOW_FLAG)
+    usual.folder.save(msgspec.structs.replace(first.record, status="running", findings=(), runs=()))
+    usual.now -= timedelta(days=1, hours=-1)
+    again = usual.night(flags=SLOW_FLAG)
+    assert again.record.number == first.record.number
+    assert len(alarms_of(again.events)) == len(first.raised)
+
+
+def test_a_host_that_is_not_fit_is_refused_and_nothing_is_measured(usual: World) -> None:
+    usual.host_limits = "least-free-gb: 1000000"
+    runs = len(usual.runs)
+    record = usual.night().record
+    assert record.status == "refused"
+    assert "1e+06 GB are wanted" in record.reason
+    assert len(usual.runs) == runs
+
+
+def test_a_bug_ends_the_night_and_is_told(usual: World) -> None:
+    def bug(_plan: Plan) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    usual.fail = bug
+    ended = usual.night()
+    assert isinstance(ended.bug, ZeroDivisionError)
+    assert (ended.record.status, ended.record.reason) == (
+        "failed",
+        "internal error: ZeroDivisionError: division by zero",
+    )
+    assert message_of(ended.record, ended.events).status == "broken"
+
+
+def test_a_failure_is_a_broken_night_and_the_next_one_is_held_against_those_before(usual: World) -> None:
+    def full(_plan: Plan) -> None:
+        raise BenchctlError("no space is left", hint="free some")
+
+    usual.fail = full
+    ended = usual.night()
+    assert (ended.record.status, ended.record.reason) == ("failed", "no space is left; free some")
+    usual.fail = lambda _plan: None
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_a_clock_that_jumps_changes_no_order(usual: World) -> None:
+    usual.now = datetime.fromisoformat("2019-05-01T03:00:00+00:00")
+    back = usual.night()
+    assert back.record.number == 3
+    assert any("the clock went back" in text for text in back.record.caveats)
+    usual.now = datetime.fromisoformat("2031-05-01T03:00:00+00:00")
+    ended = usual.night(flags=SLOW_FLAG)
+    assert ended.record.number == 4
+    assert {one.last_good for one in ended.raised} == {back.record.id}
+
+
+def test_a_canary_that_stays_off_is_told_once_and_levels_can_begin_anew(usual: World) -> None:
+    usual.host = 2.0
+    raised = [usual.night().raised for _ in range(NIGHTS_UNTIL_BLIND + 1)]
+    assert [len(one) for one in raised] == [0] * (NIGHTS_UNTIL_BLIND - 1) + [1, 0]
+    assert raised[-2][0].kind == "host"
+    number = 3 + len(raised)
+    usual.folder.append(Annotated("", "", number, "new host", rebase=True))
+    ended = usual.night()
+    assert ended.record.canary_moved == ""
+    assert {alarm.state for alarm in alarms_of(ended.events)} == {"recovered"}
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_another_corpus_is_another_era(usual: World) -> None:
+    ended = usual.night(flags=SLOW_FLAG, more="docs: 20k")
+    assert (ended.record.findings, ended.raised) == ((), [])
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+
+
+def test_pages_and_run_pages_are_written(usual: World) -> None:
+    ended = usual.night(flags=SLOW_FLAG)
+    assert ended.index is not None
+    assert ended.index.is_file()
+    for run in ended.record.runs:
+        assert (usual.site / "suite" / "runs" / f"{run}.html").is_file()
+    assert (usual.site / "index.html").is_file()
+
+
+def test_pages_that_cannot_be_written_do_not_undo_a_night(usual: World) -> None:
+    usual.site.rename(usual.root / "old")
+    usual.site.write_text("in the way")
+    ended = usual.night()
+    assert (ended.record.status, ended.index) == ("done", None)
+    assert "the pages could not be written" in ended.trouble[0]
+
+
+def test_what_is_told_keeps_to_its_schema(usual: World) -> None:
+    validator = jsonschema.Draft202012Validator(schema("message"))
+    for flags in ("", SLOW_FLAG):
+        ended = usual.night(flags=flags)
+        validator.validate(json.loads(msgspec.json.encode(message_of(ended.record, ended.events))))

@@ -1,0 +1,250 @@
+"""Suite files: what they may say, what they mean, and what is refused with its line."""
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.nightly.notify.specs import CommandSpec
+from benchctl.nightly.suite import Suite, Variant, load_suite
+
+LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
+
+
+def write(folder: Path, text: str, name: str = "search.yml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def suite_of(folder: Path, text: str) -> Suite:
+    return load_suite(write(folder, text))
+
+
+def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
+    suite = suite_of(tmp_path, LEAST)
+    assert suite.name == "search"
+    assert suite.challenges == ("range-only",)
+    assert suite.track == "big5"
+    assert suite.forks == 5
+    assert suite.seed is None
+    assert suite.budget_s is None
+    assert suite.canaries == ()
+    assert suite.margins == {}
+    assert suite.report_folder is None
+    assert suite.runs_folder is None
+    assert suite.documents is None
+    assert suite.heap_mb >= 256
+
+
+def test_amounts_are_read(tmp_path: Path):
+    text = "budget: 1.5h\nheap: 2g\ndocs: 300k\nmargins: {throughput: 4%, service_time_p99: 10%}\nseed: 7\n"
+    suite = suite_of(tmp_path, LEAST + text)
+    assert suite.budget_s == 5400
+    assert suite.heap_mb == 2048
+    assert suite.documents == 300_000
+    assert suite.margins == {"throughput": 0.04, "service_time_p99": 0.1}
+    assert suite.seed == 7
+    assert suite_of(tmp_path, LEAST + "docs: 20000\n").documents == 20_000
+
+
+def test_variants_come_before_canaries_and_know_their_place(tmp_path: Path):
+    text = "variants: [es@latest, {variant: mine=es, jdk: 17}]\ncanary: old=es@8.11.0\nchallenges: [test]\n"
+    members = list(suite_of(tmp_path, text).members())
+    assert [(role, variant.variant) for role, variant, _ in members] == [
+        ("watched", "es@latest"),
+        ("watched", "mine=es"),
+        ("canary", "old=es@8.11.0"),
+    ]
+    assert members[1][1].asked == "mine=es, jdk 17"
+    assert members[1][1].spec().jdk == "17"
+
+
+def test_several_canaries_may_be_given(tmp_path: Path):
+    suite = suite_of(tmp_path, f"{LEAST}canary: [c1=es@8.11.0, c2=os@2.11.0]\n")
+    assert [variant.variant for role, variant, _ in suite.members() if role == "canary"] == [
+        "c1=es@8.11.0",
+        "c2=os@2.11.0",
+    ]
+
+
+def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
+    (tmp_path / "here").mkdir()
+    text = (
+        "variants:\n"
+        "  - {variant: mine=es, distribution: build/es.tar.gz, jdk: jdks/22}\n"
+        "  - {variant: other=es, distribution: 'https://host/es.zip', jdk: '21'}\n"
+        "challenges: [range-only, sub/mine, mine.json, own-of-track]\n"
+        "warmup-challenges: [./warm.json]\n"
+        "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\nreport: site\nruns: ../runs\n"
+    )
+    suite = suite_of(tmp_path, text)
+    assert suite.variants == (
+        Variant("mine=es", str(tmp_path / "build/es.tar.gz"), str(tmp_path / "jdks/22")),
+        Variant("other=es", "https://host/es.zip", "21"),
+    )
+    assert suite.challenges == (
+        "range-only",
+        str(tmp_path / "sub/mine"),
+        str(tmp_path / "mine.json"),
+        "own-of-track",
+    )
+    assert suite.warmup_challenges == (str(tmp_path / "warm.json"),)
+    assert suite.track == str(tmp_path / "here")
+    assert suite.corpus == str(tmp_path / "docs.json")
+    assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
+    assert suite.report_folder == tmp_path / "site"
+    assert suite.runs_folder == tmp_path / "../runs"
+
+
+def test_what_comes_with_benchctl_goes_before_files_of_the_same_name(tmp_path: Path):
+    (tmp_path / "range-only").mkdir()
+    (tmp_path / "big5").mkdir()
+    (tmp_path / "mine").mkdir()
+    suite = suite_of(tmp_path, "variants: [es]\nchallenges: [range-only, mine]\ntrack: big5\n")
+    assert suite.challenges == ("range-only", str(tmp_path / "mine"))
+    assert suite.track == "big5"
+
+
+def test_a_path_with_a_tilde_is_that_of_a_home_where_there_is_such_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert suite_of(tmp_path, f"{LEAST}report: ~/site\n").report == "/home/me/site"
+    assert suite_of(tmp_path, f"{LEAST}report: ~nobody-of-that-name/x\n").report == str(
+        tmp_path / "~nobody-of-that-name/x"
+    )
+
+
+def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
+    suite = suite_of(tmp_path, f"{LEAST}notify:\n  - kind: command\n    run: [./tell]\n    when: [always]\n")
+    assert suite.notify == (CommandSpec(run=("./tell",), when=("always",)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("challenges: [test]\n", "1:1: 'variants' is missing", ""),
+        ("variants: [es]\n", "1:1: 'challenges' is missing", ""),
+        ("variants: []\nchallenges: [test]\n", "1:11: variants: expected a list of length >= 1", ""),
+        ("variants: [es]\nchallenges: []\n", "2:13: challenges: expected a list of length >= 1", ""),
+        ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list, found 'es'", "write [es]"),
+        ("variants: [ess]\nchallenges: [test]\n", "1:12: variants, entry 1: there is no variant", "'es'"),
+        (
+            "variants:\n  - es\n  - es\nchallenges: [test]\n",
+            "3:5: variants, entry 2: variant 'es' is there twice",
+            "again=es",
+        ),
+        (
+            "variants:\n  - variant: os\n    jdks: 17\nchallenges: [test]\n",
+            "3:5: variants, entry 1: unknown key 'jdks'",
+            "did you mean 'jdk'?",
+        ),
+        (
+            "variants:\n  - es,jvm:-Xint\nchallenges: [test]\n",
+            "2:5: variants, entry 1: variant 'es,jvm:-Xint' has options but no label",
+            "LABEL=",
+        ),
+        (
+            "variants:\n  - a=es,setting:path.data=/x\nchallenges: [test]\n",
+            "2:5: variants, entry 1: the node setting path.data is benchctl's own",
+            "",
+        ),
+        (
+            "variants:\n  - a=es,jdk:../jdk\nchallenges: [test]\n",
+            "2:5: variants, entry 1: 'jdk:../jdk' is relative",
+            "absolute path",
+        ),
+        (f"{LEAST}canary: es@8.19.0\n", "3:9: canary: variant 'es@8.19.0' is there twice", ""),
+        (f"{LEAST}canary: c=os@latest\n", "3:9: canary: a canary must stay what it is", "name a version"),
+        (f"{LEAST}canary:\n  - c=os\n  - es@latest\n", "5:5: canary, entry 2: a canary must stay", "8.11.0"),
+        (f"{LEAST}canary:\n", "3:8: canary: expected", ""),
+        (f"{LEAST}fork: 3\n", "3:1: unknown key 'fork'", "did you mean 'forks'?"),
+        (f"{LEAST}forks: 0\n", "3:8: forks: expected a whole number >= 1", ""),
+        (f"{LEAST}forks: five\n", "3:8: forks: expected a whole number, found 'five'", ""),
+        (f"{LEAST}budget: 90\n", "3:9: budget: expected a time such as 90s, 30m or 2h, found the number", ""),
+        (f"{LEAST}budget: 1:30\n", "3:9: 1:30 without quotes is the number 90", ""),
+        (f"{LEAST}budget: 0m\n", "3:9: budget: a night needs more than no time", ""),
+        (f"{LEAST}heap: 4\n", "3:7: heap: expected a heap size such as 512m or 4g", ""),
+        (f"{LEAST}heap: 100m\n", "3:7: heap: a node needs at least 256m", ""),
+        (f"{LEAST}docs: many\n", "3:7: docs: expected a number of documents", ""),
+        (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
+        (f"{LEAST}docs: '0'\n", "3:7: docs: '0' is not a whole number of documents", ""),
+        (f"{LEAST}index-builds: 6\n", "3:15: index-builds: 6 builds need at least 6 forks", "raise `forks`"),
+        (f"{LEAST}restart: none\n", "3:10: restart: 'none' is none of challenge, never, task", ""),
+        (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
+        (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),
+        (f"{LEAST}margins:\n  p90: 3%\n", "4:3: margins: there is no metric 'p90'", "service_time_p90"),
+        (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
+        (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
+        (f"{LEAST}margins:\n  throughput: 100%\n", "4:15: margins, throughput: a margin is more", ""),
+        (f"{LEAST}confirm:\n  least-forks: 1\n", "4:16: confirm, least-forks: nothing is confirmed by", ""),
+        (f"{LEAST}confirm:\n  most-forks: 4\n", "4:15: confirm, most-forks: that is less than", ""),
+        (f"{LEAST}confirm:\n  share-of-budget: 40\n", "4:20: confirm, share-of-budget: a share is", "0.4"),
+        (f"{LEAST}host: {{other-java: kill}}\n", "3:20: host, other-java: 'kill' is none of mark", ""),
+        (f"{LEAST}host: {{max-load: -1}}\n", "3:18: host, max-load: expected a number >= 0", ""),
+        (f"{LEAST}retention: {{raw-nights: 0}}\n", "3:25: retention, raw-nights: expected", ""),
+        (f"{LEAST}notify: [{{kind: email}}]\n", "3:17: notify, entry 1, kind: 'email' is none of", ""),
+        (f"{LEAST}name: My Suite\n", "3:7: name: 'My Suite' cannot be the name of a suite", "lower-case"),
+        (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", ""),
+        (f"{LEAST}name: ../x\n", "3:7: name: '../x' cannot be the name of a suite", ""),
+        (f"{LEAST}track: ''\n", "3:8: track: expected text of length >= 1", ""),
+        (f"{LEAST}trust: true\n", "3:1: unknown key 'trust'", ""),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, message: str, hint: str):
+    with pytest.raises(UsageError, match=re.escape(f"search.yml:{message}")) as caught:
+        suite_of(tmp_path, text)
+    assert hint in caught.value.hint
+
+
+def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
+    path = write(tmp_path, LEAST, "My Suite.yml")
+    with pytest.raises(
+        UsageError, match="the file's name, 'My Suite', cannot be that of the suite"
+    ) as caught:
+        load_suite(path)
+    assert "name: search" in caught.value.hint
+    path.write_text(f"{LEAST}name: mine\n", encoding="utf-8")
+    assert load_suite(path).name == "mine"
+
+
+def test_the_template_is_a_suite(tmp_path: Path):
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
+    suite = suite_of(tmp_path, text)
+    assert [role for role, _, _ in suite.members()] == ["watched", "watched", "canary"]
+
+
+def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: Path):
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
+    setting = re.compile(r"^( *)# (( *- )?( *[a-z_0-9-]+:( .*)?)|- es-noinline.*)$", re.MULTILINE)
+    suite = suite_of(tmp_path, setting.sub(r"\1\2", text))
+    assert {spec.title for spec in suite.notify} == {
+        "command ./tell.sh",
+        "webhook $CHAT_WEBHOOK",
+        "smtp mail.example.org",
+    }
+    assert [variant.spec().name for _, variant, _ in suite.members()] == [
+        "es@latest",
+        "os@latest",
+        "es-noinline",
+        "mine",
+        "canary",
+    ]
+    # All that a suite has is in the template.
+    assert {name for name in text.replace("#", " ").split() if name.endswith(":")} >= {
+        f"{field}:" for field in _keys(Suite)
+    }
+
+
+def test_the_template_has_the_defaults_that_it_says(tmp_path: Path):
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
+    template, least = suite_of(tmp_path, text), suite_of(tmp_path, LEAST)
+    same = ("confirm", "on_busy", "on_cut_off", "host", "retention", "forks", "restart", "track")
+    assert {name: getattr(template, name) for name in same} == {name: getattr(least, name) for name in same}
+
+
+def _keys(kind: type[Suite]) -> list[str]:
+    return list(kind.__struct_encode_fields__)

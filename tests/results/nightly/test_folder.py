@@ -1,0 +1,220 @@
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.nightly.folder import SuiteFolder, suites
+from benchctl.results.nightly.model import Finding, NightRecord, SeriesKey
+from full_disk import nearly_full
+from three_years import make_store
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> SuiteFolder:
+    return SuiteFolder(tmp_path / "big5")
+
+
+_NOT_UTF8 = "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+
+
+def refused(message: str) -> None:
+    raise AssertionError(message)
+
+
+def test_nights_are_numbered_and_come_back_in_order(suite: SuiteFolder):
+    begun = [suite.begin("big5", NOW + timedelta(days=day)) for day in range(3)]
+    assert [night.id for night in begun] == [
+        "00001-20261121-0300",
+        "00002-20261122-0300",
+        "00003-20261123-0300",
+    ]
+    assert suite.nights(refused) == begun
+    assert begun[0].status == "running"
+    assert begun[0].started == "2026-11-21T03:00:00+00:00"
+    assert begun[0].suite == "big5"
+
+
+@given(jumps=st.lists(st.timedeltas(timedelta(days=-4000), timedelta(days=4000)), min_size=1, max_size=8))
+def test_a_clock_that_jumps_changes_nothing_of_the_order(
+    tmp_path_factory: pytest.TempPathFactory, jumps: list[timedelta]
+):
+    suite = SuiteFolder(tmp_path_factory.mktemp("suite"))
+    begun = [suite.begin("big5", NOW + jump) for jump in jumps]
+    assert [night.number for night in suite.nights(refused)] == list(range(1, len(jumps) + 1))
+    assert suite.nights(refused) == begun
+    assert sorted(night.id for night in begun) == [night.id for night in begun]
+
+
+def test_numbers_beyond_five_digits_are_numbers_still(suite: SuiteFolder):
+    (suite.nights_folder / "99998-20261121-0300").mkdir(parents=True)
+    begun = [suite.begin("big5", NOW) for _ in range(3)]
+    assert [one.id for one in begun] == [
+        "99999-20261121-0300",
+        "100000-20261121-0300",
+        "100001-20261121-0300",
+    ]
+    assert suite.nights(lambda _: None) == begun
+
+
+def test_a_record_survives_with_all_that_it_says(suite: SuiteFolder):
+    night = suite.begin("big5", NOW)
+    finding = Finding(
+        SeriesKey("es", "c", "t", "throughput"),
+        ("step",),
+        "slower",
+        -9.0,
+        None,
+        None,
+        7,
+        "a",
+        "b",
+        "held",
+        "why",
+    )
+    night = msgspec.structs.replace(night, status="done", findings=(finding,), noise=("load",))
+    suite.save(night)
+    assert suite.load(night.id) == night
+
+
+def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
+    sound = [suite.begin("big5", NOW) for _ in range(5)]
+    cut_off = suite.nights_folder / "00006-20261121-0300"
+    cut_off.mkdir()
+    broken = suite.night_path(sound[0].id) / "night.json"
+    broken.write_bytes(broken.read_bytes()[:40])
+    newer = suite.night_path(sound[1].id) / "night.json"
+    newer.write_text(json.dumps(json.loads(newer.read_text()) | {"night-version": 2, "new-field": 1}))
+    moved = suite.night_path(sound[2].id)
+    moved.rename(suite.nights_folder / "00077-20261121-0300")
+    (suite.night_path(sound[3].id) / "night.json").write_bytes(b'{"night-version":1,"id":"\xff"}')
+    (suite.nights_folder / "notes.txt").touch()
+    told: list[str] = []
+    assert suite.nights(told.append) == [sound[4]]
+    assert [text.removeprefix(str(suite.nights_folder)) for text in told] == [
+        "/notes.txt is no night: its name is no id",
+        "/00001-20261121-0300/night.json is damaged: Input data was truncated",
+        "/00002-20261121-0300/night.json has night version 2, this benchctl reads 1",
+        f"/00004-20261121-0300/night.json is damaged: {_NOT_UTF8}",
+        "/00006-20261121-0300/night.json is missing: the night was cut off as it began",
+        "/00077-20261121-0300/night.json is damaged: it is the record of night 3, 00003-20261121-0300",
+    ]
+    assert suite.begin("big5", NOW).number == 78
+
+
+def test_a_record_of_a_newer_benchctl_says_who_can_read_it(suite: SuiteFolder):
+    night = suite.begin("big5", NOW)
+    suite.save(msgspec.structs.replace(night, night_version=2))
+    with pytest.raises(BenchctlError, match="version 2") as caught:
+        suite.load(night.id)
+    assert "benchctl that wrote it" in caught.value.hint
+
+
+def test_a_full_disk_leaves_the_record_as_it_was(suite: SuiteFolder):
+    night = suite.begin("big5", NOW)
+    long = msgspec.structs.replace(night, status="done", reason="x" * 5000)
+    with nearly_full(1000), pytest.raises(BenchctlError, match=r"cannot write .*night\.json: File too large"):
+        suite.save(long)
+    assert suite.load(night.id) == night
+    assert [path.name for path in suite.night_path(night.id).iterdir()] == ["night.json"]
+
+
+def test_a_night_that_did_not_fit_on_the_disk_is_told_and_its_number_not_used_again(suite: SuiteFolder):
+    suite.begin("big5", NOW)
+    with nearly_full(10), pytest.raises(BenchctlError, match=r"cannot write .*00002"):
+        suite.begin("big5", NOW)
+    told: list[str] = []
+    assert [night.number for night in suite.nights(told.append)] == [1]
+    assert len(told) == 1
+    assert suite.begin("big5", NOW).number == 3
+
+
+def test_a_disk_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").touch()
+    suite = SuiteFolder(tmp_path / "file" / "big5")
+    for attempt in (lambda: suite.begin("big5", NOW), suite.lock):
+        with pytest.raises(BenchctlError, match=r"cannot create .*nights: Not a directory"):
+            attempt()
+
+
+_DIES = """
+import os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from benchctl.results.nightly.folder import SuiteFolder
+suite = SuiteFolder(Path(sys.argv[1]))
+suite.lock().__enter__()
+record = suite.begin("big5", datetime.now(UTC))
+replace = os.replace
+def die(*_):
+    os._exit(9)
+os.replace = die
+suite.save(record)
+"""
+
+
+def test_a_process_that_dies_as_it_saves_leaves_the_record_from_before(suite: SuiteFolder):
+    done = subprocess.run([sys.executable, "-c", _DIES, str(suite.root)], check=False, timeout=60)
+    assert done.returncode == 9
+    (night,) = suite.nights(refused)
+    assert night.status == "running"
+    with suite.lock():
+        assert suite.begin("big5", NOW).number == 2
+
+
+def test_suites_are_the_folders_with_nights(tmp_path: Path):
+    home = Home(tmp_path / "home")
+    assert suites(home) == []
+    assert not home.root.exists()
+    for name in ("b", "a"):
+        SuiteFolder(home.nightly / name).begin(name, NOW)
+    (home.nightly / "site").mkdir()
+    assert [suite.root.name for suite in suites(home)] == ["a", "b"]
+
+
+def test_answers_come_back_whatever_they_are(suite: SuiteFolder):
+    night = suite.begin("big5", NOW)
+    assert suite.answers(night.id) is None
+    answers = {"es": {"range": {"hits": 7, "top": ["a", None]}, "term": 1}}
+    suite.write_answers(night.id, answers)
+    assert suite.answers(night.id) == answers
+    (suite.night_path(night.id) / "answers.json").write_text("[1]")
+    with pytest.raises(BenchctlError, match=r"answers\.json is damaged"):
+        suite.answers(night.id)
+
+
+def test_files_are_on_the_disk_before_their_names_are(suite: SuiteFolder, monkeypatch: pytest.MonkeyPatch):
+    night = suite.begin("big5", NOW)
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        order.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        sync(descriptor)
+
+    def replaced(source: Path, target: Path) -> None:
+        order.append("replace")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    suite.save(night)
+    assert order == [f".night.json.{os.getpid()}.partial", "replace", night.id]
+
+
+def test_nights_and_figures_of_a_made_up_store_are_those_that_were_asked_for(tmp_path: Path):
+    suite = make_store(tmp_path / "s", nights=3, tasks=2, variants=3, forks=2)
+    records: list[NightRecord] = suite.nights(refused)
+    assert [one.label for one in records[0].variants] == ["es", "es1", "canary"]
+    assert len(suite.figure_files()) == 3
+    assert suite.figure_files([2, 9]) == [suite.night_path(records[1].id) / "figures.parquet"]

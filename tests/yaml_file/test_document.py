@@ -1,0 +1,163 @@
+"""YAML into values with places; what readers of YAML disagree about is refused."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.yaml_file import Document
+from benchctl.yaml_file.document import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, in_words, shown
+
+KEYS = st.text("abcdef", min_size=1, max_size=5)  # words that need no quotes
+# PyYAML leaves out quotes that newer readers need, as in 0E0.
+WORDS = st.text(st.characters(exclude_categories=["Nd", "Cs"]), max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | WORDS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def value_of(text: str) -> Any:
+    return Document(text, "f.yml").value
+
+
+@given(VALUES)
+def test_what_pyyaml_writes_is_read_back(value: Any):
+    assert value_of(yaml.safe_dump(value)) == value
+
+
+@given(st.dictionaries(KEYS, st.dictionaries(KEYS, st.integers(0, 99), min_size=1), min_size=1, max_size=6))
+def test_every_value_and_key_is_found_in_its_line(value: dict[str, dict[str, int]]):
+    document = Document(yaml.safe_dump(value, sort_keys=False), "f.yml")
+    line = 0
+    for outer, inner in value.items():
+        line += 1
+        assert document.place((), outer) == (line, 1)
+        for key in inner:
+            line += 1
+            assert document.place((outer,), key) == (line, 3)
+            assert document.place((outer, key)) == (line, len(key) + 5)
+            assert f"f.yml:{line}:" in document.refuse((outer, key), "no").message
+
+
+@pytest.mark.parametrize(
+    ("written", "readings", "hint"),
+    [
+        ("no", "false to some readers of YAML and text", "write false, or 'no' in quotes"),
+        ("On", "true to some readers of YAML and text", "write true, or 'On' in quotes"),
+        ("23:00", "the number 1380 to some readers of YAML and text", "write 1380, or '23:00'"),
+        ("010", "the number 8 to some readers of YAML and the number 10", "write 8, or 10, or '010'"),
+        ("1_000", "the number 1000 to some readers of YAML and text", "write 1000, or '1_000'"),
+        ("1e3", "text to some readers of YAML and the number 1000.0", "write 1000.0, or '1e3'"),
+        ("0b11", "the number 3 to some readers of YAML and text", "write 3, or '0b11'"),
+        ("0o17", "text to some readers of YAML and the number 15", "write 15, or '0o17'"),
+        ("2026-11-21", "a date to some readers of YAML and text", "write '2026-11-21' in quotes"),
+        ("2026-02-30", "an error to some readers of YAML and text", "write '2026-02-30' in quotes"),
+        ("=", "an error to some readers of YAML and text", "write '=' in quotes"),
+    ],
+)
+def test_what_old_and_new_yaml_read_differently_is_refused_with_both_readings(
+    written: str, readings: str, hint: str
+):
+    with pytest.raises(UsageError, match=re.escape(f"{written} without quotes is {readings}")) as caught:
+        value_of(f"a: 1\nb: {written}\n")
+    assert caught.value.message.startswith("f.yml:2:4: ")
+    assert hint in caught.value.hint
+    assert value_of(f"a: '{written}'") == {"a": written}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("true", True), ("False", False), ("~", None), ("", None), ("Null", None), ("7", 7), ("-3", -3),
+        ("0x1F", 31), ("0.5", 0.5), ("8.10", 8.1), ("8.11.0", "8.11.0"), ("03:00", "03:00"),
+        ("es@latest", "es@latest"), ("30m", "30m"), ("5%", "5%"), ("y", "y"), ("'no'", "no"), ('"1"', "1"),
+        ("|\n  two\n  lines", "two\nlines"),
+    ],
+)  # fmt: skip
+def test_what_all_read_alike_is_taken(written: str, value: Any):
+    found = value_of(f"a: {written}")["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_text_may_be_tagged_as_such():
+    assert value_of("a: !!str no\nb: !!str 23:00\nc: !!str 'x'\n") == {"a": "no", "b": "23:00", "c": "x"}
+
+
+def test_keys_are_the_words_that_were_written():
+    assert list(value_of("on: 1\nno: 2\n8.10: 3\n7: 4\n")) == ["on", "no", "8.10", "7"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"f\.yml:4:3: 'c' stands twice, first in line 3"),
+        ("1: a\n'1': b\n", r"f\.yml:2:1: '1' stands twice"),
+        ("a: 1\n? [b]\n: 2\n", r"f\.yml:2:3: a key must be a word"),
+        ("a: &x\n  - *x\n", r"f\.yml:1:4: it holds itself"),
+        ("a: 1\nb: !!python/name:os.system\n", r"f\.yml:2:4: the tag !!python/name:os\.system means nothing"),
+        ("a: !!int '3'\n", "the tag !!int means nothing"),
+        ("a: !mine {b: 1}\n", "the tag !mine means nothing"),
+        ("a: 1\nb: .inf\n", r"f\.yml:2:4: \.inf is not a finite number"),
+        ("a: -.INF\n", "not a finite number"),
+        ("a: .nan\n", "not a finite number"),
+        ("a: [1, 2\nb: 3\n", r"f\.yml:2:2: this is not YAML"),
+        ("a:\n\tb: 1\n", r"f\.yml:2:1: this is not YAML.*'\\t'"),
+        ("a: b: c\n", r"f\.yml:1:5: this is not YAML: mapping values are not allowed"),
+        ("a: 1\n---\nb: 2\n", r"f\.yml:2:1: this is not YAML: expected a single document"),
+        ("a: 1\nb: '\x07'\n", r"f\.yml:2:5: a character that YAML does not allow"),
+        ("a: *x\n", r"f\.yml:1:4: this is not YAML: found undefined alias"),
+        ("<<: 3\n", r"f\.yml:1:5: << takes a mapping"),
+        ("a: &x {<<: *x}\n", r"f\.yml:1:4: << takes a mapping"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_where_it_stands(text: str, message: str):
+    with pytest.raises(UsageError, match=message):
+        value_of(text)
+
+
+def test_anchors_and_merges_repeat_what_was_said():
+    text = "base: &base {heap: 1g, forks: 5}\none:\n  <<: *base\n  forks: 7\ntwo: {<<: [*base, {docs: 1}]}\n"
+    found = value_of(text)
+    assert found["one"] == {"heap": "1g", "forks": 7}
+    assert found["two"] == {"heap": "1g", "forks": 5, "docs": 1}
+    # A merged value stands where it was written.
+    assert Document(text, "f.yml").place(("one", "heap")) == (1, 20)
+
+
+def test_a_few_lines_that_unfold_to_billions_of_values_are_refused():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    with pytest.raises(UsageError, match=f"more than {MOST_VALUES:,} values"):
+        value_of("\n".join(lines))
+
+
+def test_depth_and_size_are_bounded():
+    assert value_of("[" * MOST_LEVELS + "]" * MOST_LEVELS)
+    with pytest.raises(UsageError, match=f"more than {MOST_LEVELS} levels"):
+        value_of("[" * (MOST_LEVELS + 1) + "]" * (MOST_LEVELS + 1))
+    with pytest.raises(UsageError, match="nested too deeply"):
+        value_of("[" * 5000)
+    with pytest.raises(UsageError, match="characters"):
+        value_of("#" * (MOST_CHARACTERS + 1))
+
+
+def test_a_place_that_is_not_there_is_that_of_what_is_around_it():
+    document = Document("a:\n  - b: 1\n", "f.yml")
+    assert document.place(("a", 0, "c")) == (2, 5)
+    assert document.place(("a", 3)) == (2, 3)
+    assert document.place(("a", 0), "c") == (2, 5)
+    assert Document("", "f.yml").place(("a",)) == (1, 1)
+
+
+def test_the_way_to_a_value_is_said_in_words_on_one_line():
+    assert in_words(("variants", 1, "jdk")) == "variants, entry 2, jdk"
+    assert shown("a\n\x1b[31mb" + "c" * 100).startswith("a [31mbccc")
+    assert len(shown("c" * 100)) == 60
