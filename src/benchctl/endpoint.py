@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import certifi
 
@@ -114,7 +114,7 @@ class Endpoint:
     @property
     def is_local(self) -> bool:
         """Whether all of it is on this host's loopback."""
-        return all(_is_loopback(urlsplit(host)) for host in self.hosts)
+        return all(is_loopback(urlsplit(host).hostname or "") for host in self.hosts)
 
     @property
     def is_encrypted(self) -> bool:
@@ -192,8 +192,8 @@ def _read_host(text: str, options: OptionNames) -> str:
     return f"{parts.scheme}://{name}:{_DEFAULT_PORTS[parts.scheme] if port is None else port}"
 
 
-def _is_loopback(parts: SplitResult) -> bool:
-    host = parts.hostname or ""
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this host's own."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,19 +1,20 @@
-"""Nights on real nodes: quiet ones, a slow engine, a slow host, one that is killed, two at once."""
+"""Nights on real nodes: a quiet one, one that is killed, a slow host, a slow engine, a disk without space."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.nightly.events import Raised, alarms_of
+from benchctl.results.nightly.events import Event, Raised, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import NightRecord
 from integration.calls import Benchctl
@@ -28,7 +29,6 @@ CHALLENGE = {
     "name": "daily",
     "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 10, "iterations": 15}],
 }
-
 SUITE = """
 name: nights
 variants: ["candidate=es{flags}"]
@@ -37,61 +37,92 @@ challenges: [daily.json]
 docs: 20k
 heap: 512m
 forks: 3
-host: {{settle: 0s, max-load: 1000, max-busy: 100%}}
+# As many as it takes to see searches that take ten times as long.
+confirm: {{least-forks: 3, most-forks: 3}}
+host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
   - {{kind: command, run: [/bin/sh, -c, "cat > told-$$.json"]}}
-{more}
 """
 
 
-class Nights:
-    """A suite on real nodes, and what it told."""
+class Night(msgspec.Struct, frozen=True):
+    """How a night ended, as it was then.
+
+    Attributes:
+        done: the process.
+        record: of the night.
+        events: of the suite.
+        told: what the notifier was given.
+    """
+
+    done: Any
+    record: NightRecord
+    events: list[Event]
+    told: list[dict[str, Any]]
+
+    @property
+    def raised(self) -> list[Raised]:
+        return [one for one in self.events if isinstance(one, Raised) and one.night == self.record.id]
+
+
+class Story(msgspec.Struct, frozen=True):
+    """One suite's nights, in the order in which they came.
+
+    Attributes:
+        second_start: while the killed night ran.
+        cut_off: the killed night's record, as the killing left it.
+    """
+
+    site: Path
+    quiet: Night
+    second_start: Any
+    cut_off: NightRecord
+    resumed: Night
+    slow_host: Night
+    slow_engine: Night
+    no_space: Night
+
+
+class Teller:
+    """Runs nights, one after the other."""
 
     def __init__(self, benchctl: Benchctl, home: Home, environ: dict[str, str], folder: Path) -> None:
         self.benchctl = benchctl
         self.environ = environ
         self.file = folder / "nights.yml"
-        (folder / "daily.json").write_text(json.dumps(CHALLENGE))
         self.suite = SuiteFolder(home.nightly / "nights")
-        self.site = home.nightly / "site" / "nights"
+        (folder / "daily.json").write_text(json.dumps(CHALLENGE))
 
-    def write(self, *flags: str, more: str = "") -> None:
-        self.file.write_text(SUITE.format(flags="".join(f",jvm:{flag}" for flag in flags), more=more))
+    def write(self, *flags: str, host: str = "") -> None:
+        self.file.write_text(SUITE.format(flags="".join(f",jvm:{flag}" for flag in flags), host=host))
 
-    def run(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        self.write(*flags)
-        return self.benchctl("nightly", "run", str(self.file), "--wait", "--format", "json")
+    def night(self, *flags: str, host: str = "") -> Night:
+        self.write(*flags, host=host)
+        done = self.benchctl("nightly", "run", str(self.file), "--wait")
+        told = sorted(self.file.parent.glob("told-*.json"))
+        messages = [json.loads(path.read_text()) for path in told]
+        for path in told:
+            path.unlink()
+        return Night(done, self.newest, self.suite.events(pytest.fail), messages)
 
-    def started(self) -> subprocess.Popen[str]:
+    def killed_night(self) -> tuple[Any, NightRecord]:
+        """Kill a night after its first fork; before, start a second one."""
+        self.write()
         command = [sys.executable, "-m", "benchctl", "nightly", "run", str(self.file), "--wait"]
-        return subprocess.Popen(command, env=self.environ, stderr=subprocess.PIPE, text=True)
+        with subprocess.Popen(command, env=self.environ, stderr=subprocess.PIPE, text=True) as first:
+            try:
+                lock = self.suite.root / "lock"
+                assert eventually(lambda: f'"pid":{first.pid}' in lock.read_text())
+                second = self.benchctl("nightly", "run", str(self.file))
+                assert first.stderr is not None
+                assert any("block 0: p90" in line for line in first.stderr)
+            finally:
+                first.send_signal(signal.SIGKILL)
+        return second, self.newest
 
     @property
-    def records(self) -> list[NightRecord]:
-        return self.suite.nights(pytest.fail)
-
-    def told(self) -> list[dict[str, Any]]:
-        """What the notifier was given since it was last asked."""
-        found = []
-        for path in sorted(self.file.parent.glob("told-*.json")):
-            found.append(json.loads(path.read_text()))
-            path.unlink()
-        return found
-
-
-@pytest.fixture(scope="module")
-def nights(
-    benchctl: Benchctl, home: Home, environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Nights:
-    """A suite that has had two quiet nights."""
-    found = Nights(benchctl, home, environ, tmp_path_factory.mktemp("suite"))
-    for number in (1, 2):
-        done = found.run()
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["status"] == "quiet"
-        assert found.records[-1].number == number
-    assert found.told() == []
-    return found
+    def newest(self) -> NightRecord:
+        return self.suite.nights(pytest.fail)[-1]
 
 
 @contextmanager
@@ -108,79 +139,90 @@ def crowded(cpu: int) -> Iterator[None]:
         burner.wait()
 
 
-def raised(events: Sequence[Any], night: NightRecord) -> list[Raised]:
-    return [one for one in events if isinstance(one, Raised) and one.night == night.id]
-
-
-def test_a_slow_host_moves_the_canary_and_nobody_is_told(nights: Nights) -> None:
+@pytest.fixture(scope="module")
+def story(
+    benchctl: Benchctl, home: Home, environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Story:
+    teller = Teller(benchctl, home, environ, tmp_path_factory.mktemp("suite"))
+    quiet = teller.night()
+    second_start, cut_off = teller.killed_night()
+    resumed = teller.night()
     with crowded(min(os.sched_getaffinity(0))):
-        done = nights.run()
-    assert done.returncode == 0, done.stderr
-    record = nights.records[-1]
-    assert "steady" in record.canary_moved
-    assert {one.status for one in record.findings} == {"held"}
-    assert len(record.runs) == 1
-    assert alarms_of(nights.suite.events(pytest.fail)) == ()
-    assert nights.told() == []
+        slow_host = teller.night()
+    return Story(
+        site=home.nightly / "site" / "nights",
+        quiet=quiet,
+        second_start=second_start,
+        cut_off=cut_off,
+        resumed=resumed,
+        slow_host=slow_host,
+        slow_engine=teller.night(SLOW, SLOWER),
+        no_space=teller.night(host=", least-free-gb: 1000000"),
+    )
 
 
-def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(nights: Nights) -> None:
-    done = nights.run(SLOW, SLOWER)
-    assert done.returncode == 3, done.stderr
-    record = nights.records[-1]
-    assert {one.status for one in record.findings} == {"confirmed"}
-    events = nights.suite.events(pytest.fail)
-    (alarm,) = (one for one in raised(events, record) if one.key.metric == "throughput")
+def test_a_first_night_is_quiet_and_tells_nobody(story: Story) -> None:
+    night = story.quiet
+    assert night.done.returncode == 0, night.done.stderr
+    assert night.done.stdout.startswith("nights night 1: quiet")
+    assert (night.record.status, night.record.forks_done, night.told) == ("done", 3, [])
+
+
+def test_a_second_start_says_who_is_at_work_and_leaves_it_alone(story: Story) -> None:
+    assert story.second_start.returncode == 0, story.second_start.stderr
+    assert "nights: the suite in" in story.second_start.stdout
+    assert "is at work already (process" in story.second_start.stdout
+    assert "nothing is run" in story.second_start.stdout
+
+
+def test_a_killed_night_is_gone_on_with(story: Story) -> None:
+    assert (story.cut_off.number, story.cut_off.status) == (2, "running")
+    night = story.resumed
+    assert night.done.returncode == 0, night.done.stderr
+    assert (night.record.id, night.record.status) == (story.cut_off.id, "done")
+    assert night.record.forks_done == 3
+    assert (night.record.findings, night.told) == ((), [])
+
+
+def test_a_slow_host_moves_the_canary_and_nobody_is_told(story: Story) -> None:
+    night = story.slow_host
+    assert night.done.returncode == 0, night.done.stderr
+    assert "steady" in night.record.canary_moved
+    assert {one.status for one in night.record.findings} == {"held"}
+    assert len(night.record.runs) == 1
+    assert (alarms_of(night.events), night.told) == ((), [])
+
+
+def test_a_slow_engine_is_screened_confirmed_and_attributed(story: Story) -> None:
+    night = story.slow_engine
+    assert night.done.returncode == 3, night.done.stderr
+    assert {one.status for one in night.record.findings} == {"confirmed"}
+    (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
     assert alarm.direction == "slower"
     assert alarm.effect_percent is not None
     assert alarm.effect_percent < -50
     assert alarm.high_percent is not None
     assert alarm.high_percent < 0
     # The night of the slow host is not a good one.
-    assert (alarm.since, alarm.last_good) == (record.id, nights.records[-3].id)
+    assert (alarm.since, alarm.last_good) == (night.record.id, story.resumed.record.id)
     assert any(SLOW in change.after for change in alarm.changes)
     assert alarm.confirmation is not None
-    assert min(alarm.confirmation.forks_good, alarm.confirmation.forks_tonight) >= 5
+    assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight == 3
     assert SLOW in alarm.command
-    (told,) = nights.told()
+    assert (story.site / "runs" / f"{alarm.confirmation.run}.html").is_file()
+    assert SLOW in (story.site / "alarms.html").read_text()
+
+
+def test_who_is_to_be_told_of_an_alarm_is_told_once(story: Story) -> None:
+    (told,) = story.slow_engine.told
     assert told["status"] == "alarm"
     assert "candidate is slower: composite-date_histogram-daily of daily" in told["text"]
-    assert (nights.site / "runs" / f"{alarm.confirmation.run}.html").is_file()
-    assert SLOW in (nights.site / "alarms.html").read_text()
+    assert told["text"] == story.slow_engine.done.stdout
 
 
-def test_a_killed_night_is_gone_on_with_and_a_second_start_leaves_it_alone(nights: Nights) -> None:
-    nights.write(more="on-busy: exit")
-    number = nights.records[-1].number + 1
-    first = nights.started()
-    path = nights.suite.root / "lock"
-    try:
-        assert eventually(lambda: path.read_text().startswith("{") and str(first.pid) in path.read_text())
-        second = nights.benchctl("nightly", "run", str(nights.file))
-        assert second.returncode == 0
-        assert f"process {first.pid} of user" in second.stdout
-        assert "nothing is run" in second.stdout
-        assert first.stderr is not None
-        assert any("block 0: p90" in line for line in first.stderr)
-    finally:
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        if first.stderr is not None:
-            first.stderr.close()
-    assert nights.records[-1].status == "running"
-    done = nights.run()
-    assert done.returncode in {0, 3}, done.stderr
-    record = nights.records[-1]
-    assert (record.number, record.status, record.forks_done) == (number, "done", 3)
-
-
-def test_a_disk_without_space_is_refused_and_told(nights: Nights) -> None:
-    nights.told()
-    nights.write()
-    text = nights.file.read_text().replace("settle: 0s", "settle: 0s, least-free-gb: 1000000")
-    nights.file.write_text(text)
-    refused = nights.benchctl("nightly", "run", str(nights.file), "--wait")
-    assert refused.returncode == 1
-    assert "are free on the disk of benchctl's home" in refused.stderr
-    (told,) = nights.told()
+def test_a_disk_without_space_is_refused_and_told(story: Story) -> None:
+    night = story.no_space
+    assert (night.done.returncode, night.record.status) == (1, "refused")
+    assert "are free on the disk of benchctl's home" in night.done.stderr
+    (told,) = night.told
     assert told["status"] == "broken"

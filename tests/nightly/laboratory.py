@@ -20,7 +20,7 @@ from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.orchestrate import Bench
+from benchctl.run.orchestrate import Bench, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
 
 SLOW_FLAG = "-XX:-Inline"
@@ -66,7 +66,10 @@ class World:
         mean_ms: how long a request takes, by variant; the flag doubles it.
         host: everything takes so many times as long.
         hits: what the search finds.
+        question: digest of what it asks.
         noise: SD of forks.
+        broken: variant whose nodes do not start.
+        failures: of every task, by outcome.
         fail: called with the plan before a run is made: may raise.
         now: the wall clock of the next night.
         clock_s: seconds; a fork takes `fork_s`.
@@ -76,12 +79,16 @@ class World:
     mean_ms: Callable[[VariantSpec], float] = lambda _spec: 10.0
     host: float = 1.0
     hits: int = 1000
+    question: str = "q"
     noise: float = 0.01
+    broken: str = ""
+    failures: dict[str, int] = field(default_factory=dict)
     fail: Callable[[Plan], None] = lambda _plan: None
     now: datetime = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
     clock_s: float = 0.0
     fork_s: float = 1.0
     build: str = "build-1"
+    not_resumable: str = ""
     host_limits: str = "least-free-gb: 0"
     runs: list[RunRecord] = field(default_factory=list)
     asked: list[bool] = field(default_factory=list)
@@ -139,6 +146,8 @@ class World:
         return folder, self._measured(folder, record, left)
 
     def resume(self, _bench: Bench, folder: RunFolder, _track: Any, *, ask_anew: bool = False) -> RunRecord:
+        if self.not_resumable:
+            raise NotResumable(self.not_resumable)
         self.asked.append(ask_anew)
         return self._measured(folder, folder.load(), None)
 
@@ -154,7 +163,7 @@ class World:
             for spec in plan.variants:
                 forks.append(self._fork(plan, spec, block, float(draw.normal(0, self.noise))))
                 self.clock_s += self.fork_s
-        answers = KeptAnswer("range", "q", total=self.hits, returned=10)
+        answers = KeptAnswer("range", self.question, total=self.hits, returned=10)
         for spec in plan.variants:
             folder.write_answers(VariantAnswers(ANSWERS_VERSION, spec.name, anew=True, answers=(answers,)))
         facts = [
@@ -174,8 +183,10 @@ class World:
         slow = 2.0 if SLOW_FLAG in spec.jvm_flags else 1.0
         mean_ms = self.mean_ms(spec) * slow * self.host * (1 + noise)
         summaries = [
-            make_summary(task.label, mean_ms, schedule=schedule, task=place)
+            make_summary(task.label, mean_ms, schedule=schedule, task=place, failures=self.failures)
             for schedule, challenge in enumerate(plan.schedules)
             for place, task in enumerate(challenge.schedule)
         ]
+        if spec.name == self.broken:
+            return make_fork(spec.name, block, wall_s=self.fork_s, status="failed", reason="no node started")
         return make_fork(spec.name, block, *summaries, wall_s=self.fork_s)

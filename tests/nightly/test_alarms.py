@@ -61,7 +61,7 @@ def test_answers_of_a_variant_are_one_alarm() -> None:
         AnswerChange("es", "c", "3 hits", "2 hits", night(2).id),
     ]
     es, os = desk([night(2), night(3)]).of_answers(changed, [], 4)
-    assert (es.alarm, es.key.variant, es.key.task) == (4, "es", "a, c")
+    assert (es.alarm, es.key.variant, es.operations) == (4, "es", ("a", "c"))
     assert es.title == (
         "es answers 2 searches otherwise than in night 00002-20261101-0300: "
         "a: 2 hits, 1 hit before; c: 2 hits, 3 hits before"
@@ -86,7 +86,7 @@ def series(*newest: float) -> list[Series]:
 def raised_alarm() -> Raised:
     return Raised(
         3, "", night(3).id, "figure", "", KEY, direction="slower", effect_percent=-20.0, since=night(3).id,
-        baseline_log=float(np.log(10.0)),
+        last_good=night(2).id, baseline_log=float(np.log(10.0)),
     )  # fmt: skip
 
 
@@ -115,6 +115,25 @@ def test_nothing_recovers_while_the_host_moves() -> None:
 
 def test_nothing_recovers_twice() -> None:
     assert returning(9.9, 10.1, events=[raised_alarm(), Recovered(3, "", night(4).id)]) == set()
+
+
+def test_a_level_of_other_conditions_or_of_before_a_rebase_is_nothing_to_be_back_at() -> None:
+    rebase = Annotated("", night(3).id, 3, "new disk", rebase=True)
+    assert returning(9.9, 10.1, events=[raised_alarm(), rebase]) == set()
+    known = [night(1, era="old"), night(2, era="old"), *(night(number) for number in (3, 4, 5))]
+    baselines = Baselines.of(known, [raised_alarm()], known[-1])
+    returns = Returns(series(9.9, 10.1), QUIET, lambda _key: 0.05)
+    assert desk(known, [raised_alarm()]).returning(baselines, returns, nights=2) == {}
+
+
+def test_whoever_is_back_at_the_first_level_has_recovered_from_all_that_came_after() -> None:
+    worse = msgspec.structs.replace(raised_alarm(), alarm=4, baseline_log=float(np.log(8.0)))
+    other = msgspec.structs.replace(worse, alarm=5, key=msgspec.structs.replace(KEY, task="sort"))
+    events = [raised_alarm(), worse, other]
+    assert returning(9.9, 10.1, events=events) == {3}
+    back = desk([night(5)], events).recoveries(alarms_of(events[:1]))
+    assert [one.alarm for one in back] == [3, 4]
+    assert back[1].text == "with alarm 3: back at the level from before, 10"
 
 
 def test_a_recovery_says_the_level() -> None:

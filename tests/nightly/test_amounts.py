@@ -32,6 +32,7 @@ def test_amounts_are_read_in_their_units(number: int):
     [
         (Duration, "90"), (Duration, "1d"), (Duration, "-3m"), (Duration, "1h30m"), (Duration, "90m "),
         (HeapSize, "4"), (HeapSize, "1.5g"), (HeapSize, "4k"), (Percent, "5"), (Percent, "-5%"),
+        (Duration, f"{'9' * 400}h"), (HeapSize, f"{'9' * 5000}g"), (Percent, f"{'9' * 400}%"),
         (Percent, "%"), (Documents, "lots"), (Documents, "1 m"), (Documents, "1__0"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.answers.kept import cut, digested
 from benchctl.errors import BenchctlError
-from benchctl.nightly.answers import changed, noted, recalled
+from benchctl.nightly.answers import changed, comparable, noted, recalled
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
 
 SINCE = "00041-20261120-0300"
@@ -168,6 +168,13 @@ def test_operations_of_one_night_only_are_no_change():
     assert changed(answers(one), answers(other), SINCE) == ()
     both = answers(msgspec.structs.replace(other, total=9), one)
     assert [change.operation for change in changed(answers(one, other), both, SINCE)] == ["other"]
+
+
+def test_only_what_is_asked_alike_and_stays_can_be_held_against_each_other():
+    one, other = kept(operation="one", question="1"), kept(operation="other", question="2")
+    moving = kept(operation="moving", question="3", unsteady="random scores")
+    before, now = answers(one, other, moving), answers(one, kept(operation="other", question="9"), moving)
+    assert comparable(before, now) == {"one"}
 
 
 def test_what_a_night_noted_is_recalled():

@@ -69,7 +69,7 @@ def test_nights_in_which_the_host_moved_are_usual_for_nobody() -> None:
     assert candidates(nights, key=OTHER) == (1, 3)
 
 
-@pytest.mark.parametrize("status", ["held", "unconfirmed"])
+@pytest.mark.parametrize("status", ["held", "unconfirmed", "known"])
 def test_a_figure_that_nobody_could_look_into_does_not_become_usual(status: str) -> None:
     nights = [night(1), night(2), night(3, findings=(finding(3, status),))]
     assert candidates(nights) == (1, 2)

@@ -107,6 +107,11 @@ def test_what_is_back_for_three_nights_recovers_and_raises_nothing(usual: World)
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 
+def test_one_night_at_the_old_level_raises_no_second_alarm_about_the_new_one(usual: World) -> None:
+    raised = [len(usual.night(flags=flags).raised) for flags in (*[SLOW_FLAG] * 3, "", SLOW_FLAG)]
+    assert raised == [2, 0, 0, 0, 0]
+
+
 def test_after_an_acknowledgement_the_new_level_is_usual(usual: World) -> None:
     ended = usual.night(flags=SLOW_FLAG)
     for alarm in ended.raised:
@@ -171,6 +176,21 @@ def test_a_confirmation_that_fails_leaves_a_finding_unconfirmed(usual: World) ->
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 
+def test_what_can_never_be_confirmed_is_told_all_the_same_and_only_once(usual: World) -> None:
+    def fail(plan: Plan) -> None:
+        if {spec.name for spec in plan.variants} == {"last-good", "tonight"}:
+            raise BenchctlError("the archive is gone")
+
+    usual.fail = fail
+    raised = [usual.night(flags=SLOW_FLAG).raised for _ in range(NIGHTS_UNTIL_BLIND + 1)]
+    assert [len(one) for one in raised] == [0] * (NIGHTS_UNTIL_BLIND - 1) + [1, 0]
+    assert (raised[-2][0].kind, raised[-2][0].key.variant) == ("unwatched", "candidate")
+    usual.fail = lambda _plan: None
+    ended = usual.night(flags=SLOW_FLAG)
+    assert [one.kind for one in ended.raised] == ["figure", "figure"]
+    assert [alarm.state for alarm in alarms_of(ended.events)] == ["recovered", "open", "open"]
+
+
 def test_a_night_keeps_within_its_budget_by_dropping_forks_of_all_variants_alike(usual: World) -> None:
     record = usual.night(more="budget: 10s\nconfirm: {share-of-budget: 0.4}").record
     assert (record.forks_planned, record.forks_done) == (5, 3)
@@ -213,6 +233,36 @@ def test_a_night_that_was_killed_is_gone_on_with(usual: World) -> None:
     assert usual.night().record.number == 4
 
 
+def test_damaged_answers_of_an_earlier_night_are_held_against_nothing(usual: World) -> None:
+    (usual.folder.night_path(usual.folder.nights(str)[-1].id) / "answers.json").write_text("[")
+    usual.hits = 999
+    ended = usual.night()
+    assert (ended.record.status, {one.since for one in ended.record.answers}) == (
+        "done",
+        {usual.folder.nights(str)[0].id},
+    )
+
+
+def test_an_answer_that_is_no_longer_asked_for_has_not_recovered(usual: World) -> None:
+    usual.hits = 999
+    usual.night()
+    usual.question = "another"
+    assert {alarm.state for alarm in alarms_of(usual.night().events)} == {"open"}
+
+
+def test_what_cannot_be_gone_on_with_is_measured_anew(usual: World) -> None:
+    usual.fail = kill
+    with pytest.raises(Killed):
+        usual.night()
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    usual.not_resumable = "the kernel differs"
+    record = usual.night().record
+    assert (record.number, record.status, record.forks_done) == (3, "done", 5)
+    assert any("is left out: the kernel differs" in text for text in record.caveats)
+    assert record.run == usual.runs[-1].id
+
+
 def test_a_night_that_was_interrupted_says_so(usual: World) -> None:
     def interrupt(_plan: Plan) -> None:
         raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
@@ -221,6 +271,21 @@ def test_a_night_that_was_interrupted_says_so(usual: World) -> None:
     with pytest.raises(BenchctlError, match="interrupted"):
         usual.night()
     assert usual.folder.nights(str)[-1].status == "interrupted"
+
+
+def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usual: World) -> None:
+    def interrupt(_plan: Plan) -> None:
+        raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
+
+    usual.fail = interrupt
+    with pytest.raises(BenchctlError, match="interrupted"):
+        usual.night(flags=SLOW_FLAG)
+    usual.fail = lambda _plan: None
+    usual.now -= timedelta(days=1, hours=-1)
+    ended = usual.night(flags=SLOW_FLAG)
+    assert (ended.record.number, ended.record.status, ended.record.run) == (3, "done", "run-003")
+    assert [one.label for one in ended.record.variants] == ["candidate", "steady"]
+    assert len(ended.raised) == 2
 
 
 @pytest.mark.parametrize(("hours", "more"), [(1, "on-cut-off: discard"), (24, "")])
@@ -253,6 +318,28 @@ def test_a_host_that_is_not_fit_is_refused_and_nothing_is_measured(usual: World)
     assert record.status == "refused"
     assert "1e+06 GB are wanted" in record.reason
     assert len(usual.runs) == runs
+
+
+def test_a_variant_that_does_not_start_is_told_and_the_others_are_watched(usual: World) -> None:
+    usual.broken = "candidate"
+    ended = usual.night()
+    message = message_of(ended.record, ended.events)
+    assert (ended.record.status, message.status) == ("done", "broken")
+    assert message.subject.startswith(
+        "suite night 3: broken: no fork of candidate was measured: no node started"
+    )
+    assert "2 series that had figures in the night before have none tonight" in ended.record.caveats
+    usual.broken = "steady"
+    ended = usual.night(flags=SLOW_FLAG)
+    assert (len(ended.raised), message_of(ended.record, ended.events).status) == (2, "alarm")
+
+
+def test_requests_that_fail_are_said(usual: World) -> None:
+    usual.failures = {"timeout": 3}
+    assert any(
+        "of range failed on candidate" in text and text.startswith("15 of ")
+        for text in usual.night().record.caveats
+    )
 
 
 def test_a_bug_ends_the_night_and_is_told(usual: World) -> None:
@@ -317,6 +404,19 @@ def test_pages_and_run_pages_are_written(usual: World) -> None:
     for run in ended.record.runs:
         assert (usual.site / "suite" / "runs" / f"{run}.html").is_file()
     assert (usual.site / "index.html").is_file()
+
+
+def test_a_bug_in_a_page_comes_after_what_is_to_be_told(
+    usual: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("benchctl.nightly.pages.write_site", bug)
+    ended = usual.night(flags=SLOW_FLAG)
+    assert (ended.record.status, len(ended.raised), ended.index) == ("done", 2, None)
+    assert isinstance(ended.bug, ZeroDivisionError)
+    assert ended.trouble == ("the pages could not be written: division by zero",)
 
 
 def test_pages_that_cannot_be_written_do_not_undo_a_night(usual: World) -> None:

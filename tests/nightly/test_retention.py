@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.nightly.retention import Retention, apply
+from benchctl.nightly.retention import Retention, apply_retention
 from benchctl.results.model import BootRecord
 from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.folder import SuiteFolder
@@ -46,7 +46,8 @@ def with_raw(home: Home, name: str, *tags: str) -> StoredRun:
 
 def applied(home: Home, nights: list[NightRecord], *alarms: Alarm, **keep: object) -> list[str]:
     rules = msgspec.convert({"raw-nights": 2, "engine-nights": None} | keep, Retention)
-    return apply(SuiteFolder(home.nightly / "big5"), nights, RunStore(home.runs), home, rules, alarms)
+    folder, store = SuiteFolder(home.nightly / "big5"), RunStore(home.runs)
+    return apply_retention(folder, nights, store, home, rules, alarms)
 
 
 def raw(home: Home) -> list[str]:

@@ -47,14 +47,13 @@ def resolved(suite: Suite) -> tuple[Resolved, ...]:
 
 def test_variants_are_called_as_in_the_suite_whatever_version_that_is(suite: Suite, tmp_path: Path):
     assert resolved(suite) == (
-        Resolved("es@latest", "watched", "es@latest", VariantSpec("es@latest", "elasticsearch", "9.9.9")),
+        Resolved("watched", "es@latest", VariantSpec("es@latest", "elasticsearch", "9.9.9")),
         Resolved(
-            "mine",
             "watched",
             f"mine=es@9.1.0, distribution {tmp_path / 'build'}",
             VariantSpec("mine", "elasticsearch", "9.1.0", distribution=str(tmp_path / "build")),
         ),
-        Resolved("old", "canary", "old=es@8.11.0", VariantSpec("old", "elasticsearch", "8.11.0")),
+        Resolved("canary", "old=es@8.11.0", VariantSpec("old", "elasticsearch", "8.11.0")),
     )
 
 

@@ -157,6 +157,11 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
             "2:5: variants, entry 1: 'jdk:../jdk' is relative",
             "absolute path",
         ),
+        (
+            "variants:\n  - variant: es\n    distribution: https://a:b@example.org/c\nchallenges: [test]\n",
+            "3:19: variants, entry 1, distribution: the address holds a user or password",
+            "~/.netrc",
+        ),
         (f"{LEAST}canary: es@8.19.0\n", "3:9: canary: variant 'es@8.19.0' is there twice", ""),
         (f"{LEAST}canary: c=os@latest\n", "3:9: canary: a canary must stay what it is", "name a version"),
         (f"{LEAST}canary:\n  - c=os\n  - es@latest\n", "5:5: canary, entry 2: a canary must stay", "8.11.0"),

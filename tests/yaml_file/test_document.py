@@ -149,6 +149,12 @@ def test_depth_and_size_are_bounded():
         value_of("#" * (MOST_CHARACTERS + 1))
 
 
+@pytest.mark.parametrize("char", ["\\0", "\\uD800"])
+def test_characters_that_no_file_name_and_no_message_can_hold_are_refused(char: str):
+    with pytest.raises(UsageError, match=r"f.yml:1:4: .*holds a character that no text can"):
+        Document(f'a: "b{char}"', "f.yml")
+
+
 def test_a_place_that_is_not_there_is_that_of_what_is_around_it():
     document = Document("a:\n  - b: 1\n", "f.yml")
     assert document.place(("a", 0, "c")) == (2, 5)

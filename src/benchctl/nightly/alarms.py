@@ -56,7 +56,8 @@ class Desk:
     def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
         """Alarms about figures that were back at the level from before in so many nights running.
 
-        None is while the host moves.
+        None is while the host moves, nor where that level is one of other conditions, or of before levels
+        were declared anew. Of several alarms about a figure it is the first.
 
         Args:
             baselines: which alarms are about what.
@@ -71,6 +72,8 @@ class Desk:
                     alarm.recovered is not None
                     or raised.baseline_log is None
                     or raised.effect_percent is None
+                    or number_of(raised.last_good) not in baselines.comparable
+                    or one.key in found
                 ):
                     continue
                 back: Direction = "faster" if raised.direction == "slower" else "slower"
@@ -86,16 +89,22 @@ class Desk:
         return found
 
     def recoveries(self, returning: Iterable[Alarm]) -> list[Recovered]:
-        """That figures are back at the level from before."""
-        return [
-            Recovered(
-                alarm.raised.alarm,
-                self.now,
-                self.tonight.id,
-                f"back at the level from before, {math.exp(alarm.raised.baseline_log or 0.0):,.4g}",
-            )
-            for alarm in returning
-        ]
+        """That figures are back at the level from before, which ends whatever was raised about them since."""
+        found = []
+        for first in returning:
+            text = f"back at the level from before, {math.exp(first.raised.baseline_log or 0.0):,.4g}"
+            found.append(Recovered(first.raised.alarm, self.now, self.tonight.id, text))
+            found += [
+                Recovered(
+                    later.raised.alarm, self.now, self.tonight.id, f"with alarm {first.raised.alarm}: {text}"
+                )
+                for later in self._alarms
+                if later.raised.kind == "figure"
+                and later.raised.key == first.raised.key
+                and later.raised.alarm > first.raised.alarm
+                and later.recovered is None
+            ]
+        return found
 
     def of_findings(self, findings: Iterable[Finding], levels: Mapping[SeriesKey, float]) -> list[Raised]:
         """An alarm for every finding that was confirmed."""
@@ -120,7 +129,7 @@ class Desk:
             (alarm.raised.key.variant, operation)
             for alarm in self._alarms
             if alarm.raised.alarm in recovering and alarm.raised.kind == "answer"
-            for operation in alarm.raised.key.task.split(", ")
+            for operation in alarm.raised.operations
         }
         new = [one for one in changes if (one.variant, one.operation) not in known]
         grouped = groupby(sorted(new, key=_variant), key=_variant)
@@ -237,7 +246,8 @@ class Desk:
             kind="answer",
             title=f"{variant} answers {searches} otherwise than in night {changes[0].since}: "
             f"{'; '.join(shown)}{more}",
-            key=SeriesKey(variant, "", ", ".join(one.operation for one in changes), "answers"),
+            key=SeriesKey(variant, "", "", ""),
+            operations=tuple(one.operation for one in changes),
             since=self.tonight.id,
             last_good=changes[0].since,
             changes=self.changes_between(changes[0].since, self.tonight.id, variant),
@@ -257,7 +267,8 @@ def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Alarm]
     for one in findings:
         alarm = returning.get(one.key)
         if alarm is not None and one.direction != alarm.raised.direction:
-            reason = f"the level from before alarm {alarm.raised.alarm}; it recovers in the third such night running"
+            before = f"the level from before alarm {alarm.raised.alarm}"
+            reason = f"{before}; it recovers in the third such night running"
             one = msgspec.structs.replace(one, status="known", reason=reason)  # noqa: PLW2901 - the same finding
         marked.append(one)
     return marked

@@ -6,11 +6,11 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 Duration = Annotated[
-    str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(s|m|h)$", description="a time such as 90s, 30m or 2h")
+    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?(s|m|h)$", description="a time such as 90s, 30m or 2h")
 ]
-HeapSize = Annotated[str, Meta(pattern=r"^[0-9]+[mMgG]$", description="a heap size such as 512m or 4g")]
+HeapSize = Annotated[str, Meta(pattern=r"^[0-9]{1,9}[mMgG]$", description="a heap size such as 512m or 4g")]
 Percent = Annotated[
-    str, Meta(pattern=r"^[0-9]+(\.[0-9]+)? ?%$", description="a percentage such as 3% or 0.5%")
+    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?%$", description="a percentage such as 3% or 0.5%")
 ]
 Documents = Annotated[
     str,

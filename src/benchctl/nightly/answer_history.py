@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from benchctl.errors import BenchctlError
-from benchctl.nightly.answers import changed, noted, recalled
+from benchctl.nightly.answers import changed, comparable, noted, recalled
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.nightly.events import Alarm, Recovered
 from benchctl.results.nightly.folder import SuiteFolder
@@ -74,9 +74,10 @@ def answers_recovered(
         before = _answers(folder, raised.last_good).get(raised.key.variant)
         if before is None:
             continue
-        about = set(raised.key.task.split(", "))
-        still = changed(before, answers[raised.key.variant], raised.last_good)
-        if not any(one.operation in about for one in still):
+        about = set(raised.operations)
+        now_answered = answers[raised.key.variant]
+        still = changed(before, now_answered, raised.last_good)
+        if about <= comparable(before, now_answered) and not any(one.operation in about for one in still):
             text = f"answered as in night {raised.last_good} again"
             found.append(Recovered(raised.alarm, now, tonight.id, text))
     return found
@@ -84,10 +85,10 @@ def answers_recovered(
 
 def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:
     """Label -> its answers of a night; empty where none are kept, or in a form of another version."""
-    raw = (folder.answers(night) if night else None) or {}
     found = {}
-    for label, answers in raw.items():
-        # What another version of benchctl kept, or a damaged file, is as good as never asked.
-        with contextlib.suppress(BenchctlError):
-            found[label] = recalled(label, answers)
+    # What another version of benchctl kept, or a damaged file, is as good as never asked.
+    with contextlib.suppress(BenchctlError):
+        for label, answers in ((folder.answers(night) if night else None) or {}).items():
+            with contextlib.suppress(BenchctlError):
+                found[label] = recalled(label, answers)
     return found

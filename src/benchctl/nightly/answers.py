@@ -67,6 +67,16 @@ def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[An
     return tuple(found)
 
 
+def comparable(before: VariantAnswers, now: VariantAnswers) -> set[str]:
+    """Names of the operations that ask the same in both nights, and whose answers stay as they are."""
+    known = {answer.question: answer for answer in before.answers}
+    return {
+        new.operation
+        for new in now.answers
+        if (old := known.get(new.question)) is not None and not (old.unsteady or new.unsteady)
+    }
+
+
 def _short(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 

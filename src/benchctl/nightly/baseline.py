@@ -1,13 +1,14 @@
 """Which nights a series is held against: all earlier ones that nobody and nothing has ruled out."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchctl.results.nightly.events import Alarm, Annotated, Event, alarms_of, annotations_of
 from benchctl.results.nightly.model import FindingStatus, NightRecord, SeriesKey
 
-# A figure that was off for a reason that has gone, or that nobody could look into, must not become usual.
-_NOT_USUAL: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
+# A figure that was off for a reason that has gone, or that nobody could look into, must not become usual; nor
+# one that was back for a night, beside those of the alarm that it was back from.
+_NOT_USUAL: frozenset[FindingStatus] = frozenset({"held", "unconfirmed", "known"})
 
 # The engine was cleared: what crept up to here was the host's, and sums begin anew.
 _CLEARED: frozenset[FindingStatus] = frozenset({"refuted", "same engine"})
@@ -104,8 +105,3 @@ def night_of(nights: Iterable[NightRecord], number: int) -> NightRecord | None:
 def _first_night(annotations: Iterable[Annotated], tonight: int) -> int:
     """From where on levels are usual: the newest declaration that tonight is not before."""
     return max((one.number for one in annotations if one.rebase and one.number <= tonight), default=0)
-
-
-def still_open(alarms: Collection[Alarm]) -> tuple[Alarm, ...]:
-    """Those that nobody has acknowledged and that have not recovered."""
-    return tuple(alarm for alarm in alarms if alarm.state == "open")

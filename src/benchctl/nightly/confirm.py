@@ -2,16 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.baseline import night_of, number_of
 from benchctl.nightly.confirm_limits import ConfirmLimits
-from benchctl.nightly.detect import by_since, same_engine
+from benchctl.nightly.detect import same_engine
 from benchctl.report.command_line import command
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
@@ -20,7 +19,9 @@ from benchctl.results.store import RunFolder
 from benchctl.run.orchestrate import Bench
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import METRICS
 from benchctl.stats.nightly.confirm import judge
+from benchctl.stats.nightly.screen import DEFAULT_MARGIN
 from benchctl.stats.nightly_rows import task_names
 from benchctl.track.model import Track
 
@@ -35,6 +36,7 @@ class Confirmer:
     Attributes:
         bench: where they run.
         limits: how much they may cost.
+        margins: metric -> relative change that nobody is to be woken for, where it is not the default.
         nights: of the suite, tonight's included.
         tonight: the night with the findings.
         record: of the night's run.
@@ -46,6 +48,7 @@ class Confirmer:
 
     bench: Bench
     limits: ConfirmLimits
+    margins: Mapping[str, float]
     nights: Sequence[NightRecord]
     tonight: NightRecord
     record: RunRecord
@@ -55,15 +58,15 @@ class Confirmer:
     start: Callable[..., tuple[RunFolder, RunRecord]]
 
     def confirm(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[str]]:
-        """Look into findings that are `unconfirmed` so far; the largest change first.
+        """Look into findings that are `unconfirmed` so far; the largest change first, while there is time.
 
         Returns:
             The same findings with what became of them, and the ids of the runs that it took.
         """
         done: list[Finding] = []
         runs: list[str] = []
-        for _, group in groupby(sorted(by_since(findings), key=_rivals), key=_rivals):
-            found, run = self._of_rivals(list(group))
+        for group in _by_rivals(findings):
+            found, run = self._of_rivals(group)
             done += found
             runs += [run] if run else []
         return done, runs
@@ -123,7 +126,7 @@ class Confirmer:
         )
 
     def _judged(self, findings: Sequence[Finding], record: RunRecord) -> list[Finding]:
-        compared = _comparisons(record)
+        compared = _comparisons(record, self.margins)
         known = [one for one in findings if (*_task(one), one.key.metric) in compared]
         pairs = [(compared[(*_task(one), one.key.metric)], one.direction) for one in known]
         verdicts = dict(zip(map(id, known), zip(pairs, judge(pairs), strict=True), strict=True))
@@ -186,18 +189,24 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
     return found[0], found[1]
 
 
-def _comparisons(record: RunRecord) -> dict[tuple[str, str, str], Comparison]:
+def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[str, str, str], Comparison]:
     """(challenge, task, metric) -> last-good against tonight."""
     names = task_names(record.plan)
+    # Those that were screened by: the usual ones of a comparison are narrower.
+    screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in METRICS}
     return {
         (*names[row.schedule, row.task], row.metric): row.comparisons[0]
-        for row in analyse_run(record).rows
+        for row in analyse_run(record, margins=screened_by).rows
         if row.comparisons
     }
 
 
-def _rivals(finding: Finding) -> tuple[str, str]:
-    return finding.key.variant, finding.last_good
+def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings about one variant that have the same last-good night; those with the largest change first."""
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
+        found.setdefault((one.key.variant, one.last_good), []).append(one)
+    return list(found.values())
 
 
 def _task(finding: Finding) -> tuple[str, str]:

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchctl.nightly.baseline import Baselines, night_of, number_of
+from benchctl.nightly.baseline import Baselines, night_of
 from benchctl.results.nightly.model import Finding, NightRecord, NightVariant, Role, SeriesKey
 from benchctl.results.nightly.series import Series
 from benchctl.stats.nightly.canary import CanaryReport, canary_moved
 from benchctl.stats.nightly.confirm import forks_to_confirm
-from benchctl.stats.nightly.screen import Screened, screen
-
-DEFAULT_MARGIN = 0.05
-"""Relative change of a figure that somebody should be told of."""
+from benchctl.stats.nightly.screen import DEFAULT_MARGIN, Screened, screen
 
 
 @dataclass(frozen=True)
@@ -24,6 +21,7 @@ class Detected:
         canary: what moved of it.
         watched: how many series were held against earlier nights.
         young: how many have no earlier night to be held against.
+        gone: how many of tonight's variants had a value when last measured, and have none tonight.
         levels: of series with a finding, the mean of ln over the nights before.
     """
 
@@ -31,6 +29,7 @@ class Detected:
     canary: CanaryReport
     watched: int
     young: int
+    gone: int
     levels: Mapping[SeriesKey, float]
 
 
@@ -57,15 +56,18 @@ class Detector:
             series: of all nights; those of variants that tonight had not are passed over.
         """
         by_role: dict[Role, list[Series]] = {"watched": [], "canary": []}
+        last = max(self.baselines.comparable, default=0)
+        gone = 0
         for one in series:
             variant = self.tonight.variant(one.key.variant)
             if variant is not None and self.tonight.number in one.nights:
                 by_role[variant.role].append(one)
+            elif variant is not None:
+                gone += last in one.nights
         canary = canary_moved(
             by_role["canary"],
             self.tonight.number,
             candidates=lambda one: self.baselines.candidates(one.key),
-            resets=lambda one: self.baselines.resets(one.key),
             margin=DEFAULT_MARGIN,
         )
         findings = []
@@ -85,7 +87,7 @@ class Detector:
                 findings.append(self._finding(one, found, canary))
                 levels[one.key] = found.baseline_log
         watched = len(by_role["watched"])
-        return Detected(tuple(findings), canary, watched - young, young, levels)
+        return Detected(tuple(findings), canary, watched - young, young, gone, levels)
 
     def margin(self, key: SeriesKey) -> float:
         """Relative change of a series that somebody should be told of."""
@@ -142,8 +144,3 @@ def _identity(variant: NightVariant) -> object:
     resolved = None if facts is None else (facts.version, facts.build, facts.archive_sha256, facts.jdk)
     spec = variant.spec
     return spec.engine, spec.version, spec.jvm_flags, spec.settings, resolved
-
-
-def by_since(findings: Iterable[Finding]) -> list[Finding]:
-    """The largest change first, among equals the earliest."""
-    return sorted(findings, key=lambda one: (-abs(one.effect_percent), number_of(one.since)))

@@ -42,6 +42,22 @@ def remember(folder: SuiteFolder, known: Known) -> None:
     write_whole(folder.root / KNOWN_NAME, msgspec.json.encode(known) + b"\n")
 
 
+def check_name(folder: SuiteFolder, known: Known) -> None:
+    """Two suite files of one name would write one history.
+
+    Raises:
+        UsageError: another file that is still there has the name.
+    """
+    if not (folder.root / KNOWN_NAME).is_file():
+        return
+    other = Path(recall(folder).file)
+    if other != Path(known.file) and other.is_file() and not other.samefile(known.file):
+        raise UsageError(
+            f"'{known.name}' is the name of the suite in {other}",
+            hint="give this one another `name`; or remove the other file, to go on with its history",
+        )
+
+
 def recall(folder: SuiteFolder) -> Known:
     """What is known of a suite that ran before.
 

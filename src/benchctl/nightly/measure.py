@@ -14,12 +14,13 @@ from benchctl.nightly.changes import era_of
 from benchctl.nightly.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.nightly.schedule_plan import Resolved, plan_options, resolve
 from benchctl.nightly.suite import Suite
+from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import NightRecord, NightVariant
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.orchestrate import Bench, resume_run, start_run
+from benchctl.run.orchestrate import Bench, NotResumable, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.track.model import Track
 
@@ -83,14 +84,14 @@ class Measuring:
     Attributes:
         suite: what.
         bench: where.
-        folder: of the suite.
+        keep: keeps fields of the night's record at once.
         left_s: seconds that the night's forks may take; None without a budget.
         laboratory: what it is done with.
     """
 
     suite: Suite
     bench: Bench
-    folder: SuiteFolder
+    keep: Callable[..., None]
     left_s: Callable[[], float] | None
     laboratory: Laboratory
 
@@ -101,14 +102,22 @@ class Measuring:
             BenchctlError: there are no figures of this night, or it was interrupted.
         """
         tags = night_tags(record)
-        begun = next(_own_runs(self.bench.store, tags), None) if resuming else None
+        # Without its variants, nobody would know what of the run is whose.
+        begun = next(_own_runs(self.bench.store, tags), None) if resuming and record.variants else None
         if begun is None:
             folder, run, track, variants = self._new(record, tags)
         else:
             folder, run = begun
             track = reload_track(run.plan)
-            run = self.laboratory.resume(self.bench, folder, track, ask_anew=True)
             variants = record.variants
+            try:
+                run = self.laboratory.resume(self.bench, folder, track, ask_anew=True)
+            except NotResumable as err:
+                # After a reboot the kernel may be another one: half a night is lost, not all of it.
+                note = f"what was measured before it was cut off is left out: {err.message}"
+                self.bench.observer.note(note)
+                record = msgspec.structs.replace(record, caveats=(*record.caveats, note))
+                folder, run, track, variants = self._new(record, tags)
         if all(not run.done(spec.name) for spec in run.plan.variants):
             raise BenchctlError(f"no fork was measured: {_reason(run)}", hint=f"see: benchctl show {run.id}")
         return Measured(self._told(record, run, track, variants), folder, run, track, tags)
@@ -119,7 +128,7 @@ class Measuring:
         resolved = resolve(self.suite)
         variants = tuple(_variant(one) for one in resolved)
         # Known before the first node starts: what is cut off is gone on with as it was meant.
-        self.folder.save(msgspec.structs.replace(record, variants=variants, forks_planned=self.suite.forks))
+        self.keep(variants=variants, forks_planned=self.suite.forks)
         options = plan_options(
             self.suite, record.number, tuple(one.spec for one in resolved), self.bench.home
         )
@@ -137,6 +146,7 @@ class Measuring:
         caveats = [*record.caveats, *([run.stopped] if run.stopped else [])]
         if failed:
             caveats.append(f"{len(failed)} of {run.total} forks failed: {_reason(run)}")
+        caveats += _failed_requests(run)
         return msgspec.structs.replace(
             record,
             run=run.id,
@@ -163,6 +173,12 @@ class Measuring:
 def night_tags(record: NightRecord) -> tuple[str, ...]:
     """What the runs of a night are found by."""
     return "nightly", record.suite, record.id
+
+
+def unmeasured(run: RunRecord) -> str:
+    """Which variants have no figures at all, and why; empty where all have."""
+    labels = [spec.name for spec in run.plan.variants if not run.done(spec.name)]
+    return f"no fork of {', '.join(labels)} was measured: {_reason(run)}" if labels else ""
 
 
 def cut_off(
@@ -205,6 +221,22 @@ def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolde
 
 def _variant(resolved: Resolved) -> NightVariant:
     return NightVariant(resolved.spec.name, resolved.role, resolved.asked, resolved.spec)
+
+
+def _failed_requests(run: RunRecord) -> Iterator[str]:
+    """What of the load failed, a clause a variant and task: figures are those of what succeeded."""
+    for spec in run.plan.variants:
+        found: dict[str, list[TaskSummary]] = {}
+        for fork in run.done(spec.name):
+            for one in fork.summaries:
+                found.setdefault(one.label, []).append(one)
+        for label, summaries in found.items():
+            failed = sum(sum(one.failures.values()) for one in summaries)
+            if failed:
+                sent = failed + sum(one.samples for one in summaries)
+                reason = next((why for one in summaries for why in one.failure_reasons), "")
+                because = f": {reason}" if reason else ""
+                yield f"{failed:,} of {sent:,} requests of {label} failed on {spec.name}{because}"
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:

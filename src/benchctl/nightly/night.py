@@ -16,10 +16,11 @@ from benchctl.nightly.changes import changes
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detect import Detected, Detector
 from benchctl.nightly.fitness import examine
-from benchctl.nightly.measure import CONFIRM_TAG, Laboratory, Measured, Measuring, cut_off
+from benchctl.nightly.measure import CONFIRM_TAG, Laboratory, Measured, Measuring, cut_off, unmeasured
 from benchctl.nightly.pages import Publisher
-from benchctl.nightly.retention import apply as apply_retention
+from benchctl.nightly.retention import apply_retention
 from benchctl.nightly.suite import Suite
+from benchctl.nightly.unwatched import of_unwatched, watched_again
 from benchctl.report.numbers import duration
 from benchctl.results.nightly.events import Event, Raised, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder
@@ -145,13 +146,13 @@ class _Night:
         measured = Measuring(
             shift.suite,
             shift.bench,
-            shift.folder,
+            self._save,
             self._unless_unlimited(self._left_for_forks),
             shift.laboratory,
         ).measure(self.record, resuming=self.resuming)
         self._keep(measured)
         self._look(measured)
-        self._end("done", "")
+        self._end("done", unmeasured(measured.run))
 
     def _keep(self, measured: Measured) -> None:
         """What was measured, on disk before anybody looks at it."""
@@ -189,10 +190,12 @@ class _Night:
         self._save(findings=tuple(findings), answers=answers)
         desk = Desk(known, self.record, events, self._now)
         back += desk.host_recovered()
+        back += watched_again(desk)
         back += answers_recovered(shift.folder, self.record, alarms_of(events), self._now)
         raised = desk.of_findings(findings, found.levels)
         raised += desk.of_answers(answers, back, desk.next_number + len(raised))
         raised += desk.of_host(desk.next_number + len(raised))
+        raised += of_unwatched(desk, desk.next_number + len(raised))
         for event in _unsaid([*back, *raised], events):
             shift.folder.append(event)
         self._say_what_is_not_watched(found)
@@ -205,6 +208,7 @@ class _Night:
         confirmer = Confirmer(
             bench=self.shift.bench,
             limits=self.shift.suite.confirm,
+            margins=self.shift.suite.margins,
             nights=(*self.nights, self.record),
             tonight=self.record,
             record=measured.run,
@@ -219,13 +223,15 @@ class _Night:
         return [by_key.get(one.key, one) for one in findings]
 
     def _say_what_is_not_watched(self, found: Detected) -> None:
+        texts = []
         if found.young and not found.watched:
-            text = "there are no earlier nights to hold this one against"
+            texts.append("there are no earlier nights to hold this one against")
         elif found.young:
-            text = f"{found.young} series have no earlier night to be held against"
-        else:
-            return
-        self._save(caveats=(*self.record.caveats, text))
+            texts.append(f"{found.young} series have no earlier night to be held against")
+        if found.gone:
+            texts.append(f"{found.gone} series that had figures in the night before have none tonight")
+        if texts:
+            self._save(caveats=(*self.record.caveats, *texts))
 
     def _finish(self) -> Ended:
         """What must not undo a night that was measured: clean-up and pages."""
@@ -253,9 +259,12 @@ class _Night:
             ).publish(nights, events, new_runs=self.record.runs)
         except (BenchctlError, OSError) as err:
             self._say_trouble("the pages could not be written", err)
+        except Exception as err:  # noqa: BLE001 - a bug in a page must not keep an alarm from being told
+            self._say_trouble("the pages could not be written", err)
+            return Ended(self.record, events, index, tuple(self._trouble), err)
         return Ended(self.record, events, index, tuple(self._trouble))
 
-    def _say_trouble(self, what: str, err: BenchctlError | OSError) -> None:
+    def _say_trouble(self, what: str, err: Exception) -> None:
         text = f"{what}: {err.message if isinstance(err, BenchctlError) else err}"
         self._trouble.append(text)
         self.shift.bench.observer.note(text)

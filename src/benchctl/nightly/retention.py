@@ -37,7 +37,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     engine_nights: Nights | None = 30
 
 
-def apply(
+def apply_retention(
     folder: SuiteFolder,
     nights: Iterable[NightRecord],
     store: RunStore,

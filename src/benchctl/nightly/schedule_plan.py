@@ -24,13 +24,11 @@ class Resolved:
     """A variant of a suite, as it is tonight.
 
     Attributes:
-        label: what suite, run and pages call it; the name of `spec`.
         role: watched, or a canary.
         asked: as the suite has it.
-        spec: with a version.
+        spec: with a version; its name is what suite, run and pages call it.
     """
 
-    label: str
     role: Role
     asked: str
     spec: VariantSpec
@@ -49,8 +47,7 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
     members = [(role, variant) for role, variant, _ in suite.members()]
     specs = with_newest((variant.spec() for _, variant in members), newest)
     return tuple(
-        Resolved(spec.name, role, variant.asked, spec)
-        for (role, variant), spec in zip(members, specs, strict=True)
+        Resolved(role, variant.asked, spec) for (role, variant), spec in zip(members, specs, strict=True)
     )
 
 

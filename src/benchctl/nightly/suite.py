@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 import psutil
@@ -21,7 +22,7 @@ from benchctl.nightly.retention import Retention
 from benchctl.results.nightly.model import Role
 from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
-from benchctl.stats.metrics import LATENCY, METRICS, metric_of
+from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.library import challenge_names, track_names
 from benchctl.yaml_file import Step, Typed, read_typed
 
@@ -250,6 +251,12 @@ def _check_members(typed: Typed[Suite]) -> None:
                 hint=f"name a version, such as {variant.variant.replace(LATEST, '8.11.0')}: what moves a "
                 "canary is the host",
             )
+        if variant.distribution is not None and _holds_credentials(variant.distribution):
+            raise typed.document.refuse(
+                (*steps, "distribution"),
+                "the address holds a user or password, which records, pages and messages would show",
+                hint="put them into ~/.netrc",
+            )
         if variant.jdk is None and spec.jdk and not (spec.jdk.isdigit() or _is_absolute(spec.jdk)):
             raise typed.document.refuse(
                 steps,
@@ -272,7 +279,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
         try:
             metric_of(metric)
         except ValueError as err:
-            known = ", ".join(dict.fromkeys(one.key for one in (*METRICS, LATENCY)))
+            known = ", ".join(one.key for one in METRICS)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=metric) from err
         if not 0 < margin < 1:
             raise document.refuse(("margins", metric), "a margin is more than 0 % and less than 100 %")
@@ -361,6 +368,13 @@ def _expanded(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:  # there is no such user: then it is the name of a file
         return Path(text)
+
+
+def _holds_credentials(address: str) -> bool:
+    try:
+        return "://" in address and "@" in urlsplit(address).netloc
+    except ValueError:  # no address: then it is the name of a file, or refused where it is fetched
+        return False
 
 
 def _exists(path: Path) -> bool:

@@ -170,7 +170,8 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     Of one that was cut off before its answers were known they are asked, with `ask_anew` as in `start_run`.
 
     Raises:
-        BenchctlError: what is measured, or where, is not what it was.
+        NotResumable: what is measured, or where, is not what it was.
+        BenchctlError: as of `start_run`.
     """
     record = folder.load()
     if record.stopped and not record.missing():
@@ -187,9 +188,13 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     return _Run(bench, folder, record, track, subjects, ask_anew=ask_anew).execute({})
 
 
+class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
+    """What is measured, or where, is not what it was when the run began."""
+
+
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
     if changes:
-        raise BenchctlError(
+        raise NotResumable(
             f"run {record.id} cannot be resumed, because this is no longer what it was measured on: "
             + "; ".join(changes),
             hint="start a new run; the finished forks of the old one stay readable",

@@ -28,6 +28,8 @@ _BOOLS: Final = {text: text.lower() == "true" for text in ("true", "True", "TRUE
 _INT: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+# Written as escapes: names of files and messages cannot hold them.
+_NO_TEXT: Final = re.compile("[\\x00\\ud800-\\udfff]")
 _MOST_DIGITS: Final = 300  # more is beyond all number types
 _MOST_SHOWN: Final = 60
 
@@ -181,6 +183,10 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - None, bool, int, float or str
         text = node.value
+        if _NO_TEXT.search(text):
+            raise self._refuse(
+                node, f"{shown(ascii(text))} holds a character that no text can", "leave it out"
+            )
         plain = node.style is None
         if node.tag == f"{_TAG}str" and (not plain or _meaning_by_yaml_1_1(text) != f"{_TAG}str"):
             return text

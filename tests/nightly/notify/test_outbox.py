@@ -85,6 +85,14 @@ def outbox(tmp_path: Path) -> Path:
     return tmp_path / "suite" / "outbox"
 
 
+def test_of_a_night_that_could_not_begin_a_letter_is_tried_again_too(outbox: Path):
+    (failed,) = tell(outbox, message(night="", id="big5/now"), [ONE], always_failing())
+    assert not failed.given_up
+    post = Post()
+    assert tell(outbox, message(43), [ONE], post) == []
+    assert [key for _, key, _ in post.sent] == ["big5/now", message(43).id]
+
+
 def test_what_arrives_leaves_nothing_behind(outbox: Path):
     post = Post()
     assert tell(outbox, message(), [ONE, OTHER], post) == []

@@ -52,6 +52,20 @@ def test_a_subject_is_one_line_whatever_the_reason():
     assert subject.startswith("big5 night 3: broken: failed, first Bcc:")
 
 
+def test_nights_that_could_not_begin_are_news_each():
+    night = make_night(3, id="", status="failed", started="2026-11-21T03:00:00+01:00")
+    assert message_of(night, ()).id == "big5/2026-11-21T030000+0100"
+
+
+def test_a_variant_without_any_figure_is_broken():
+    night = make_night(3, forks_done=0, reason="no fork of es was measured: no node started")
+    message = message_of(night, ())
+    assert (message.status, message.subject) == (
+        "broken",
+        "big5 night 3: broken: no fork of es was measured: no node started",
+    )
+
+
 def test_a_night_that_never_ended_is_broken():
     assert message_of(make_night(3, status="running"), ()).status == "broken"
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.errors import BenchctlError
 from benchctl.report.charts.theme import variant_style
 from benchctl.report.html.assets import content_policy
 from benchctl.report.nightly.site import located, write_site, write_top
@@ -248,6 +249,16 @@ def test_pages_of_tasks_and_nights_that_are_gone_go_and_runs_stay(tmp_path: Path
     assert [path.name for path in (tmp_path / "big5" / "tasks").iterdir()] == [RANGE]
     assert len(list((tmp_path / "big5" / "nights").iterdir())) == 9
     assert run.is_file()
+
+
+@pytest.mark.parametrize("name", ["index.html", "big5/index.html"])
+def test_a_page_of_somebody_else_is_left_alone_and_nothing_is_written_beside_it(tmp_path: Path, name: str):
+    (tmp_path / "big5").mkdir()
+    (tmp_path / name).write_text("my home page", encoding="utf-8")
+    with pytest.raises(BenchctlError, match="not written by benchctl"):
+        write_site(tmp_path, eventful_suite())
+    assert (tmp_path / name).read_text(encoding="utf-8") == "my home page"
+    assert not (tmp_path / "assets").exists()
 
 
 def test_the_top_page_lists_every_suite_that_is_there(tmp_path: Path):

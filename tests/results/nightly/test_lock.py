@@ -11,6 +11,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.lock import SuiteBusy
+from full_disk import nearly_full
 
 _HOLDS = """
 import subprocess, sys
@@ -103,6 +104,11 @@ def test_what_a_dead_holder_wrote_means_nothing(suite: SuiteFolder):
     assert not (suite.root / "lock").read_bytes()
 
 
+def test_a_full_disk_keeps_nobody_from_the_lock(suite: SuiteFolder):
+    with nearly_full(0), suite.lock(), pytest.raises(SuiteBusy, match="process unknown"), suite.lock():
+        pass
+
+
 def test_suites_do_not_hinder_each_other(suite: SuiteFolder, tmp_path: Path):
     with suite.lock(), SuiteFolder(tmp_path / "other").lock():
         pass
@@ -112,3 +118,16 @@ def test_a_lock_that_cannot_be_made_is_an_error(suite: SuiteFolder):
     (suite.root / "lock").mkdir(parents=True)
     with pytest.raises(BenchctlError, match=r"cannot lock .*: Is a directory"), suite.lock():
         pass
+
+
+def test_how_long_it_has_been_held_is_known(suite: SuiteFolder) -> None:
+    with suite.lock():
+        path = suite.root / "lock"
+        with pytest.raises(SuiteBusy) as caught, suite.lock():
+            pass
+        assert caught.value.hours == pytest.approx(0, abs=0.1)
+        two_days_ago = path.stat().st_mtime - 48 * 3600
+        os.utime(path, (two_days_ago, two_days_ago))
+        with pytest.raises(SuiteBusy) as caught, suite.lock():
+            pass
+        assert caught.value.hours == pytest.approx(48, abs=0.1)

@@ -24,6 +24,11 @@ def test_two_nights_may_be_chance():
     assert back([12.0, 12.0, 10.1], nights=1)
 
 
+def test_fewer_nights_than_are_asked_for_show_nothing():
+    assert not back([10.0, 10.0])
+    assert back([10.0, 10.0], nights=2)
+
+
 def test_a_missing_night_between_them_does_not_matter():
     assert back([12.0, 10.1, 0, 9.9, 10.0])
 

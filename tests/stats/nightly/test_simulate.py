@@ -89,7 +89,7 @@ def test_a_slower_host_is_held_by_the_canary_and_refuted_without_one():
 
 
 def test_what_there_is_no_time_for_stays_unconfirmed():
-    found, process = replayed(step=TEN, fork_sd=0.15, most_forks=6)
+    found, process = replayed(step=TEN, fork_sd=0.15, most_forks=4)
     assert found.alarms == ()
     assert len(found.of_status("unconfirmed")) > 0
     assert outcome_of(found, process).until_alarm.seen == 0

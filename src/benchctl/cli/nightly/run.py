@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -9,14 +10,16 @@ from typing import Literal
 import click
 import msgspec
 
+from benchctl.cli.streams import complain, note
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.job import LOG_NAME
 from benchctl.nightly.install.log import bound_log
-from benchctl.nightly.known import Known, remember
+from benchctl.nightly.known import Known, check_name, remember
 from benchctl.nightly.night import Ended, Shift, run_night
-from benchctl.nightly.notify.outbox import deliver
+from benchctl.nightly.notify.outbox import Undelivered, deliver
+from benchctl.nightly.notify.told import remember_told, untold
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.report.nightly.message import Message, message_of
 from benchctl.report.numbers import counted
@@ -27,6 +30,9 @@ from benchctl.results.store import RunStore
 from benchctl.run.lock import HostBusy, host_lock
 from benchctl.run.observer import Observer
 from benchctl.run.orchestrate import Bench
+
+LONGEST_NIGHT_H = 24
+"""Who has been at work for longer is stuck, and nights are missing: that is told."""
 
 
 @click.command("run")
@@ -51,6 +57,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     home = resolve_home()
     folder = SuiteFolder(home.nightly / suite.name)
     waiting = wait or suite.on_busy == "wait"
+    late: list[Message] = []
     try:
         with (
             watching(quiet=quiet) as observer,
@@ -58,25 +65,56 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         ):
             bound_log(folder.root / LOG_NAME)
             ended, message = _night(suite, path, home, folder, observer, waiting=waiting)
-            undelivered = deliver(
-                folder.outbox,
-                message,
-                suite.notify,
-                environ=os.environ,
-                folder=path.absolute().parent,
-                now=datetime.now(UTC),
-            )
+            late = _late(folder, ended)
+            undelivered = [one for each in (*late, message) for one in _delivered(folder, each, suite, path)]
+            remember_told(folder, ended.record)
     except (SuiteBusy, HostBusy) as err:
-        if waiting:
+        hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
+        if waiting or hung:
             raise
         click.echo(f"{suite.name}: {err.message}; nothing is run")
         return
-    trouble = [*ended.trouble, *(one.text for one in undelivered)]
+    except BenchctlError as err:
+        if err.exit_code == ExitCode.INTERRUPTED:
+            raise
+        # Not even a lock can be had, as on a disk that became read-only.
+        ended = _not_begun(suite, err)
+        message = message_of(ended.record, ended.events)
+        undelivered = _delivered(folder, message, suite, path)
+    trouble = [*ended.trouble, *dict.fromkeys(one.text for one in undelivered)]
+    for one in late:
+        _complain_late(one)
     if not quiet or message.status != "quiet" or message.recovered or trouble:
         _print(message, output_format)
     if ended.bug is not None:
         raise ended.bug
-    _conclude(ended, message, trouble)
+    _conclude(ended, message, trouble, late)
+
+
+def _late(folder: SuiteFolder, ended: Ended) -> list[Message]:
+    """What nights have to say that ended, or were given up, before they could tell."""
+    try:
+        found = untold(folder, folder.nights(note), ended.record)
+    except BenchctlError as err:
+        note(err.message)
+        return []
+    return [message_of(record, ended.events) for record in found]
+
+
+def _delivered(folder: SuiteFolder, message: Message, suite: Suite, path: Path) -> list[Undelivered]:
+    return deliver(
+        folder.outbox,
+        message,
+        suite.notify,
+        environ=os.environ,
+        folder=path.absolute().parent,
+        now=datetime.now(UTC),
+    )
+
+
+def _complain_late(message: Message) -> None:
+    note(f"night {message.night} ended before anybody was told of it")
+    complain(message.text.rstrip("\n"))
 
 
 def _night(
@@ -89,6 +127,8 @@ def _night(
         wait=waiting, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")
     ):
         try:
+            _check_site(site, home)
+            check_name(folder, known)
             remember(folder, known)
             ended = run_night(
                 Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)
@@ -99,6 +139,16 @@ def _night(
             ended = _not_begun(suite, err)
     index = "" if ended.index is None else str(ended.index)
     return ended, message_of(ended.record, ended.events, site=index)
+
+
+def _check_site(site: Path, home: Home) -> None:
+    """Pages and records have files of the same names.
+
+    Raises:
+        BenchctlError: both are to lie in one folder.
+    """
+    if site.resolve() == home.nightly.resolve():
+        raise BenchctlError(f"{site} is where nights are kept", hint="name another `report` folder")
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
@@ -122,17 +172,19 @@ def _print(message: Message, output_format: Literal["text", "json"]) -> None:
         click.echo(message.text, nl=False)
 
 
-def _conclude(ended: Ended, message: Message, trouble: list[str]) -> None:
+def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:
     """Say by the exit code how it ended; an alarm counts for more than what went wrong beside it.
 
     Raises:
         BenchctlError: it is not quiet.
     """
-    if message.status == "alarm":
-        count = counted(len(ended.raised), "alarm")
+    raised = len(ended.raised) + sum(len(one.raised) for one in late)
+    if raised:
+        count = counted(raised, "alarm")
         raise BenchctlError("; ".join([f"{count} raised", *trouble]), exit_code=ExitCode.REGRESSION)
     if message.status == "broken":
         night = f"night {ended.record.id}" if ended.record.id else "the night"
-        raise BenchctlError("; ".join([f"{night} is {ended.record.status}: {ended.record.reason}", *trouble]))
+        status = "incomplete" if ended.record.status == "done" else ended.record.status
+        raise BenchctlError("; ".join([f"{night} is {status}: {ended.record.reason}", *trouble]))
     if trouble:
         raise BenchctlError("; ".join(trouble))

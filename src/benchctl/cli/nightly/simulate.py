@@ -10,6 +10,7 @@ import numpy as np
 
 from benchctl.cli.options import PercentType
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.confirm_limits import ConfirmLimits
 from benchctl.report.json_text import json_text
 from benchctl.report.numbers import counted, percent, signed_percent
 from benchctl.report.visible import visible
@@ -17,7 +18,8 @@ from benchctl.stats.nightly.generate import Process, generate
 from benchctl.stats.nightly.outcome import Delay, Outcome, outcome_of
 from benchctl.stats.nightly.recorded import Columns, Recorded, read_recorded
 from benchctl.stats.nightly.rescreen import Rescreened, rescreen
-from benchctl.stats.nightly.simulate import MARGIN, replay
+from benchctl.stats.nightly.screen import DEFAULT_MARGIN
+from benchctl.stats.nightly.simulate import replay
 
 _RECORDED_ONLY = frozenset({"time", "value", "series_column", "higher_is_better"})
 _FOR_BOTH = frozenset({"csv_path", "margin", "output_format"})
@@ -84,12 +86,14 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
 @click.option(
     "--most-forks",
     type=click.IntRange(2),
-    help="Forks a side that a confirmation has time for; all by default.",
+    default=ConfirmLimits().most_forks,
+    show_default=True,
+    help="Forks a side that a confirmation has time for.",
 )
 @click.option(
     "--margin",
     type=PercentType(),
-    default=f"{100 * MARGIN:g}%",
+    default=f"{100 * DEFAULT_MARGIN:g}%",
     show_default=True,
     help="Differences below this do not matter in practice.",
 )
@@ -129,7 +133,7 @@ def simulate_command(
     canaries: int,
     slow_share: float,
     missing: float,
-    most_forks: int | None,
+    most_forks: int,
     margin: float,
     seed: int,
     csv_path: Path | None,

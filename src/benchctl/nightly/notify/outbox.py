@@ -21,6 +21,8 @@ from benchctl.results.nightly.durable import write_whole
 MOST_ATTEMPTS = 10
 MOST_DAYS = 14
 
+_NO_NIGHT = "00000"
+
 Send = Callable[[NotifierSpec, Letter], None]
 """Sends one letter; raises SendError."""
 
@@ -234,5 +236,5 @@ def _load(path: Path) -> Letter:
 
 
 def _file_name(letter: Letter) -> str:
-    """One a night and notifier; nights sort in the order in which they began."""
-    return f"{letter.night}.{letter.destination}.json"
+    """One a night and notifier; nights sort in the order in which they began, one that could not is first."""
+    return f"{letter.night or _NO_NIGHT}.{letter.destination}.json"

@@ -1,12 +1,13 @@
 """Whom a suite tells: commands, webhooks and mail, as its file names them; secrets only by variable."""
 
 import hashlib
-import ipaddress
 import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+
+from benchctl.endpoint import is_loopback
 
 Occasion = Literal["alarm", "recovered", "broken", "always"]
 """An alarm raised tonight; one that recovered; a night that was not measured; every night."""
@@ -170,16 +171,6 @@ def destination(spec: NotifierSpec) -> str:
     """A digest of where messages go; how long and on which occasions does not count."""
     where = msgspec.structs.replace(spec, when=USUAL, timeout_s=60)
     return hashlib.sha256(msgspec.json.encode(where, order="deterministic")).hexdigest()[:12]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this host's own."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_host(name: str) -> bool:

@@ -1,7 +1,8 @@
 """Files of a site: written whole or not at all, left alone when they have not changed, removed when stale."""
 
 import os
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from benchctl.errors import BenchctlError
@@ -10,6 +11,7 @@ MARK = '<meta name="generator" content="benchctl '
 """Near the beginning of every page that benchctl made: no other file is ever removed."""
 
 _MARK_WITHIN_BYTES = 400
+_PARTIAL = re.compile(r"\..+\.(html|xml|json)\.[0-9]+\.partial")
 
 
 def write_changed(path: Path, text: str) -> bool:
@@ -61,10 +63,28 @@ def remove_stale(folder: Path, keep: Collection[str]) -> list[str]:
     return gone
 
 
-def remove_partials(folder: Path) -> None:
-    """Remove what writers that were killed left behind; nobody else may be writing there just then."""
-    for path in folder.rglob(".*.partial"):
-        path.unlink(missing_ok=True)
+def remove_partials(folders: Iterable[Path]) -> None:
+    """Remove what writers that were killed left behind; nobody else may be writing there just then.
+
+    Args:
+        folders: that are looked into, and not what is below them: a site may lie above files of others.
+    """
+    for folder in folders:
+        for path in folder.glob(".*.partial"):
+            if _PARTIAL.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Leave a page alone that is called as one of ours is.
+
+    Raises:
+        BenchctlError: it is there, and benchctl has not made it.
+    """
+    if path.is_file() and path.stat().st_size and not _is_ours(path):
+        raise BenchctlError(
+            f"{path} is there and was not written by benchctl", hint="name another `report` folder"
+        )
 
 
 def _is_ours(path: Path) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchctl.report.nightly.standing import alarm_sentence, change_text, effect_text
 from benchctl.report.numbers import p_value, signed_percent
-from benchctl.results.nightly.events import Alarm, Event, annotations_of
-from benchctl.results.nightly.model import NightRecord, SeriesKey
+from benchctl.results.nightly.events import Alarm, Event, Raised, annotations_of
+from benchctl.results.nightly.model import NightRecord
 from benchctl.results.nightly.series import Series
 from benchctl.stats.nightly.divisive import ChangePoint
 
@@ -62,20 +62,20 @@ def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[
 
 
 def alarm_marks(
-    alarms: Iterable[Alarm], numbers: Mapping[str, int], concerns: Callable[[SeriesKey], bool]
+    alarms: Iterable[Alarm], numbers: Mapping[str, int], concerns: Callable[[Raised], bool]
 ) -> list[Mark]:
     """Alarms about some series, at the first night that shows what they are about.
 
     Args:
         alarms: of the suite.
         numbers: id of a night -> its number.
-        concerns: whether a series is one of them.
+        concerns: whether an alarm is about one of them.
     """
     found = []
     for alarm in alarms:
         raised = alarm.raised
         number = numbers.get(raised.since, numbers.get(raised.night))
-        if number is not None and concerns(raised.key):
+        if number is not None and concerns(raised):
             found.append(Mark(number, "alarm", _alarm_text(alarm), f"alarms.html#alarm-{raised.alarm}"))
     return found
 

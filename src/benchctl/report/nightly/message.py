@@ -27,7 +27,8 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         night: id of the night.
         number: of the night, from 1.
         started: wall clock, ISO 8601 with offset.
-        status: `alarm` when the night raised one; `broken` when there are no figures of it; else `quiet`.
+        status: `alarm` when the night raised one; `broken` when there are no figures of it, or of one of its
+            variants; else `quiet`.
         subject: one line without control characters.
         text: one screen, lines ended by a line feed.
         raised: alarms that this night raised.
@@ -73,7 +74,8 @@ def message_of(
     found = standing(record, events)
     alarms = alarms_of(events)
     return Message(
-        id=f"{record.suite}/{record.id}",
+        # A night that could not even begin has no id, and the next such one is news again.
+        id=f"{record.suite}/{record.id or record.started.replace(':', '')}",
         suite=record.suite,
         night=record.id,
         number=record.number,

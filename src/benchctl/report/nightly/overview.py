@@ -166,8 +166,11 @@ def _line(suite: SuitePages, task: Task) -> _Line:
 
 
 def _is_about(alarm: Alarm, task: Task) -> bool:
-    key = alarm.raised.key
-    return key.task == task.task and key.challenge in ("", task.challenge)
+    """Whether any figure or answer of a task is what it is about; not what is about all of them alike."""
+    raised = alarm.raised
+    if raised.operations:
+        return task.task in raised.operations
+    return raised.key.task == task.task and raised.key.challenge in ("", task.challenge)
 
 
 def _cell(suite: SuitePages, label: str, history: History | None, metric: str) -> _Cell:

@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.report.nightly.feed import atom_feed
 from benchctl.report.nightly.figures import night_data
-from benchctl.report.nightly.files import remove_partials, remove_stale, write_changed
+from benchctl.report.nightly.files import refuse_foreign, remove_partials, remove_stale, write_changed
 from benchctl.report.nightly.marks import Locate, Mark, change_point_marks, suite_marks
 from benchctl.report.nightly.night_pages import alarms_page, night_page, nights_page
 from benchctl.report.nightly.overview import Card, card_of, suite_page, suites_page
@@ -51,10 +51,12 @@ def write_site(
     Raises:
         BenchctlError: a file cannot be written.
     """
+    own = folder / suite.name
+    for page in (folder / INDEX, own / INDEX):
+        refuse_foreign(page)
     for name, text in assets().items():
         write_changed(folder / ASSETS / name, text)
-    own = folder / suite.name
-    remove_partials(own)
+    remove_partials((own, own / TASKS, own / NIGHTS, own / RUNS))
     _write_tasks(own / TASKS, suite, pages, locate)
     names = [f"{night.id}.html" for night in suite.nights]
     for place, name in enumerate(names):

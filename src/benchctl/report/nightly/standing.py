@@ -10,7 +10,7 @@ from benchctl.results.nightly.model import Change, Finding, NightRecord, SeriesK
 from benchctl.stats.metrics import metric_of
 
 Standing = Literal["quiet", "alarm", "broken", "running"]
-"""`quiet`: measured, and nothing to be woken for; `alarm`: it raised one; `broken`: it has no figures."""
+"""`quiet`: measured, and nothing to be woken for; `alarm`: it raised one; `broken`: it lacks figures."""
 
 _FINDINGS_THAT_STAY_OPEN = ("unconfirmed", "held")
 _SHORT_HASH = 12
@@ -22,7 +22,8 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
         return "running"
     if raised_in(record, events):
         return "alarm"
-    return "quiet" if record.status == "done" else "broken"
+    measured = record.forks_done or not record.forks_planned
+    return "quiet" if record.status == "done" and measured else "broken"
 
 
 def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
@@ -34,11 +35,13 @@ def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["un
 def headline(record: NightRecord, events: Sequence[Event]) -> str:
     """The same as a clause: `quiet`, `2 alarms raised, 1 recovered`, `broken: refused, the load was 3.1`."""
     recovered = recovered_in(record, events)
+    status = "" if record.status == "done" else record.status
+    broken = ", ".join(part for part in (status, record.reason) if part)
     found: dict[Standing, str] = {
         "running": "still running",
         "quiet": "quiet",
         "alarm": f"{counted(len(raised_in(record, events)), 'alarm')} raised",
-        "broken": f"broken: {record.status}{f', {record.reason}' if record.reason else ''}",
+        "broken": f"broken: {broken}",
     }
     parts = [found[standing(record, events)]]
     if recovered:

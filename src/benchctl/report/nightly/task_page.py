@@ -16,6 +16,7 @@ from benchctl.report.nightly.standing import metric_title, task_name
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.templates import rendered
 from benchctl.report.numbers import counted, figure
+from benchctl.results.nightly.events import Raised
 from benchctl.results.nightly.model import SeriesKey
 
 _NAME_LENGTH = 60
@@ -92,19 +93,13 @@ def task_page(
 
 def alarmed(suite: SuitePages, key: SeriesKey) -> set[int]:
     """Numbers of the nights in which alarms about a series begin."""
-    marks = alarm_marks(suite.alarms, suite.numbers, lambda about: concerns(about, key))
+    marks = alarm_marks(suite.alarms, suite.numbers, lambda alarm: alarm.concerns(key))
     return {mark.number for mark in marks}
 
 
-def concerns(about: SeriesKey, key: SeriesKey) -> bool:
-    """Whether an alarm is about a series, too: what its key leaves open is any."""
-    pairs = zip(msgspec.structs.astuple(about), msgspec.structs.astuple(key), strict=True)
-    return all(wanted in ("", found) for wanted, found in pairs)
-
-
-def _of_chart(histories: Sequence[History]) -> Callable[[SeriesKey], bool]:
+def _of_chart(histories: Sequence[History]) -> Callable[[Raised], bool]:
     """Whether an alarm is about any of a chart's series."""
-    return lambda about: any(concerns(about, history.key) for history in histories)
+    return lambda alarm: any(alarm.concerns(history.key) for history in histories)
 
 
 def _row(suite: SuitePages, history: History) -> Row:

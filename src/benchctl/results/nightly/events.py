@@ -7,8 +7,9 @@ import msgspec
 
 from benchctl.results.nightly.model import Change, Confirmation, Direction, SeriesKey
 
-AlarmKind = Literal["figure", "answer", "host"]
-"""A figure that changed; an answer that changed; a canary off for so long that nobody watches."""
+AlarmKind = Literal["figure", "answer", "host", "unwatched"]
+"""A figure that changed; an answer that changed; a canary off for so long that nobody watches; figures
+that were held or unconfirmed for so long that nobody watches those."""
 
 AlarmState = Literal["open", "acknowledged", "recovered"]
 
@@ -32,6 +33,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
         command: what reproduces it.
         baseline_log: mean of the natural logarithms of the figure over the nights before; None likewise.
         detail: more, in words.
+        operations: of an alarm about answers, the names of the operations.
     """
 
     alarm: int
@@ -51,6 +53,13 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     command: str = ""
     baseline_log: float | None = None
     detail: str = ""
+    operations: tuple[str, ...] = ()
+
+    def concerns(self, key: SeriesKey) -> bool:
+        """Whether it is about a series, too: what its key leaves open is any."""
+        pairs = zip(msgspec.structs.astuple(self.key), msgspec.structs.astuple(key), strict=True)
+        named = not self.operations or key.task in self.operations
+        return named and all(wanted in ("", found) for wanted, found in pairs)
 
 
 class Acknowledged(

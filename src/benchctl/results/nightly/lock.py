@@ -1,5 +1,6 @@
 """One night of a suite at a time: a lock that cannot outlive its holder."""
 
+import contextlib
 import errno
 import fcntl
 import getpass
@@ -18,9 +19,19 @@ from benchctl.errors import BenchctlError
 
 POLL_S = 1.0
 
+_SECONDS_PER_HOUR = 3600
+
 
 class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, as the others are named
-    """Another process is at work on the suite; the message says which, and since when."""
+    """Another process is at work on the suite; the message says which, and since when.
+
+    Attributes:
+        hours: for how long it has been; None where that is not known.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", hours: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.hours = hours
 
 
 class _Holder(msgspec.Struct, frozen=True):
@@ -67,12 +78,13 @@ def locked(
                 raise SuiteBusy(
                     f"the suite in {path.parent} is at work already ({holder})",
                     hint="wait until it has ended, or give --wait",
+                    hours=_hours(path),
                 )
             if not told:
                 on_wait(holder)
                 told = True
             pause(POLL_S)
-        _sign(descriptor, path)
+        _sign(descriptor)
         yield
         # Not so after an error: who holds it counts only while it is held.
         os.ftruncate(descriptor, 0)
@@ -94,6 +106,14 @@ def holder_of(path: Path) -> str:
     return holder.text if psutil.pid_exists(holder.pid) else ""
 
 
+def _hours(path: Path) -> float | None:
+    """How long ago the holder signed; the clock may have jumped meanwhile."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime) / _SECONDS_PER_HOUR
+    except OSError:
+        return None
+
+
 def _taken(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,10 +124,11 @@ def _taken(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _sign(descriptor: int, path: Path) -> None:
+def _sign(descriptor: int) -> None:
     since = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
     content = msgspec.json.encode(_Holder(os.getpid(), _user(), since))
-    with disk_errors(f"lock {path}"):
+    # The lock is ours without it; and a night on a full disk has to come as far as to tell of that.
+    with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, content, 0)
 

@@ -73,7 +73,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 Rule = Literal["step", "drift", "outlier"]
-"""Which screen found it: Welch's t against earlier nights, CUSUM, or outside the prediction interval."""
+"""Which screen found it: a t-test against earlier nights, CUSUM, or outside the prediction interval."""
 
 FindingStatus = Literal["confirmed", "refuted", "unconfirmed", "held", "same engine", "known"]
 """What became of a finding.
@@ -171,7 +171,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         suite: name of the suite.
         started: wall clock, ISO 8601 with offset: a label, never reckoned with.
         status: see `NightStatus`.
-        reason: of the status, where it is not `done`.
+        reason: of the status, where it is not `done`; else which variants have no figures, and why.
         era: digest of everything that must be alike for nights to be compared: host, corpus, challenges,
             sizes. Series begin anew where it changes.
         environment: the host; None when it was not looked at.

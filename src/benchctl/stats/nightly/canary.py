@@ -11,7 +11,7 @@ from benchctl.stats.nightly.nights import nights_of
 from benchctl.stats.nightly.screen import Screened, screen
 
 Choice = Callable[[Series], Collection[int]]
-"""Numbers of the nights of a series that are candidates, or resets."""
+"""Numbers of the nights of a series that are candidates."""
 
 _FORKS_OF_A_NIGHT = 1_000_000
 
@@ -96,17 +96,8 @@ class CanaryReport(msgspec.Struct, frozen=True):
         return ""
 
 
-def _none(_series: Series) -> Collection[int]:
-    return ()
-
-
 def canary_moved(
-    canaries: Sequence[Series],
-    night: int,
-    *,
-    candidates: Choice,
-    margin: float,
-    resets: Choice = _none,
+    canaries: Sequence[Series], night: int, *, candidates: Choice, margin: float
 ) -> CanaryReport:
     """Screen every figure of the canaries, and each canary as a whole.
 
@@ -119,12 +110,11 @@ def canary_moved(
         night: number of the night.
         candidates: nights of a series that may serve as baseline; as a whole, those of any of its tasks.
         margin: relative difference that matters in practice.
-        resets: nights after which the CUSUM of a series begins anew; as a whole, those of all of its tasks.
     """
     moves = []
     groups: dict[tuple[str, str, bool], list[Series]] = {}
     for series in canaries:
-        found = screen(series, night, candidates=candidates(series), margin=margin, resets=resets(series))
+        found = screen(series, night, candidates=candidates(series), margin=margin)
         if found is not None:
             moves.append(Move(series.key, found))
         group = (series.key.variant, series.key.metric, series.higher_is_better)
@@ -135,10 +125,7 @@ def canary_moved(
         if not usable:
             continue
         chosen = set[int]().union(*(candidates(one) for one in usable))
-        ended = set[int](resets(usable[0])).intersection(*(resets(one) for one in usable))
-        found = screen(
-            _mean_of(usable, night, candidates), night, candidates=chosen, margin=margin, resets=ended
-        )
+        found = screen(_mean_of(usable, night, candidates), night, candidates=chosen, margin=margin)
         if found is not None:
             whole.append(WholeMove(variant, metric, len(usable), found))
     return CanaryReport(tuple(moves), tuple(whole))

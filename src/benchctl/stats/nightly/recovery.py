@@ -33,13 +33,13 @@ def recovered(
         nights: how many of the newest nights, this one included, must be back.
 
     Returns:
-        False when the night has no value.
+        False when the night has no value, or there are fewer nights.
     """
     found = nights_of(series)
     here = found.places_of((night,))
-    if here.size == 0:
+    if here.size == 0 or here[0] + 1 < nights:
         return False
-    newest = found.means[max(0, int(here[0]) + 1 - nights) : int(here[0]) + 1]
+    newest = found.means[int(here[0]) + 1 - nights : int(here[0]) + 1]
     raised = math.log1p(raised_effect_percent / 100)
     for mean in newest:
         away = float(mean) - baseline_log

@@ -15,6 +15,8 @@ from benchctl.stats.compare import as_percent
 from benchctl.stats.nightly.cusum import LIMIT, SLACK, rise
 from benchctl.stats.nightly.nights import Nights, nights_of
 
+DEFAULT_MARGIN: Final = 0.05
+"""Relative change of a figure that somebody should be told of."""
 NIGHTS_FOR_BASELINE: Final = 40
 """From so many nights on the first of them are the baseline, for good."""
 NIGHTS_AS_UNITS: Final = 5

@@ -11,13 +11,11 @@ from benchctl.results.nightly.model import FindingStatus
 from benchctl.results.nightly.series import Series
 from benchctl.stats.compare import Comparison, as_percent
 from benchctl.stats.nightly.canary import canary_moved
-from benchctl.stats.nightly.confirm import forks_to_confirm, judge
+from benchctl.stats.nightly.confirm import LEAST_FORKS, forks_to_confirm, judge
 from benchctl.stats.nightly.generate import METRIC, World
 from benchctl.stats.nightly.nights import Nights, nights_of
 from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER, recovered
-from benchctl.stats.nightly.screen import Screened, screen_nights
-
-MARGIN = 0.05
+from benchctl.stats.nightly.screen import DEFAULT_MARGIN, Screened, screen_nights
 
 
 class ReplayedFinding(msgspec.Struct, frozen=True, rename="kebab"):
@@ -93,7 +91,7 @@ class Replayed(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def replay(
-    world: World, rng: np.random.Generator, *, margin: float = MARGIN, most_forks: int | None = None
+    world: World, rng: np.random.Generator, *, margin: float = DEFAULT_MARGIN, most_forks: int | None = None
 ) -> Replayed:
     """Go through the nights of a suite as `nightly run` does, with confirmations on forks drawn for them.
 
@@ -142,7 +140,7 @@ class _Suite:
         past = [number for number in self.numbers if number < night]
         canary = canary_moved(self._world.canaries, night, candidates=lambda _: past, margin=self._margin)
         decided: dict[int, ReplayedFinding] = {}
-        confirming: dict[int, int] = {}
+        confirming: dict[int, tuple[int, bool]] = {}
         for place, found in screened.items():
             one = self.followed[place]
             if one.back(night, self._margin):
@@ -150,17 +148,18 @@ class _Suite:
             elif canary.holds(one.series.key, found.direction):
                 decided[place] = self._finding(place, night, found, "held", 0)
             else:
-                forks = forks_to_confirm(one.until(night), found.effect_log)
-                if self._most_forks is not None and forks > self._most_forks:
+                wanted = forks_to_confirm(one.until(night), found.effect_log)
+                forks = wanted if self._most_forks is None else min(wanted, self._most_forks)
+                if forks < LEAST_FORKS:
                     decided[place] = self._finding(place, night, found, "unconfirmed", 0)
                 else:
-                    confirming[place] = forks
+                    confirming[place] = (forks, forks < wanted)
         compared = [
             (self._confirm(screened[place], night, forks), screened[place].direction)
-            for place, forks in confirming.items()
+            for place, (forks, _) in confirming.items()
         ]
-        for (place, forks), judged in zip(confirming.items(), judge(compared), strict=True):
-            status: FindingStatus = "confirmed" if judged.confirmed else "refuted"
+        for (place, (forks, short)), judged in zip(confirming.items(), judge(compared), strict=True):
+            status: FindingStatus = "confirmed" if judged.confirmed else "unconfirmed" if short else "refuted"
             decided[place] = self._finding(place, night, screened[place], status, 2 * forks)
         return dict(sorted(decided.items()))
 
