@@ -14,7 +14,7 @@ from benchctl.home import Home
 from benchctl.nightly.fitness import Snapshot
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
-from benchctl.nightly.suite import load_suite
+from benchctl.nightly.suites.suite import load_suite
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.nightly.folder import SuiteFolder

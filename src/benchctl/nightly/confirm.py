@@ -9,8 +9,8 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.baseline import night_of, number_of
-from benchctl.nightly.confirm_limits import ConfirmLimits
 from benchctl.nightly.detect import same_engine
+from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.report.command_line import command
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
@@ -21,8 +21,8 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import METRICS
 from benchctl.stats.nightly.confirm import judge
+from benchctl.stats.nightly.rows import task_names
 from benchctl.stats.nightly.screen import DEFAULT_MARGIN
-from benchctl.stats.nightly_rows import task_names
 from benchctl.track.model import Track
 
 LAST_GOOD = "last-good"

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from benchctl.disk import FreeBytes, free_bytes
 from benchctl.home import Home
-from benchctl.nightly.amounts import Duration, Percent, fraction, seconds
+from benchctl.nightly.suites.amounts import Duration, Percent, fraction, seconds
 from benchctl.results.model import Environment
 from benchctl.results.nightly.model import NightRecord
 

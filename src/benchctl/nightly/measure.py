@@ -12,8 +12,8 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.changes import era_of
 from benchctl.nightly.fitness import HostLimits, Snapshot, settle, snapshot
-from benchctl.nightly.schedule_plan import Resolved, plan_options, resolve
-from benchctl.nightly.suite import Suite
+from benchctl.nightly.suites.plan import Resolved, plan_options, resolve
+from benchctl.nightly.suites.suite import Suite
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.folder import SuiteFolder

@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import Desk, Returns, mark_known
-from benchctl.nightly.answer_history import answer_changes, answers_recovered, keep_answers
+from benchctl.nightly.answers.history import answer_changes, answers_recovered, keep_answers
 from benchctl.nightly.baseline import Baselines
 from benchctl.nightly.changes import changes
 from benchctl.nightly.confirm import Confirmer
@@ -18,8 +18,8 @@ from benchctl.nightly.detect import Detected, Detector
 from benchctl.nightly.fitness import examine
 from benchctl.nightly.measure import CONFIRM_TAG, Laboratory, Measured, Measuring, cut_off, unmeasured
 from benchctl.nightly.pages import Publisher
-from benchctl.nightly.retention import apply_retention
-from benchctl.nightly.suite import Suite
+from benchctl.nightly.retention.rules import apply_retention
+from benchctl.nightly.suites.suite import Suite
 from benchctl.nightly.unwatched import of_unwatched, watched_again
 from benchctl.report.numbers import duration
 from benchctl.results.nightly.events import Event, Raised, alarms_of
@@ -28,7 +28,7 @@ from benchctl.results.nightly.model import Finding, NightRecord, NightStatus
 from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import Bench
 from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER
-from benchctl.stats.nightly_rows import figure_rows
+from benchctl.stats.nightly.rows import figure_rows
 
 
 @dataclass(frozen=True)

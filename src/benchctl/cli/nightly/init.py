@@ -13,7 +13,7 @@ from benchctl.errors import BenchctlError, UsageError
 @click.argument("path", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 def init_command(path: Path | None) -> None:
     """Write a suite file to begin with to FILE, which must not be there yet; without FILE, print it."""
-    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
     if path is None:
         click.echo(text, nl=False)
         return

@@ -18,7 +18,7 @@ from benchctl.nightly.install.daily import Daily
 from benchctl.nightly.install.job import Job, begin_secrets, environment_of, find_program, missing_secrets
 from benchctl.nightly.install.next_run import local_zone, schedule_of
 from benchctl.nightly.install.systemd import LINGERING, Units
-from benchctl.nightly.suite import Suite, load_suite
+from benchctl.nightly.suites.suite import Suite, load_suite
 
 Kind = Literal["cron", "systemd"]
 

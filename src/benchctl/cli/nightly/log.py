@@ -8,7 +8,7 @@ import click
 from benchctl.cli.streams import note
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.nightly.known import find_suite
+from benchctl.nightly.suites.remembered import find_suite
 from benchctl.report.visible import visible
 from benchctl.results.nightly.events import Acknowledged, Annotated, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder

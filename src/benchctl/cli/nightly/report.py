@@ -7,8 +7,8 @@ import click
 from benchctl.cli.streams import note
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.nightly.known import find_suite, recall
 from benchctl.nightly.pages import Publisher, without_page
+from benchctl.nightly.suites.remembered import find_suite, recall
 from benchctl.results.nightly.folder import suites
 from benchctl.results.store import RunStore
 

@@ -16,11 +16,11 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.job import LOG_NAME
 from benchctl.nightly.install.log import bound_log
-from benchctl.nightly.known import Known, check_name, remember
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify.outbox import Undelivered, deliver
 from benchctl.nightly.notify.told import remember_told, untold
-from benchctl.nightly.suite import Suite, load_suite
+from benchctl.nightly.suites.remembered import Known, check_name, remember
+from benchctl.nightly.suites.suite import Suite, load_suite
 from benchctl.report.nightly.message import Message, message_of
 from benchctl.report.numbers import counted
 from benchctl.results.nightly.folder import SuiteFolder

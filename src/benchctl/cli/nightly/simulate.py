@@ -10,7 +10,7 @@ import numpy as np
 
 from benchctl.cli.options import PercentType
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.confirm_limits import ConfirmLimits
+from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.report.json_text import json_text
 from benchctl.report.numbers import counted, percent, signed_percent
 from benchctl.report.visible import visible

@@ -9,7 +9,7 @@ from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.nightly.install.next_run import schedule_of
-from benchctl.nightly.known import find_suite, recall
+from benchctl.nightly.suites.remembered import find_suite, recall
 from benchctl.report.nightly.text import status_text
 from benchctl.results.nightly.folder import SuiteFolder, suites
 from benchctl.results.nightly.lock import holder_of

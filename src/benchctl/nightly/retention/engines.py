@@ -17,7 +17,7 @@ import psutil
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.ageing import confirmed_against, looked_into, night_of_run, old_nights
+from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
 from benchctl.report.numbers import mebibytes
 from benchctl.results.nightly.events import Alarm, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder, suites

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from benchctl.nightly.ageing import confirmed_against, looked_into, night_of_run, old_nights
 from benchctl.nightly.measure import night_tags
+from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
 from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.model import NightRecord
 from night_records import KEY, night, variant

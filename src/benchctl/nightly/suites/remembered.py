@@ -86,7 +86,7 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
     found = suites(home)
     if Path(name).is_file():
         # Who gives a name need not wait for all that a suite file may speak of.
-        from benchctl.nightly.suite import load_suite  # noqa: PLC0415 - see above
+        from benchctl.nightly.suites.suite import load_suite  # noqa: PLC0415 - see above
 
         # A suite that is installed has a folder before its first night.
         folder = SuiteFolder(home.nightly / load_suite(Path(name)).name)

@@ -7,7 +7,7 @@ from benchctl.results.figures import Quantiles
 from benchctl.results.model import EngineFacts, HostProbe, RunRecord
 from benchctl.results.nightly.figures import FigureRow
 from benchctl.results.plan import RedlineSpec
-from benchctl.stats.nightly_rows import figure_rows, task_names
+from benchctl.stats.nightly.rows import figure_rows, task_names
 from benchctl.track.model import Challenge, Task
 from builders import NS_PER_MS, make_fork, make_plan, make_record, make_summary
 

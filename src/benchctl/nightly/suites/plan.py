@@ -8,7 +8,7 @@ from pathlib import Path
 from benchctl.engine.newest import with_newest
 from benchctl.engine.provision.maven import latest_version
 from benchctl.home import Home
-from benchctl.nightly.suite import Suite
+from benchctl.nightly.suites.suite import Suite
 from benchctl.plugin.consent import Consent
 from benchctl.results.nightly.model import Role
 from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, VariantSpec

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from benchctl.errors import BenchctlError
-from benchctl.nightly.answers import changed, comparable, noted, recalled
+from benchctl.nightly.answers.compare import changed, comparable, noted, recalled
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.nightly.events import Alarm, Recovered
 from benchctl.results.nightly.folder import SuiteFolder

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.nightly.leftovers import Leftovers, program_in_use
+from benchctl.nightly.retention.engines import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.folder import SuiteFolder

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.amounts import (
+from benchctl.nightly.suites.amounts import (
     Documents,
     Duration,
     HeapSize,

@@ -10,8 +10,8 @@ import msgspec
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.ageing import looked_into, night_of_run, old_nights
-from benchctl.nightly.leftovers import Leftovers, run_use
+from benchctl.nightly.retention.ages import looked_into, night_of_run, old_nights
+from benchctl.nightly.retention.engines import Leftovers, run_use
 from benchctl.report.numbers import mebibytes
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.nightly.events import Alarm

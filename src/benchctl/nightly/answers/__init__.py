@@ -1,0 +1,1 @@
+"""Answers, night after night."""

@@ -1,0 +1,1 @@
+"""What is kept of old nights, and what goes."""
