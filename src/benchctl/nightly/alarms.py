@@ -146,7 +146,7 @@ class Desk:
                 at=self.now,
                 night=self.tonight.id,
                 kind="host",
-                title=f"the host moved in night {since.id} and has not moved back: nobody watches since then",
+                title=f"the host moved in night {since.number} and stays there: nobody watches since then",
                 key=SeriesKey("", "", "", ""),
                 since=since.id,
                 changes=since.changes,
@@ -214,7 +214,6 @@ class Desk:
             confirmation=confirmation,
             command="" if confirmation is None else confirmation.command,
             baseline_log=level,
-            detail=finding.reason,
         )
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
@@ -244,7 +243,7 @@ class Desk:
             at=self.now,
             night=self.tonight.id,
             kind="answer",
-            title=f"{variant} answers {searches} otherwise than in night {changes[0].since}: "
+            title=f"{variant} answers {searches} otherwise than in night {number_of(changes[0].since)}: "
             f"{'; '.join(shown)}{more}",
             key=SeriesKey(variant, "", "", ""),
             operations=tuple(one.operation for one in changes),
@@ -280,7 +279,7 @@ def _title(finding: Finding, effect: float | None, low: float | None, high: floa
     size = f"{value} % ({interval(low, high)})" if low is not None else f"{value} %"
     return (
         f"{finding.key.variant} is {finding.direction}: {finding.key.task} of {finding.key.challenge}, "
-        f"{metric.title} {size} since night {finding.since}"
+        f"{metric.title} {size} since night {number_of(finding.since)}"
     )
 
 

@@ -79,7 +79,9 @@ class Confirmer:
         if variant is None or then is None:
             return _ended(findings, "unconfirmed", "there is no earlier night to run against"), ""
         if same_engine(then, variant):
-            reason = f"nothing about {variant.label} has changed since night {findings[0].last_good}"
+            reason = (
+                f"nothing about {variant.label} has changed since night {number_of(findings[0].last_good)}"
+            )
             return _ended(findings, "same engine", reason), ""
         forks = self._forks(findings)
         if forks < self.limits.least_forks:

@@ -138,8 +138,9 @@ class _Night:
         waited_s = shift.laboratory.settle(shift.suite.host, shift.bench.observer.note)
         seen = replace(shift.laboratory.look(shift.bench.home), now=shift.now())
         fitness = examine(environment, seen, shift.suite.host, shift.suite.heap_mb, self._last)
-        waited = [f"{duration(waited_s)} were spent waiting for a quiet host"] if waited_s else []
-        self._save(noise=fitness.noise, caveats=(*fitness.notes, *waited))
+        if waited_s:
+            shift.bench.observer.note(f"{duration(waited_s)} were spent waiting for a quiet host")
+        self._save(noise=fitness.noise, caveats=fitness.notes)
         if fitness.refused:
             self._end("refused", "; ".join(fitness.refused))
             return

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from benchctl.errors import BenchctlError
 from benchctl.nightly.answers.compare import changed, comparable, noted, recalled
+from benchctl.nightly.baseline import number_of
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.nightly.events import Alarm, Recovered
 from benchctl.results.nightly.folder import SuiteFolder
@@ -78,7 +79,7 @@ def answers_recovered(
         now_answered = answers[raised.key.variant]
         still = changed(before, now_answered, raised.last_good)
         if about <= comparable(before, now_answered) and not any(one.operation in about for one in still):
-            text = f"answered as in night {raised.last_good} again"
+            text = f"answered as in night {number_of(raised.last_good)} again"
             found.append(Recovered(raised.alarm, now, tonight.id, text))
     return found
 
