@@ -5,6 +5,7 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli.nightly.install import install_command
+from benchctl.cli.nightly.status import status_command
 from benchctl.errors import BenchctlError, UsageError
 from nightly.install.fake_cron import FakeCron, fake_cron
 
@@ -138,3 +139,16 @@ def test_a_host_without_cron_is_told_what_else_there_is(cron: FakeCron, home: Pa
         assert "--kind" in error.hint
     printed = CliRunner().invoke(install_command, [str(suite), "--at", "03:00"], env=environ)
     assert printed.stdout.startswith("# benchctl nightly big5 begin")
+
+
+def test_a_suite_that_is_installed_has_a_status_before_its_first_night(
+    cron: FakeCron, home: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
+):
+    call(cron, home, suite, "--at", "03:00", "--write")
+    monkeypatch.setenv("PATH", cron.environ["PATH"])
+    monkeypatch.setenv("BENCHCTL_HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    for arguments in ([], [str(suite)]):
+        text = CliRunner().invoke(status_command, arguments, catch_exceptions=False).stdout
+        assert text.startswith("big5: no night yet\n")
+        assert "03:00" in text

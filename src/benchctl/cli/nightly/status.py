@@ -7,7 +7,7 @@ import click
 
 from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError
-from benchctl.home import resolve_home
+from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.next_run import schedule_of
 from benchctl.nightly.suites.remembered import find_suite, recall
 from benchctl.report.nightly.text import status_text
@@ -20,11 +20,21 @@ from benchctl.results.nightly.lock import holder_of
 def status_command(names: tuple[str, ...]) -> None:
     """Say how SUITEs stand, all of them if none is named: by name, or by the path of a suite file."""
     home = resolve_home()
-    folders = [find_suite(home, name) for name in names] or suites(home)
+    folders = [find_suite(home, name) for name in names] or _all(home)
     if not folders:
         click.echo(f"no suite has had a night in {home.nightly}")
         return
     click.echo("\n".join(_status(folder) for folder in folders), nl=False)
+
+
+def _all(home: Home) -> list[SuiteFolder]:
+    """Every suite that has had a night, or that something starts."""
+    known = suites(home)
+    roots = {folder.root for folder in known}
+    new = (path for path in sorted(home.nightly.iterdir()) if path.is_dir() and path not in roots)
+    now = datetime.now(UTC)
+    installed = [path for path in new if schedule_of(path.name, environ=os.environ, now=now) is not None]
+    return [*known, *map(SuiteFolder, installed)]
 
 
 def _status(folder: SuiteFolder) -> str:
