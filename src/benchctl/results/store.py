@@ -1,6 +1,7 @@
 """Runs on disk: `run.json` beside one Parquet file of samples a fork; every write is atomic."""
 
 import contextlib
+import errno
 import os
 import secrets
 import shlex
@@ -19,6 +20,7 @@ from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
 from benchctl.results.soundness import contradiction
 from benchctl.results.telemetry import write_telemetry
+from benchctl.results.versioned import read_versioned
 
 RECORD_NAME = "run.json"
 
@@ -61,20 +63,9 @@ class RunFolder:
         Raises:
             BenchctlError: it is missing, broken, at odds with itself, or of another version.
         """
-        try:
-            raw = self.record_path.read_bytes()
-        except OSError as err:
-            raise BenchctlError(f"cannot read {self.record_path}: {err.strerror}") from err
-        try:
-            version = msgspec.json.decode(raw, type=_Versioned).record_version
-            if version != RECORD_VERSION:
-                raise BenchctlError(
-                    f"{self.record_path} has record version {version}, this benchctl reads {RECORD_VERSION}",
-                    hint="read it with the benchctl that wrote it",
-                )
-            record = msgspec.json.decode(raw, type=RunRecord)
-        except msgspec.DecodeError as err:
-            raise BenchctlError(f"{self.record_path} is damaged: {err}") from err
+        record = read_versioned(self.record_path, RunRecord, "record", RECORD_VERSION)
+        if record is None:
+            raise BenchctlError(f"cannot read {self.record_path}: {os.strerror(errno.ENOENT)}")
         if wrong := contradiction(record):
             raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
         return record
@@ -153,30 +144,7 @@ class RunFolder:
             BenchctlError: the file cannot be read, is damaged, or of another version.
         """
         path = self.inside(f"answers/{variant}.json")
-        try:
-            raw = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as err:
-            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
-        try:
-            version = msgspec.json.decode(raw, type=_VersionedAnswers).answers_version
-            if version != ANSWERS_VERSION:
-                raise BenchctlError(
-                    f"{path} has answers version {version}, this benchctl reads {ANSWERS_VERSION}",
-                    hint="read it with the benchctl that wrote it",
-                )
-            return msgspec.json.decode(raw, type=VariantAnswers)
-        except msgspec.DecodeError as err:
-            raise BenchctlError(f"{path} is damaged: {err}") from err
-
-
-class _Versioned(msgspec.Struct, rename="kebab"):
-    record_version: int
-
-
-class _VersionedAnswers(msgspec.Struct, rename="kebab"):
-    answers_version: int
+        return read_versioned(path, VariantAnswers, "answers", ANSWERS_VERSION)
 
 
 def reference(folder: RunFolder, usual: Path) -> str:

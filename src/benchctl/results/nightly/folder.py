@@ -25,6 +25,7 @@ from benchctl.results.nightly.lock import locked
 from benchctl.results.nightly.log import append_event, read_events
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.nightly.series import Series
+from benchctl.results.versioned import read_versioned
 
 NIGHT_NAME: Final = "night.json"
 ANSWERS_NAME: Final = "answers.json"
@@ -136,22 +137,9 @@ class SuiteFolder:
             BenchctlError: it is missing, damaged, at odds with its folder, or of another version.
         """
         path = self.night_path(night_id) / NIGHT_NAME
-        try:
-            raw = path.read_bytes()
-        except FileNotFoundError as err:
-            raise BenchctlError(f"{path} is missing: the night was cut off as it began") from err
-        except OSError as err:
-            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
-        try:
-            version = msgspec.json.decode(raw, type=_Versioned).night_version
-            if version != NIGHT_VERSION:
-                raise BenchctlError(
-                    f"{path} has night version {version}, this benchctl reads {NIGHT_VERSION}",
-                    hint="read it with the benchctl that wrote it",
-                )
-            record = msgspec.json.decode(raw, type=NightRecord)
-        except (msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise BenchctlError(f"{path} is damaged: {err}") from err
+        record = read_versioned(path, NightRecord, "night", NIGHT_VERSION)
+        if record is None:
+            raise BenchctlError(f"{path} is missing: the night was cut off as it began")
         if record.id != night_id or record.number != _number(night_id):
             raise BenchctlError(
                 f"{path} is damaged: it is the record of night {record.number}, {record.id}",
@@ -281,10 +269,6 @@ def suites(home: Home) -> list[SuiteFolder]:
         return []
     with disk_errors(f"read {root}"):
         return [SuiteFolder(path) for path in sorted(root.iterdir()) if (path / "nights").is_dir()]
-
-
-class _Versioned(msgspec.Struct, rename="kebab"):
-    night_version: int
 
 
 def _number(name: str) -> int | None:

@@ -1,0 +1,47 @@
+"""JSON files that say of what version they are: another one is told, not misread."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+
+T = TypeVar("T")
+
+
+def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | None:
+    """Read a file; None when there is none.
+
+    Args:
+        path: of the file.
+        kind: type of what is in it.
+        what: `record` for a version that stands at `record-version`; also in messages.
+        version: the only one that is read.
+
+    Raises:
+        BenchctlError: it cannot be read, is damaged, or of another version.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
+    try:
+        found = _version(raw, what)
+        if found != version:
+            raise BenchctlError(
+                f"{path} has {what} version {found}, this benchctl reads {version}",
+                hint="read it with the benchctl that wrote it",
+            )
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise BenchctlError(f"{path} is damaged: {err}") from err
+
+
+def _version(raw: bytes, what: str) -> int:
+    """What stands at the version's key; nothing else is read yet."""
+    key = f"{what}-version"
+    typed = msgspec.defstruct("Versioned", [("version", int)], rename={"version": key})
+    return int(msgspec.structs.astuple(msgspec.json.decode(raw, type=typed))[0])
