@@ -30,6 +30,9 @@ from benchctl.run.orchestrate import Bench
 from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER
 from benchctl.stats.nightly.rows import figure_rows
 
+NIGHTS_TO_SEE = 5
+"""From so many earlier nights on, it is known how much nights differ; before, only how much forks do."""
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -199,7 +202,7 @@ class _Night:
         raised += of_unwatched(desk, desk.next_number + len(raised))
         for event in _unsaid([*back, *raised], events):
             shift.folder.append(event)
-        self._say_what_is_not_watched(found)
+        self._say_what_is_not_watched(found, len(baselines.comparable))
 
     def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
         """Findings in the order of the schedule, with what became of those that had to be looked into."""
@@ -223,12 +226,15 @@ class _Night:
         by_key = {one.key: one for one in done}
         return [by_key.get(one.key, one) for one in findings]
 
-    def _say_what_is_not_watched(self, found: Detected) -> None:
+    def _say_what_is_not_watched(self, found: Detected, earlier: int) -> None:
         texts = []
         if found.young and not found.watched:
             texts.append("there are no earlier nights to hold this one against")
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
+        elif earlier < NIGHTS_TO_SEE:
+            nights = "1 earlier night" if earlier == 1 else f"{earlier} earlier nights"
+            texts.append(f"with only {nights} to be held against, only large changes stand out yet")
         if found.gone:
             texts.append(f"{found.gone} series that had figures in the night before have none tonight")
         if texts:

@@ -6,7 +6,7 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nightly.suites.remembered import KNOWN_NAME, Known, check_name, find_suite, recall, remember
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.folder import SuiteFolder, suites
 
 SUITE = "variants: [es]\nchallenges: [range-only]\n"
 KNOWN = Known("search", "Search", "/suites/search.yml", "/site", "/runs", {"throughput": 0.1})
@@ -20,7 +20,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def folder(home: Home) -> SuiteFolder:
     found = SuiteFolder(home.nightly / "search")
-    found.nights_folder.mkdir(parents=True)
+    found.night_path("00001-20261121-0300").mkdir(parents=True)
     return found
 
 
@@ -78,10 +78,21 @@ def test_a_second_file_of_the_same_name_is_refused_while_the_first_is_there(
         path.parent.mkdir()
         path.write_text(SUITE)
     of = {path: msgspec.structs.replace(KNOWN, file=str(path)) for path in (first, second)}
-    check_name(folder, of[first])
+    check_name(folder, str(first))
     remember(folder, of[first])
-    check_name(folder, of[first])
+    check_name(folder, str(first))
     with pytest.raises(UsageError, match=r"'search' is the name of the suite in .*/a/search\.yml"):
-        check_name(folder, of[second])
+        check_name(folder, str(second))
     first.unlink()
-    check_name(folder, of[second])
+    check_name(folder, str(second))
+
+
+def test_a_start_that_never_came_to_a_night_leaves_no_suite_behind(home: Home, folder: SuiteFolder):
+    with SuiteFolder(home.nightly / "busy").lock():
+        pass
+    assert suites(home) == [folder]
+
+
+def test_a_damaged_memory_refuses_nobody(folder: SuiteFolder):
+    (folder.root / KNOWN_NAME).write_text("{")
+    check_name(folder, "/suites/search.yml")

@@ -147,7 +147,7 @@ def test_a_task_has_a_chart_a_metric_with_every_night_in_arrays(site: Path):
     assert nights["host"] == [[0, "benchctl 0.1.0 0123456789ab, kernel 6.1.0"]]
     assert nights["runs"][49] == "20260720-0300-big5-a"
     assert nights["runs"][50] == 0
-    assert nights["marks"]["51"] == "noisy, 3 of 5 forks"
+    assert nights["marks"]["51"] == "noisy host, 3 of 5 forks"
 
 
 def test_a_chart_marks_alarms_change_points_annotations_changes_and_eras(site: Path):

@@ -33,7 +33,7 @@ Recovered:
 Open:
   #3 terms is slower (night 30)
 
-Not watched:
+To know:
   3 of 5 forks of each variant fitted into the budget of 1 h 30 min.
 
 Night 00042-20260712-0300: 2026-07-12 03:00, 1 h 01 min, run 20260712-0300-big5-a
@@ -98,7 +98,10 @@ def test_the_status_of_a_suite_that_never_ran_says_so():
             {"canary_moved": "pinned was 7 % slower", "findings": (make_finding(status="held"),)},
             "big5 night 7: quiet, 1 held, the host moved",
         ),
-        ({"noise": ("load",), "findings": (make_finding(),)}, "big5 night 7: quiet, 1 unconfirmed, noisy"),
+        (
+            {"noise": ("load",), "findings": (make_finding(),)},
+            "big5 night 7: quiet, 1 unconfirmed, on a noisy host",
+        ),
     ],
 )
 def test_the_first_line_is_the_answer_with_its_doubts(changes: dict[str, Any], first: str):

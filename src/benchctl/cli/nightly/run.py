@@ -1,6 +1,7 @@
 """`benchctl nightly run`: a night, and whoever has to be told of it."""
 
 import os
+import shlex
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.job import LOG_NAME
 from benchctl.nightly.install.log import bound_log
+from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify.outbox import Undelivered, deliver
 from benchctl.nightly.notify.told import remember_told, untold
@@ -57,6 +59,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     home = resolve_home()
     folder = SuiteFolder(home.nightly / suite.name)
     waiting = wait or suite.on_busy == "wait"
+    check_name(folder, str(path.absolute()))
     late: list[Message] = []
     try:
         with (
@@ -76,7 +79,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         return
     except BenchctlError as err:
         if err.exit_code == ExitCode.INTERRUPTED:
-            raise
+            raise _interrupted(suite, path) from err
         # Not even a lock can be had, as on a disk that became read-only.
         ended = _not_begun(suite, err)
         message = message_of(ended.record, ended.events)
@@ -89,6 +92,17 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     if ended.bug is not None:
         raise ended.bug
     _conclude(ended, message, trouble, late)
+
+
+def _interrupted(suite: Suite, path: Path) -> BenchctlError:
+    """The run's own advice would go on with the run, and leave the night as it is."""
+    again = f"benchctl nightly run {shlex.quote(str(path))}"
+    within = f"goes on with it, within {RESUME_WITHIN_H:.0f} hours"
+    return BenchctlError(
+        f"the night of {suite.name} is interrupted",
+        hint=f"{again} {within if suite.on_cut_off == 'resume' else 'begins another'}",
+        exit_code=ExitCode.INTERRUPTED,
+    )
 
 
 def _late(folder: SuiteFolder, ended: Ended) -> list[Message]:
@@ -128,7 +142,6 @@ def _night(
     ):
         try:
             _check_site(site, home)
-            check_name(folder, known)
             remember(folder, known)
             ended = run_night(
                 Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)

@@ -42,18 +42,23 @@ def remember(folder: SuiteFolder, known: Known) -> None:
     write_whole(folder.root / KNOWN_NAME, msgspec.json.encode(known) + b"\n")
 
 
-def check_name(folder: SuiteFolder, known: Known) -> None:
+def check_name(folder: SuiteFolder, file: str) -> None:
     """Two suite files of one name would write one history.
+
+    Args:
+        folder: of the suite.
+        file: absolute path of the file that is to run.
 
     Raises:
         UsageError: another file that is still there has the name.
     """
-    if not (folder.root / KNOWN_NAME).is_file():
+    try:
+        other = Path(recall(folder).file)
+    except BenchctlError:  # never ran; or damaged, and about to be written anew
         return
-    other = Path(recall(folder).file)
-    if other != Path(known.file) and other.is_file() and not other.samefile(known.file):
+    if other != Path(file) and other.is_file() and not other.samefile(file):
         raise UsageError(
-            f"'{known.name}' is the name of the suite in {other}",
+            f"'{folder.root.name}' is the name of the suite in {other}",
             hint="give this one another `name`; or remove the other file, to go on with its history",
         )
 

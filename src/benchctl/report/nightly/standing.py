@@ -50,7 +50,7 @@ def headline(record: NightRecord, events: Sequence[Event]) -> str:
         counts = Counter[str](finding.status for finding in record.findings)
         parts += [f"{counts[name]} {name}" for name in _FINDINGS_THAT_STAY_OPEN if counts[name]]
         parts += ["the host moved"] if record.canary_moved else []
-        parts += ["noisy"] if record.noise else []
+        parts += ["on a noisy host"] if record.noise else []
     return ", ".join(parts)
 
 
@@ -62,7 +62,7 @@ def subject(record: NightRecord, events: Sequence[Event]) -> str:
 def marks(record: NightRecord) -> tuple[str, ...]:
     """What a reader of a list of nights should know of one, in a word or two each."""
     found = ["host moved"] if record.canary_moved else []
-    found += ["noisy"] if record.noise else []
+    found += ["noisy host"] if record.noise else []
     if record.forks_done < record.forks_planned:
         found.append(f"{record.forks_done} of {record.forks_planned} forks")
     counts = Counter(finding.status for finding in record.findings)

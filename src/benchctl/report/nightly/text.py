@@ -128,7 +128,7 @@ def status_text(
     for alarm in known:
         text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
         found += _wrapped(text, width, _INDENT)
-    found += _listed("Not watched", [] if record is None else not_watched(record), width, _SIZES[0])
+    found += _listed("To know", [] if record is None else not_watched(record), width, _SIZES[0])
     found += [f"Page:        {visible(site)}"] if site else []
     return "".join(f"{line}\n" for line in found)
 
@@ -151,7 +151,7 @@ def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int
             width,
             sizes,
         ),
-        _listed("Not watched", not_watched(record), width, sizes),
+        _listed("To know", not_watched(record), width, sizes),
         _listed("Changed", [_changes(record.changes)] if record.changes and not raised else [], width, sizes),
         _end(record, site, width),
     ]

@@ -268,7 +268,7 @@ def suites(home: Home) -> list[SuiteFolder]:
     if not root.is_dir():
         return []
     with disk_errors(f"read {root}"):
-        return [SuiteFolder(path) for path in sorted(root.iterdir()) if (path / "nights").is_dir()]
+        return [SuiteFolder(path) for path in sorted(root.iterdir()) if any((path / "nights").glob("*"))]
 
 
 def _number(name: str) -> int | None:
