@@ -111,7 +111,7 @@ class Teller:
         with subprocess.Popen(command, env=self.environ, stderr=subprocess.PIPE, text=True) as first:
             try:
                 lock = self.suite.root / "lock"
-                assert eventually(lambda: f'"pid":{first.pid}' in lock.read_text())
+                assert eventually(lambda: lock.exists() and f'"pid":{first.pid}' in lock.read_text())
                 second = self.benchctl("nightly", "run", str(self.file))
                 assert first.stderr is not None
                 assert any("block 0: p90" in line for line in first.stderr)
