@@ -1,6 +1,6 @@
 """Nights without nodes: runs are made up from how fast every variant is said to be, all else is real."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,8 @@ from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.orchestrate import Bench, NotResumable
+from benchctl.run.bench import Bench
+from benchctl.run.orchestrate import Extras, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
 
 SLOW_FLAG = "-XX:-Inline"
@@ -130,19 +131,16 @@ class World:
     def look(self, _home: Home) -> Snapshot:
         return Snapshot(self.now, 0.0, 0.0, None, 100 * 10**9, 16 * 10**9)
 
-    def start(
-        self, bench: Bench, plan: Plan, _track: Any, *, tags: Sequence[str] = (), left_s: Any = None,
-        files: Any = None, ask_anew: bool = False,
-    ) -> tuple[RunFolder, RunRecord]:  # fmt: skip
+    def start(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[RunFolder, RunRecord]:
         """Make a run up: one block after the other, for as long as there is time."""
-        assert files is None or files.local is None
-        self.asked.append(ask_anew)
+        assert extras.files.local is None
+        self.asked.append(extras.ask_anew)
         number = len(bench.store.folders()) + 1
         folder = bench.store.create(f"run-{number:03d}")
-        record = make_record(folder.path.name, plan=plan, tags=tuple(tags), environment=make_environment())
+        record = make_record(folder.path.name, plan=plan, tags=extras.tags, environment=make_environment())
         folder.save(record)
         self.fail(plan)
-        left = None if left_s is None else left_s()
+        left = None if extras.left_s is None else extras.left_s()
         return folder, self._measured(folder, record, left)
 
     def resume(self, _bench: Bench, folder: RunFolder, _track: Any, *, ask_anew: bool = False) -> RunRecord:

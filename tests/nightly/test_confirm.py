@@ -13,7 +13,7 @@ from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.orchestrate import Bench
+from benchctl.run.bench import Bench
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 from night_records import KEY, finding, night, variant
@@ -34,7 +34,7 @@ class Runs:
         self.fails: BenchctlError | None = None
         self.bench = Bench(Home(folder), RunStore(folder / "runs"), Observer(), Event())
 
-    def start(self, _bench: Bench, plan: Plan, _track: Any, **_rest: Any) -> tuple[RunFolder, RunRecord]:
+    def start(self, _bench: Bench, plan: Plan, _track: Any, _extras: Any) -> tuple[RunFolder, RunRecord]:
         self.plans.append(plan)
         if self.fails is not None:
             raise self.fails

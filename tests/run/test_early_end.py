@@ -14,10 +14,10 @@ from benchctl.home import Home
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
 from benchctl.results.plan import StopSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import orchestrate
+from benchctl.run import opened, orchestrate
+from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
 from benchctl.run.observer import SilentObserver
-from benchctl.run.orchestrate import Bench
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
@@ -61,13 +61,13 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
     """Run what a record is missing."""
 
     def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Notes]:
-        monkeypatch.setattr(orchestrate, "ForkRunner", lambda *_args, **_named: engines)
+        monkeypatch.setattr(opened, "ForkRunner", lambda *_args, **_named: engines)
         notes = Notes()
         bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), notes, threading.Event())
         Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)
         subjects = [cast("AnySubject", SimpleNamespace(spec=spec)) for spec in record.plan.variants]
         folder = RunFolder(tmp_path / "runs" / record.id)
-        run = orchestrate._Run(bench, folder, record, cast("Track", None), subjects)
+        run = opened.OpenRun(bench, folder, record, cast("Track", None), subjects)
         try:
             return run.execute({}), notes
         except BenchctlError:

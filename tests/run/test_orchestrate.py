@@ -20,10 +20,10 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import orchestrate
+from benchctl.run import opened
+from benchctl.run.bench import Bench
 from benchctl.run.changes import engine_changes
 from benchctl.run.observer import SilentObserver
-from benchctl.run.orchestrate import Bench
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Track
 
@@ -94,11 +94,11 @@ def test_a_run_never_stays_running(
     def fail(*_args: object, **_options: object) -> None:
         raise error
 
-    monkeypatch.setattr(orchestrate, "check_answers", fail)
+    monkeypatch.setattr(opened, "check_answers", fail)
     folder = RunFolder(tmp_path / "elsewhere" / "x")
     store = RunStore(folder.path.parent)
     bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
-    run = orchestrate._Run(bench, folder, record("x"), cast("Track", None), [])
+    run = opened.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
         run.execute({})
     assert folder.load().status == status

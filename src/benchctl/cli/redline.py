@@ -16,7 +16,8 @@ from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
-from benchctl.run.orchestrate import Bench, start_run
+from benchctl.run.bench import Bench
+from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
@@ -151,5 +152,5 @@ def redline_command(
     plan, loaded = plan_redline(options, search)
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event())
-        folder, record = start_run(bench, plan, loaded, files=subject_options.files)
+        folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
     conclude(folder, record, home, output_format)

@@ -37,9 +37,10 @@ from benchctl.plugin.consent import Consent
 from benchctl.results.figures import Calibration
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
+from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate
 from benchctl.run.offer import needs_calibration, with_workers
-from benchctl.run.orchestrate import Bench, resume_run, start_run
+from benchctl.run.orchestrate import Extras, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.trial import as_trial
@@ -138,15 +139,13 @@ def run_command(
             plan, calibration = _calibrated(
                 plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
             )
-            folder, record = start_run(
-                bench,
-                plan,
-                track,
+            extras = Extras(
                 calibration=calibration,
                 tags=tuple(dict.fromkeys(tags)),
                 until_steady=until_steady,
                 files=subject_options.files,
             )
+            folder, record = start_run(bench, plan, track, extras)
     else:
         _only_resume(click.get_current_context())
         folder = store.find(resume)

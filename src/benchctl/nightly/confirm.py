@@ -16,7 +16,8 @@ from benchctl.results.model import RunRecord
 from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder
-from benchctl.run.orchestrate import Bench
+from benchctl.run.bench import Bench
+from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import METRICS
@@ -93,7 +94,7 @@ class Confirmer:
             f"tonight, up to {forks} forks a side"
         )
         try:
-            _, record = self.start(self.bench, plan, self.track, tags=self.tags, left_s=self.left_s)
+            _, record = self.start(self.bench, plan, self.track, Extras(tags=self.tags, left_s=self.left_s))
             return self._judged(findings, record), record.id
         except BenchctlError as err:
             if err.exit_code == ExitCode.INTERRUPTED:

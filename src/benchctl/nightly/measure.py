@@ -20,7 +20,8 @@ from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import NightRecord, NightVariant
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.orchestrate import Bench, NotResumable, resume_run, start_run
+from benchctl.run.bench import Bench
+from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.track.model import Track
 
@@ -133,9 +134,8 @@ class Measuring:
             self.suite, record.number, tuple(one.spec for one in resolved), self.bench.home
         )
         plan, track = plan_run(options)
-        folder, run = self.laboratory.start(
-            self.bench, plan, track, tags=tags, files=options.files, left_s=self.left_s, ask_anew=True
-        )
+        extras = Extras(tags=tags, files=options.files, left_s=self.left_s, ask_anew=True)
+        folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
 
     def _told(

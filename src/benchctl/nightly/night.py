@@ -25,8 +25,8 @@ from benchctl.report.numbers import duration
 from benchctl.results.nightly.events import Event, Raised, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import Finding, NightRecord, NightStatus
+from benchctl.run.bench import Bench
 from benchctl.run.host import describe_host
-from benchctl.run.orchestrate import Bench
 from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER
 from benchctl.stats.nightly.rows import figure_rows
 

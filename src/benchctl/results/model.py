@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
-from benchctl.results.plan import Plan
+from benchctl.results.plan import EvidenceKind, Plan
 
 RECORD_VERSION = 1
 
@@ -82,6 +82,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         curve: the steps of a red-line search, in order; empty for everything else.
         index_build: which build of the prepared index it ran on, from 0.
         telemetry: the Parquet file of what its nodes used, relative to the run; None when not kept.
+        evidence: what was collected beside the figures, in the run's `evidence/BLOCK-VARIANT/boot-N`.
     """
 
     variant: str
@@ -102,6 +103,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     curve: tuple[CurvePoint, ...] = ()
     index_build: int = 0
     telemetry: str | None = None
+    evidence: tuple[EvidenceKind, ...] = ()
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -183,6 +185,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         modules: what the distribution carries.
         verified_by: the published checksum that the archive was compared with, such as `sha512`; `none` when
             its source publishes none; empty in records from before this was kept.
+        jars: file name in `lib/` -> SHA-256 of what took its place.
+        plugins: name -> version of those that were installed beyond the distribution's own.
     """
 
     variant: str
@@ -194,6 +198,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     jvm_flags: tuple[str, ...]
     modules: tuple[str, ...]
     verified_by: str = ""
+    jars: dict[str, str] = {}
+    plugins: dict[str, str] = {}
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -335,7 +341,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def blocks(self) -> int:
         """Forks of every variant that belong to it: those planned, or those begun once it stopped."""
         if not self.stopped:
-            return self.plan.forks
+            extra = 0 if self.plan.evidence is None else self.plan.evidence.extra_forks
+            return self.plan.forks + extra
         return 1 + max((fork.block for fork in self.forks), default=-1)
 
     @property

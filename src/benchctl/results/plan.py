@@ -11,6 +11,7 @@ RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
 DataOrigin = Literal["prepared", "empty"]
+EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
@@ -49,6 +50,13 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         settings: node settings beyond the common ones.
         target: the running cluster that it is, with the engine and version found there; None for nodes that
             benchctl starts.
+        heap_mb: heap of its nodes, MiB; None for the plan's.
+        environment: variables of its nodes' processes, over benchctl's own.
+        index_settings: of its prepared index, over those of the track's index body.
+        jars: that take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
+            `patched:NAME` for one that benchctl builds from Maven's sources of the engine's own version.
+        plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
+        warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
     """
 
     name: str
@@ -59,6 +67,12 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     jvm_flags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     target: TargetSpec | None = None
+    heap_mb: int | None = None
+    environment: dict[str, str] = {}
+    index_settings: dict[str, Any] = {}
+    jars: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    warmups: tuple[str, ...] = ()
 
 
 class CorpusFile(
@@ -165,6 +179,20 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     least_forks: int = 8
 
 
+class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What is collected beside the figures, to see why they are as they are.
+
+    Attributes:
+        kinds: what, sorted.
+        extra_forks: forks of every variant that it is collected in, behind the plan's own, which then stay
+            plain; their figures enter no comparison. 0 to collect it in all of the plan's own forks, which
+            are compared with each other, since all of them bear its cost.
+    """
+
+    kinds: tuple[EvidenceKind, ...]
+    extra_forks: int = 0
+
+
 class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The Python plug-in that a run executes, with the user's consent.
 
@@ -211,6 +239,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
             challenges make themselves.
         plugin: the track's Python plug-in, where its challenges need it; None when nothing of it is executed.
         assertions: an answer that is not what its operation asserts has failed; else assertions mean nothing.
+        evidence: what is collected beside the figures; None for nothing.
+        variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -241,3 +271,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     origin: DataOrigin = "prepared"
     plugin: PluginSpec | None = None
     assertions: bool = False
+    evidence: EvidenceSpec | None = None
+    variant_warmups: dict[str, tuple[Challenge, ...]] = {}
+
+    def evidence_in(self, block: int) -> tuple[EvidenceKind, ...]:
+        """What is collected in the forks of a block."""
+        if self.evidence is None or (self.evidence.extra_forks and block < self.forks):
+            return ()
+        return self.evidence.kinds

@@ -29,9 +29,9 @@ from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.lock import SuiteBusy
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.store import RunStore
+from benchctl.run.bench import Bench
 from benchctl.run.lock import HostBusy, host_lock
 from benchctl.run.observer import Observer
-from benchctl.run.orchestrate import Bench
 
 LONGEST_NIGHT_H = 24
 """Who has been at work for longer is stuck, and nights are missing: that is told."""

@@ -1,0 +1,259 @@
+"""A run that is ready to measure: its answers, its forks, each on disk before the next, and its end."""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import msgspec
+
+from benchctl.disk import free_bytes, require_space
+from benchctl.engine.prepared.index import bytes_per_document
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.load.workers import WorkerPool
+from benchctl.results.checks import stray_boots
+from benchctl.results.model import EngineFacts, ForkRecord, RunRecord, RunStatus
+from benchctl.results.store import RunFolder, reference
+from benchctl.run.bench import Bench
+from benchctl.run.caveats import stand_in_caveats
+from benchctl.run.fork import ForkJob, ForkRunner
+from benchctl.run.pin import pinned
+from benchctl.run.plan import block_order
+from benchctl.run.prepare import check_answers
+from benchctl.run.session import AnySubject
+from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
+from benchctl.track.model import Track
+
+# Logs, translogs and cluster states of a fork; the index itself is linked.
+FREE_BYTES_PER_FORK = 300 * 2**20
+# One failure may be bad luck; the second in a row of the same variant will be followed by a third.
+MAX_FAILURES_IN_A_ROW = 2
+
+
+class Hopeless(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
+    """A variant failed so often that it would again."""
+
+
+class OpenRun:
+    """A run that is prepared and has its folder: answers, forks, and how it ended.
+
+    `execute` does all of it. What interleaves several runs holds each open with `going`, and asks for one
+    fork at a time.
+
+    Args:
+        bench: where.
+        folder: of the run; its record is in there.
+        record: as it stands.
+        track: of its plan.
+        subjects: its variants, ready to boot.
+        ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        folder: RunFolder,
+        record: RunRecord,
+        track: Track,
+        subjects: Sequence[AnySubject],
+        *,
+        ask_anew: bool = False,
+    ) -> None:
+        self._bench = bench
+        self._ask_anew = ask_anew
+        self._folder = folder
+        self._record = record
+        self._track = track
+        self._subjects = {subject.spec.name: subject for subject in subjects}
+        self._held: ExitStack | None = None
+        self._runner: ForkRunner | None = None
+        self._seconds: list[float] = []
+        self._failures_in_a_row: dict[str, int] = {}
+
+    @property
+    def record(self) -> RunRecord:
+        """As it stands."""
+        return self._record
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where it is kept."""
+        return self._folder
+
+    def execute(self, timings: dict[str, float]) -> RunRecord:
+        """Check the answers, run what is missing, and say how it ended."""
+        with self.going(timings):
+            self.ask(timings)
+            clock = time.monotonic()
+            self._forks()
+            timings["forks-s"] = time.monotonic() - clock
+            self._say_shortfall()
+        return self._record
+
+    @contextmanager
+    def going(self, timings: dict[str, float]) -> Iterator[None]:
+        """Held open: what forks need is there, and however it ends, the record says how.
+
+        Args:
+            timings: seconds by what they were spent on, for the record; may grow meanwhile.
+
+        Raises:
+            BenchctlError: it was interrupted.
+        """
+        status: RunStatus = "failed"
+        try:
+            with ExitStack() as self._held:
+                yield
+            status = "failed" if self._record.missing() else "complete"
+        except BenchctlError as err:
+            # Of runs that are interleaved, the innermost hears of it first.
+            status = "interrupted" if err.exit_code == ExitCode.INTERRUPTED else "failed"
+            raise
+        except KeyboardInterrupt as err:
+            status = "interrupted"
+            raise BenchctlError(
+                f"interrupted; {self._summary()}",
+                hint=f"go on with: {self._resume}",
+                exit_code=ExitCode.INTERRUPTED,
+            ) from err
+        finally:
+            # A bug must not leave a run that looks as if it were still going on, either.
+            self._held = self._runner = None
+            self._finish(status, timings)
+
+    def ask(self, timings: dict[str, float]) -> None:
+        """Compare the variants' answers, on node starts that are not measured, unless that is done."""
+        # Where every fork makes its own data there is none to ask beforehand.
+        if self._record.answers is not None or self._record.plan.origin == "empty":
+            return
+        clock = time.monotonic()
+        bench, subjects = self._bench, list(self._subjects.values())
+        answered = check_answers(
+            subjects, self._record.plan, self._track, bench.home, bench.observer, ask_anew=self._ask_anew
+        )
+        timings["answers-s"] = time.monotonic() - clock
+        # Before the record says that there are any: a run that ends in between asks again.
+        for kept in answered.kept:
+            self._folder.write_answers(kept)
+        self._update(answers=answered.check)
+
+    def jobs(self) -> list[ForkJob]:
+        """The forks that are missing, in the order in which they run."""
+        missing = set(self._record.missing())
+        return [
+            ForkJob(self._subjects[spec.name], block, position)
+            for block in range(self._record.blocks)
+            for position, spec in enumerate(block_order(self._record.plan, block))
+            if (block, spec.name) in missing
+        ]
+
+    def _begun(self) -> ForkRunner:
+        """What runs forks: CPUs are dealt out and workers started only once answers are known."""
+        if self._runner is None:
+            if self._held is None:
+                raise RuntimeError("the run is not held open")
+            plan, bench = self._record.plan, self._bench
+            self._held.enter_context(pinned(plan.pin))
+            workers = self._held.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
+            self._runner = ForkRunner(
+                plan, self._track, self._folder, bench.home, bench.observer, bench.stop, workers=workers
+            )
+        return self._runner
+
+    def _forks(self) -> None:
+        total = self._record.total
+        jobs = self.jobs()
+        for number, job in enumerate(jobs, total - len(jobs) + 1):
+            reason = reason_to_stop(self._record, job.block)
+            if reason:
+                self._bench.observer.note(reason)
+                self._update(stopped=reason, caveats=(*self._record.caveats, reason))
+                return
+            expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
+            self.fork(job, number, total, remaining_s(self._record, expected))
+
+    def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
+        """Run one fork and put it on disk; while the run is held open.
+
+        Args:
+            job: of `jobs`.
+            number: of it, from 1, among all that whoever watches is told of.
+            total: how many these are.
+            left_s: seconds until the last is done, as expected; None while unknown.
+
+        Raises:
+            Hopeless: its variant failed too often.
+            BenchctlError: there is no space, or results cannot be written.
+        """
+        runner = self._begun()
+        scratch = self._bench.home.scratch
+        needed = FREE_BYTES_PER_FORK
+        if self._record.plan.origin == "empty":
+            corpus = self._record.plan.corpus
+            needed += round(corpus.documents * bytes_per_document(corpus))
+        require_space(
+            scratch,
+            needed,
+            "run a fork",
+            available=free_bytes(scratch),
+            hint=f"free some space, then: {self._resume}",
+        )
+        self._bench.observer.fork_started(job.subject.spec.name, number, total, left_s)
+        fork, facts = runner.run(job)
+        self._seconds.append(fork.wall_s)
+        self._keep(fork, facts)
+        self._bench.observer.fork_done(fork)
+        self._give_up_when_hopeless(fork)
+
+    def _say_shortfall(self) -> None:
+        """That a run ended is not to be read as that it reached what it was asked for."""
+        if not self._record.missing():
+            lacking = shortfall(self._record)
+            if lacking:
+                self._bench.observer.note(lacking)
+                self._update(caveats=tuple(dict.fromkeys((*self._record.caveats, lacking))))
+
+    def _keep(self, fork: ForkRecord, facts: EngineFacts | None) -> None:
+        others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
+        engines = self._record.engines
+        if facts is not None and facts.variant not in {known.variant for known in engines}:
+            engines = (*engines, facts)
+        self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
+
+    def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
+        """A node that answered searches nobody sent has another JIT state than the schedule's."""
+        strays = [
+            f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted} searches, "
+            f"{boot.searches_sent} were sent"
+            for boot in stray_boots(fork)
+        ]
+        return tuple(dict.fromkeys((*self._record.caveats, *strays, *stand_in_caveats(fork))))
+
+    def _give_up_when_hopeless(self, fork: ForkRecord) -> None:
+        failures = self._failures_in_a_row.get(fork.variant, 0) + 1 if fork.status == "failed" else 0
+        self._failures_in_a_row[fork.variant] = failures
+        if failures >= MAX_FAILURES_IN_A_ROW:
+            raise Hopeless(
+                f"{failures} forks of {fork.variant} failed one after the other; {self._summary()}\n"
+                f"  the last: {fork.reason}",
+                hint=f"mend the cause, then: {self._resume}",
+            )
+
+    def _update(self, **changes: object) -> None:
+        self._record = msgspec.structs.replace(self._record, **changes)
+        self._folder.save(self._record)
+
+    def _finish(self, status: RunStatus, timings: dict[str, float]) -> None:
+        merged = dict(self._record.timings)
+        for name, seconds in timings.items():
+            merged[name] = merged.get(name, 0.0) + seconds
+        self._update(status=status, timings=merged)
+
+    @property
+    def _resume(self) -> str:
+        """The command that goes on with this run."""
+        return f"benchctl run --resume {reference(self._folder, self._bench.home.runs)}"
+
+    def _summary(self) -> str:
+        total = self._record.total
+        return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"

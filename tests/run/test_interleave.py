@@ -1,0 +1,106 @@
+"""Several runs as one: block after block, whatever fails in one of them."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.run.interleave import interleave
+from benchctl.run.observer import SilentObserver
+from benchctl.run.opened import Hopeless, OpenRun
+
+
+class Made:
+    """A run of which only the order of its forks matters."""
+
+    def __init__(self, name: str, variants: str, blocks: int, log: list[Any], fails: str = "") -> None:
+        self.name, self.log, self.fails = name, log, fails
+        self.left = [(block, variant) for block in range(blocks) for variant in variants]
+        self.record = SimpleNamespace(id=name, total=len(self.left))
+        self.ended: list[str] = []
+
+    def going(self, timings: dict[str, float]) -> Any:
+        made = self
+
+        class Held:
+            def __enter__(self) -> None:
+                made.log.append((made.name, "held"))
+
+            def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+                made.ended.append("well" if kind is None else kind.__name__)
+                assert timings["forks-s"] >= 0
+
+        return Held()
+
+    def ask(self, _timings: dict[str, float]) -> None:
+        self.log.append((self.name, "asked"))
+
+    def jobs(self) -> list[Any]:
+        return [
+            SimpleNamespace(block=block, subject=SimpleNamespace(spec=SimpleNamespace(name=variant)))
+            for block, variant in self.left
+        ]
+
+    def fork(self, job: Any, number: int, total: int, _left_s: float | None) -> None:
+        variant = job.subject.spec.name
+        self.log.append((job.block, self.name, variant, number, total))
+        if variant == self.fails:
+            raise Hopeless("it failed twice")
+        if variant == "!":
+            raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
+
+
+def go(runs: list[Made], **options: Any) -> str:
+    return interleave(cast("list[OpenRun]", runs), seed=7, observer=SilentObserver(), **options)
+
+
+def forks(log: list[Any]) -> list[Any]:
+    return [entry[:3] for entry in log if len(entry) > 2]
+
+
+def test_all_are_asked_before_a_fork_and_blocks_come_one_after_the_other() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "xy", 4, log), Made("b", "z", 4, log)]
+    assert go(runs) == ""
+    assert log[:4] == [("a", "held"), ("b", "held"), ("a", "asked"), ("b", "asked")]
+    found = forks(log)
+    assert [block for block, *_ in found] == [block for block in range(4) for _ in range(3)]
+    assert len({tuple(found[3 * block + place][1:] for place in range(3)) for block in range(4)}) > 1
+    assert [entry[3:] for entry in log[4:]] == [(number, 12) for number in range(1, 13)]
+    assert [run.ended for run in runs] == [["well"], ["well"]]
+
+
+def test_what_is_missing_keeps_the_order_that_it_had() -> None:
+    whole: list[Any] = []
+    go([Made("a", "xyz", 2, whole), Made("b", "xyz", 2, whole)])
+    rest: list[Any] = []
+    second = Made("b", "xyz", 2, rest)
+    second.left.remove((0, "y"))
+    go([Made("a", "xyz", 2, rest), second])
+    assert forks(rest) == [entry for entry in forks(whole) if entry != (0, "b", "y")]
+
+
+def test_a_variant_that_fails_again_and_again_is_given_up_and_the_others_go_on() -> None:
+    log: list[Any] = []
+    assert "given up" in go([Made("a", "xy", 3, log, fails="y"), Made("b", "y", 3, log)])
+    assert forks(log).count((0, "a", "y")) == 1
+    assert [entry for entry in forks(log) if entry[1:] == ("a", "y")] == [(0, "a", "y")]
+    assert sum(entry[1:] == ("b", "y") for entry in forks(log)) == 3
+
+
+def test_a_block_that_does_not_fit_is_not_begun_but_the_first_is() -> None:
+    log: list[Any] = []
+    assert "time was up" in go([Made("a", "xy", 3, log)], left_s=lambda: -1.0)
+    assert [block for block, *_ in forks(log)] == [0, 0]
+
+
+def test_an_interruption_ends_all_of_them() -> None:
+    runs = [Made("a", "x", 1, []), Made("b", "!", 1, [])]
+    with pytest.raises(BenchctlError, match="interrupted"):
+        go(runs)
+    assert [run.ended for run in runs] == [["BenchctlError"], ["BenchctlError"]]
+
+
+def test_nothing_missing_is_nothing_to_do() -> None:
+    assert go([Made("a", "", 3, [])]) == ""
