@@ -1,0 +1,1 @@
+"""What a JVM says about itself: compilations, inlining, profiles. Pure: texts in, facts out."""

@@ -1,0 +1,1 @@
+"""The smallest schedule that still shows an effect: delta debugging over forks."""
