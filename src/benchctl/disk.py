@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +45,43 @@ def require_space(
             f"{-(-(needed + RESERVE_BYTES) // _MIB):,} MiB needed, {available // _MIB:,} MiB free",
             hint=hint,
         )
+
+
+@contextlib.contextmanager
+def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A temporary file beside the target that takes its place when the block ends well, else it is gone.
+
+    Readers see what was there before, or all of what is new. What the file system refuses is not turned into
+    words here: callers know what to advise.
+
+    Args:
+        target: the file; its folder is there.
+        durable: have the bytes and the name on the disk before going on, so that a power cut loses nothing.
+
+    Raises:
+        OSError: the disk is full or cannot be written.
+    """
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        if durable:
+            _sync(partial)
+        partial.replace(target)
+        if durable:
+            _sync(target.parent)
+    finally:
+        # Where it could not even be made, that is what callers hear of.
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
@@ -105,6 +106,10 @@ class RunFolder:
         with _writing(target) as partial:
             write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
+
+    def evidence_folder(self, variant: str, block: int, boot: int) -> Path:
+        """Where the evidence of one node start of a fork is."""
+        return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
 
     def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
         """Write what the nodes and the driver of one fork used; see `results.telemetry`.
@@ -260,15 +265,12 @@ def _holds_record(path: Path) -> bool:
 @contextlib.contextmanager
 def _writing(target: Path) -> Iterator[Path]:
     """A temporary file beside the target that replaces it when the block ends well and is gone otherwise."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        os.replace(partial, target)  # noqa: PTH105 - the name says that it is atomic
+        with replacing(target) as partial:
+            yield partial
     except (OSError, DuckDiskError) as err:
         reason = err.strerror if isinstance(err, OSError) else str(err)
         raise BenchctlError(
             f"cannot write {target}: {reason}", hint="free some space or name another folder with --runs"
         ) from err
-    finally:
-        partial.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from benchctl.disk import replacing
 from benchctl.engine.node import boot
 from benchctl.engine.provision.install import install
 from benchctl.engine.provision.jdk import provide_jdk
@@ -124,9 +125,8 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
         state = NodeState(
             spec.name, node.version, f"http://127.0.0.1:{node.http_port}", me.pid, me.create_time(), node.pid
         )
-        partial = folder.path / f"{STATE_NAME}.partial"
-        partial.write_bytes(msgspec.json.encode(state))
-        partial.replace(folder.path / STATE_NAME)
+        with replacing(folder.path / STATE_NAME) as partial:
+            partial.write_bytes(msgspec.json.encode(state))
         observer.note(f"{spec.name} {node.version} listens on {state.url}")
         try:
             while True:

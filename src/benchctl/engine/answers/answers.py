@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, replacing
 from benchctl.engine.answers.top import scores, sort_values, top_hits
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
@@ -168,7 +168,5 @@ class AnswerBook:
         """
         if self._path is None:
             return
-        with disk_errors(f"write {self._path}"):
-            partial = self._path.with_suffix(".partial")
+        with disk_errors(f"write {self._path}"), replacing(self._path) as partial:
             partial.write_bytes(msgspec.json.encode(self._answers))
-            partial.replace(self._path)

@@ -5,7 +5,6 @@ so whatever happens to the node or to benchctl afterwards, the checkpoint stays 
 documents that its manifest names.
 """
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Self
 import msgspec
 
 from benchctl.corpus.ranges import Range, count, merged, missing
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, replacing
 from benchctl.engine.client import IndexStats, SearchClient
 from benchctl.engine.prepared.freezing import freeze
 from benchctl.engine.prepared.settling import settle
@@ -221,12 +220,8 @@ class PartialIndex:
 
     def _write(self, manifest: _Manifest) -> None:
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-        beside = self.root / f".{MANIFEST_NAME}"
-        with beside.open("wb") as file:
-            file.write(text + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.root / MANIFEST_NAME)
+        with replacing(self.root / MANIFEST_NAME, durable=True) as beside:
+            beside.write_bytes(text + b"\n")
 
     def _free_name(self) -> str:
         """For a data folder beside the present one; what a killed benchctl left there goes."""

@@ -1,11 +1,10 @@
 """Pages from stored runs: their samples read, and the files of a report written."""
 
-import contextlib
-import os
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 
+from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts.from_samples import sample_charts
 from benchctl.report.html import assets
@@ -123,11 +122,6 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)

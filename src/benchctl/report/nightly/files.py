@@ -1,10 +1,10 @@
 """Files of a site: written whole or not at all, left alone when they have not changed, removed when stale."""
 
-import os
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from benchctl.disk import replacing
 from benchctl.errors import BenchctlError
 
 MARK = '<meta name="generator" content="benchctl '
@@ -32,12 +32,8 @@ def write_changed(path: Path, text: str) -> bool:
         if path.is_file() and path.stat().st_size == len(raw) and path.read_bytes() == raw:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
+        with replacing(path) as partial:
             partial.write_bytes(raw)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as err:
         raise BenchctlError(
             f"cannot write {path}: {err.strerror}", hint="free some space or name another `report` folder"
