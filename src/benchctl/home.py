@@ -99,6 +99,16 @@ class Home:
         return self._folder("nightly")
 
     @property
+    def experiments(self) -> Path:
+        """Executions of experiments; their runs are among the runs."""
+        return self._folder("experiments")
+
+    @property
+    def minimize(self) -> Path:
+        """Searches for the smallest schedule that shows an effect, each with the runs behind it."""
+        return self._folder("minimize")
+
+    @property
     def logs(self) -> Path:
         """Logs of node starts that failed before there was a run to keep them."""
         return self._folder("logs")

@@ -56,3 +56,15 @@ def test_challenges_of_a_track_say_how_often_and_how_long(books: str):
 def test_operations_of_a_track_with_several_indices_are_listed(books: str):
     names = [row["operation"] for row in listed("operations", "--track", books)]
     assert names == ["index-append", "all", "old", "by-author"]
+
+
+def test_variants_of_a_file_are_listed_with_what_they_add(tmp_path: Path):
+    file = tmp_path / "v.yml"
+    file.write_text("noinline: {extends: os@2.19.0, jvm: [-XX:-Inline]}\n", encoding="utf-8")
+    assert [row["variant"] for row in listed("variants")] == ["es", "os"]
+    assert listed("variants", "--variants", str(file))[-1] == {
+        "variant": "noinline",
+        "engine": "opensearch",
+        "version": "2.19.0",
+        "with": "JVM flags -XX:-Inline",
+    }

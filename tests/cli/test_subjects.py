@@ -1,6 +1,7 @@
 """Options about what is measured, as the command line gives them."""
 
 import os
+from pathlib import Path
 
 import click
 import pytest
@@ -48,3 +49,19 @@ def test_cpus_are_those_of_this_process():
     assert (named.node, named.driver) == ((second,), (first,))
     with pytest.raises(UsageError, match="cannot be had"):
         options(f"--pin=node={first},driver=4095").pin_spec(1)
+
+
+def test_of_a_file_all_variants_run_unless_some_are_picked(tmp_path: Path):
+    file = tmp_path / "v.yml"
+    file.write_text("b: {extends: a, jdk: 17}\na: {extends: es, heap: 1g}\n", encoding="utf-8")
+
+    def names(*arguments: str) -> list[str]:
+        return [spec.name for spec in options(*arguments).specs()]
+
+    assert names() == ["es", "os"]
+    assert names("--variants", str(file)) == ["b", "a"]
+    assert names("--variants", str(file), "--variant", "os", "--variant", "c=b,jvm:-Xint") == ["os", "c"]
+    (picked,) = options("--variants", str(file), "--variant", "b", "--jdk", "21").specs()
+    assert (picked.jdk, picked.heap_mb) == ("17", 1024)
+    with pytest.raises(UsageError, match="no variant 'd'"):
+        names("--variants", str(file), "--variant", "d")

@@ -231,6 +231,17 @@ def test_the_environment_is_the_nodes_own(
     }
 
 
+def test_a_variants_variables_are_in_the_environment_but_benchctls_own_are_not_changed(
+    installed: Installed, boot: BootFolders
+):
+    installation = installed("elasticsearch")
+    found = environment(boot, installation, runtime(), {"LANG": "C", "MALLOC_ARENA_MAX": "2"})
+    assert (found["LANG"], found["MALLOC_ARENA_MAX"], found["TMPDIR"]) == ("C", "2", str(boot.temporary))
+    for name in ("HOME", "TMPDIR", "ES_PATH_CONF", "OPENSEARCH_JAVA_HOME", "ES_JAVA_OPTS", "_JAVA_OPTIONS"):
+        with pytest.raises(UsageError, match=name):
+            environment(boot, installation, runtime(), {name: "x"})
+
+
 def test_nothing_is_handed_over_without_an_owner(boot: BootFolders):
     before = boot.logs.stat()
     hand_over(boot.root, None)

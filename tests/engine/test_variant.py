@@ -2,6 +2,7 @@
 
 import re
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,34 @@ def test_options_follow_the_label():
         jvm_flags=("-XX:-Inline", "-Xint"),
         settings={"indices.queries.cache.size": "5%"},
     )
+
+
+def test_a_label_stands_on_what_a_file_defines():
+    defined = {"slow": VariantSpec("slow", "elasticsearch", "8.19.0", jvm_flags=("-Xint",), jdk="17")}
+
+    def read(text: str, jdks: dict[str, str] | None = None) -> VariantSpec:
+        return parse_variant(text, distributions={}, jdks=jdks or {}, defined=defined)
+
+    assert read("slow", {"": "21"}) == defined["slow"]
+    assert read("x=slow,jvm:-Xbatch").jvm_flags == ("-Xint", "-Xbatch")
+    assert read("es").version == "8.11.0"
+    with pytest.raises(UsageError, match="says already what 'slow' is"):
+        read("slow=es,jvm:-Xint")
+    with pytest.raises(UsageError, match="stands for the plain engine"):
+        read("es=slow")
+    with pytest.raises(UsageError, match="no variant 'slwo'") as caught:
+        read("slwo")
+    assert "did you mean 'slow'?" in caught.value.hint
+
+
+def test_files_of_the_command_line_are_relative_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    spec = parse("x=es,jar:a.jar,plugin:b.zip,warmup:c.json,warmup:warmup")
+    assert spec.jars == (str(tmp_path / "a.jar"),)
+    assert spec.plugins == (str(tmp_path / "b.zip"),)
+    assert spec.warmups == (str(tmp_path / "c.json"), "warmup")
 
 
 def test_a_comma_belongs_to_the_flag_before_it():
@@ -106,6 +135,16 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,setting:a=1,setting:a=2", "given twice"),
         ("x=es,jdk:", "needs one JDK"),
         ("x=es,jdk:17,jdk:21", "needs one JDK"),
+        ("x=es,heap:1t", "variant 'x': '1t' is not a heap size"),
+        ("x=es,heap:1g,heap:2g", "needs one heap"),
+        ("x=es,env:A", "env 'A' is not KEY=VALUE"),
+        ("x=es,env:TMPDIR=/x", "the variable TMPDIR is benchctl's own"),
+        ("x=es,env:_JAVA_OPTIONS=-Xint", "would pass JVM flags by the record"),
+        ("x=es,index:number_of_replicas=1", "index.number_of_replicas is the track's"),
+        ("x=es,jar:", "nothing behind jar:"),
+        ("x=es,jar:x.zip", "'x.zip' is no jar"),
+        ("x=es,plugin:x.jar", "'x.jar' is no plug-in"),
+        ("x=es,jars:x.jar", "'jars:x.jar' is no option"),
     ],
 )
 def test_a_mistake_is_told(text: str, said: str):

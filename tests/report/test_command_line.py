@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from benchctl.engine.variant import parse_variant
 from benchctl.report.command_line import command
 from benchctl.results.plan import (
     CorpusFile,
@@ -56,6 +57,27 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
         *("--restart", "never", "--segments", "4", "--heap", "1024m", "--paired"),
         *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
     ]
+
+
+def test_command_says_all_that_a_variant_adds(replan: Callable[..., Plan]):
+    spec = VariantSpec(
+        "own",
+        "elasticsearch",
+        "8.11.0",
+        jvm_flags=("-Xlog:gc,safepoint",),
+        settings={"a.b": "1"},
+        heap_mb=2048,
+        environment={"A": "b c"},
+        index_settings={"index.sort.field": ["x", "y"]},
+        jars=("org.apache.lucene:lucene-core:9.8.0", "patched:bulk-visit"),
+        plugins=("g:icu:1",),
+        warmups=("warmup",),
+    )
+    plan = msgspec.structs.replace(replan(), variants=(spec,))
+    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
+    again = parse_variant(words[words.index("--variant") + 1], distributions={}, jdks={})
+    assert msgspec.structs.replace(again, index_settings=spec.index_settings) == spec
+    assert again.index_settings == {"index.sort.field": "x,y"}
 
 
 def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):

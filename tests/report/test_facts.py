@@ -87,6 +87,16 @@ def test_a_plug_in_that_was_executed_is_named(record: RunRecord):
     assert "executed the track's plug-in /tracks/books/track.py, digest abababababab" in lines
 
 
+def test_what_a_variant_has_of_its_own_is_shown(record: RunRecord):
+    first, *others = record.engines
+    first = msgspec.structs.replace(first, jars={"lucene-core-9.8.0.jar": "1" * 64}, plugins={"icu": "2"})
+    plan = msgspec.structs.replace(record.plan, variant_warmups={"os": record.plan.schedules[:1]})
+    changed = msgspec.structs.replace(record, engines=(first, *others), plan=plan)
+    lines = section(changed, "Engines")
+    assert lines[1:3] == ("  lib/lucene-core-9.8.0.jar replaced, SHA-256 111111111111", "  plug-in icu 2")
+    assert f"warm-up of os before that: {plan.schedules[0].name}" in section(changed, "Run")
+
+
 def test_what_a_pilot_chose_is_shown(record: RunRecord):
     forks = (PilotFork("es", 1, 9.0, ()), PilotFork("os", 1, 9.0, ()))
     found = Pilot(forks, {"c.warmup_iterations": 130})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from benchctl.report.forecast import forecast_lines
-from benchctl.results.plan import Plan, StopSpec
+from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
@@ -42,6 +42,12 @@ def test_two_lines_for_a_usual_plan():
         "sort 2.7 %, range 22 %"
     )
     assert second == "  in p90 service time from sort 2.7 %, range 22 % (80 % power, from 20 earlier forks)"
+
+
+def test_forks_for_evidence_take_their_time():
+    plan = plan_of("range", evidence=EvidenceSpec(("jit",), 2))
+    text = forecast_lines(history(plan, {"range": 0.15}), plan)[0]
+    assert text.startswith("this run (10 forks a side, 2 more for evidence, about 7 min 12 s) sees")
 
 
 def test_of_many_tasks_the_middle_and_both_ends():

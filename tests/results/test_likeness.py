@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.results.likeness import alike_variants, unlike, unlike_variants
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec
+from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec, VariantSpec
 from benchctl.track.model import Challenge, Task
 from redlines import SEARCH
 
@@ -39,6 +39,45 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
     assert alike_variants(("es", here), ("es17", here))
     there = msgspec.structs.replace(here, id="2")
     assert unlike_variants(("es", here), ("es17", there)) == ("the Java runtimes differ (21, 17)",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"jvm_flags": ("-Xint",)}, "x has other JVM flags"),
+        ({"settings": {"a": "1"}}, "x has other settings"),
+        ({"heap_mb": 300}, "x has other heap"),
+        ({"environment": {"A": "1"}}, "x has other environment"),
+        ({"index_settings": {"index.a": "1"}}, "x has other index settings"),
+        ({"jars": ("/a.jar",)}, "x has other jars"),
+        ({"plugins": ("/a.zip",)}, "x has other plug-ins"),
+    ],
+)
+def test_variants_of_one_name_are_alike_only_when_they_are_the_same(
+    planned: RecordMaker, changes: dict[str, Any], said: str
+):
+    plain = VariantSpec("x", "elasticsearch", "8.11.0")
+    here = planned("1", variants=(plain,))
+    there = planned("2", variants=(msgspec.structs.replace(plain, **changes),))
+    (reason,) = unlike_variants(("x", here), ("x", there))
+    assert reason.startswith(said)
+    assert alike_variants(("x", here), ("y", there))
+
+
+def test_jars_are_what_is_in_them_and_warm_ups_what_they_do(planned: RecordMaker):
+    spec = VariantSpec("x", "elasticsearch", "8.11.0", jars=("/a.jar",), warmups=("w",))
+    facts = EngineFacts("x", "8.11.0", "b", "9", "s", "21", (), (), jars={"a.jar": "1"})
+    warm = planned("1", variants=(spec,), variant_warmups={"x": (searching("2023-01-01"),)})
+    here = msgspec.structs.replace(warm, engines=(facts,))
+    moved = msgspec.structs.replace(spec, jars=("/b/a.jar",), warmups=("/w.json",))
+    plan = msgspec.structs.replace(here.plan, variants=(moved,))
+    there = msgspec.structs.replace(here, id="2", plan=plan)
+    assert unlike_variants(("x", here), ("x", there)) == ()
+    rebuilt = msgspec.structs.replace(there, engines=(msgspec.structs.replace(facts, jars={"a.jar": "2"}),))
+    assert unlike_variants(("x", here), ("x", rebuilt)) == ("x has other jars (a.jar: 1, 2)",)
+    plan = msgspec.structs.replace(plan, variant_warmups={"x": (searching("2023-01-02"),)})
+    (reason,) = unlike_variants(("x", here), ("x", msgspec.structs.replace(there, plan=plan)))
+    assert reason.startswith("x has other warm-up challenges (in c, ")
 
 
 def test_another_host_is_another_world(record: RecordMaker):

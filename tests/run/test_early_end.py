@@ -12,7 +12,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
-from benchctl.results.plan import StopSpec
+from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import opened, orchestrate
 from benchctl.run.bench import Bench
@@ -159,6 +159,39 @@ def test_failed_forks_of_a_run_that_ended_early_are_missing_and_can_be_run_again
     again, _ = execute(record, engines)
     assert engines.jobs == [(1, "os")]
     assert (again.status, again.stopped) == ("complete", record.stopped)
+
+
+def with_evidence(**stop: Any) -> RunRecord:
+    plan = make_plan(forks=50, stop=StopSpec(**stop), evidence=EvidenceSpec(("jit",), 2))
+    return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
+
+
+def test_forks_for_evidence_run_behind_the_others_however_early_these_end(execute: Callable[..., Any]):
+    engines = Engines()
+    record, notes = execute(with_evidence(precision=0.05), engines)
+    assert [block for block, _ in engines.jobs] == sorted([*range(8), *range(8), 50, 50, 51, 51])
+    assert record.stopped.startswith("ended after 8 of at most 50 forks a side")
+    assert (record.status, record.missing(), notes.notes) == ("complete", (), [record.stopped])
+
+
+def test_a_budget_leaves_time_for_the_forks_for_evidence(execute: Callable[..., Any]):
+    engines = Engines()
+    record, _ = execute(with_evidence(budget_s=125.0), engines)
+    assert sorted({block for block, _ in engines.jobs}) == [0, 1, 2, 3, 50, 51]
+    assert (
+        "leaves no time for another block and the forks for evidence: 1 min 20 s are spent" in record.stopped
+    )
+
+
+def test_forks_for_evidence_that_were_cut_off_are_run_again_and_no_other(execute: Callable[..., Any]):
+    interrupted, _ = execute(
+        with_evidence(precision=0.05), Engines(lambda job: "interrupt" if job.block == 51 else None)
+    )
+    assert interrupted.status == "interrupted"
+    engines = Engines()
+    again, _ = execute(interrupted, engines)
+    assert {block for block, _ in engines.jobs} == {51}
+    assert (again.status, again.stopped) == ("complete", interrupted.stopped)
 
 
 def test_resuming_a_run_that_ended_early_says_that_there_is_nothing_to_do(tmp_path: Path):

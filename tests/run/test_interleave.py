@@ -19,6 +19,10 @@ class Made:
         self.left = [(block, variant) for block in range(blocks) for variant in variants]
         self.record = SimpleNamespace(id=name, total=len(self.left))
         self.ended: list[str] = []
+        self.reasons: list[str] = []
+
+    def end_early(self, reason: str) -> None:
+        self.reasons.append(reason)
 
     def going(self, timings: dict[str, float]) -> Any:
         made = self
@@ -104,3 +108,18 @@ def test_an_interruption_ends_all_of_them() -> None:
 
 def test_nothing_missing_is_nothing_to_do() -> None:
     assert go([Made("a", "", 3, [])]) == ""
+
+
+def test_blocks_end_when_it_is_enough_and_every_run_keeps_the_reason() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "x", 5, log), Made("b", "x", 5, log)]
+    assert go(runs, enough=lambda: "it is known" if len(forks(log)) >= 4 else "") == "it is known"
+    assert [block for block, *_ in forks(log)] == [0, 0, 1, 1]
+    assert [run.reasons for run in runs] == [["it is known"], ["it is known"]]
+    assert [run.ended for run in runs] == [["well"], ["well"]]
+
+
+def test_what_is_known_before_the_first_block_needs_none() -> None:
+    log: list[Any] = []
+    assert go([Made("a", "x", 2, log)], enough=lambda: "it was known") == "it was known"
+    assert forks(log) == []

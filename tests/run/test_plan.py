@@ -68,6 +68,11 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
     [
         ({"challenges": ()}, "no challenge"),
         ({"variants": ()}, "no variant"),
+        (
+            {"variants": (msgspec.structs.replace(ES, heap_mb=100),)},
+            "heap of a variant must be at least 256m",
+        ),
+        ({"variants": (msgspec.structs.replace(ES, warmups=("nothing",)),)}, "nothing"),
         ({"variants": (ES, ES)}, "named twice"),
         ({"forks": 0}, "--forks"),
         ({"segments": 0}, "--segments"),
@@ -92,6 +97,41 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
     with pytest.raises(UsageError, match=text):
         plan_run(options(**changes))
+
+
+def test_warm_ups_of_a_variant_come_before_the_common_ones_and_are_its_own():
+    warm = msgspec.structs.replace(ES, name="es-warm", warmups=("range-only-short",))
+    plan, track = plan_run(
+        options(
+            variants=(ES, warm),
+            challenges=("range-only",),
+            warmup_challenges=("warmup",),
+            params={"iterations": 300, "range-only-short.iterations": 7},
+        )
+    )
+    assert [one.name for one in plan.warmups_of("es")] == ["warmup"]
+    assert [one.name for one in plan.warmups_of("es-warm")] == ["range-only-short", "warmup"]
+    assert {task.iterations for task in plan.variant_warmups["es-warm"][0].schedule} == {7}
+    assert plan.all_warmups == plan.warmups_of("es-warm")
+    assert reload_track(plan).digest == track.digest
+    again = with_params(plan, {"range-only-short.iterations": 9})
+    assert {task.iterations for task in again.variant_warmups["es-warm"][0].schedule} == {9}
+
+
+def test_what_only_a_variant_warms_up_with_is_asked_as_well():
+    warm = msgspec.structs.replace(ES, name="es-warm", warmups=("big5rangedebug",))
+    plan, track = plan_run(options(variants=(ES, warm), challenges=("range-only-short",)))
+    assert {one.name for one in operations_used(plan, track)} == {
+        "desc_sort_timestamp",
+        "composite-date_histogram-daily",
+        "range",
+    }
+
+
+def test_index_settings_need_an_index_that_is_prepared():
+    own = msgspec.structs.replace(ES, index_settings={"index.codec": "default"})
+    plan, _ = plan_run(options(variants=(own,)))
+    assert plan.variants[0].index_settings == {"index.codec": "default"}
 
 
 def test_builds_and_cpus_are_in_the_plan():

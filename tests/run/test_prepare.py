@@ -15,15 +15,16 @@ from benchctl.engine.prepared.index import PreparedIndex
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.target import Address
+from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, operations_used, plan_run
-from benchctl.run.prepare import _book, _generators_book, check_answers
+from benchctl.run.prepare import _book, _generators_book, check_answers, check_memory
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
-from builders import ES, OS
+from builders import ES, OS, make_plan
 
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
 
@@ -143,6 +144,14 @@ def test_answers_are_remembered_for_the_same_index_on_a_jvm_set_up_alike(asked: 
     assert not remembers(dataclasses.replace(asked, jdk=dataclasses.replace(asked.jdk, vendor="Other")))
 
 
+def test_a_replaced_jar_or_another_environment_has_to_prove_its_answers(asked: Subject):
+    assert not remembers(changed(asked, environment={"A": "b"}))
+    jars = (("lucene-core-9.8.0.jar", "1" * 64),)
+    installation = dataclasses.replace(asked.installation, jars=jars)
+    assert not remembers(dataclasses.replace(asked, installation=installation))
+    assert remembers(changed(asked, heap_mb=300, warmups=("warmup",)))
+
+
 def test_who_asks_anew_remembers_nothing_and_leaves_what_others_remember(asked: Subject):
     assert not remembers(asked, ask_anew=True)
     (operation,) = operations_used(*planned())
@@ -165,3 +174,10 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
     assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
     assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
     assert observer.told == ["what the generator knows of the answers"]
+
+
+def test_the_largest_heap_of_all_variants_has_to_fit():
+    check_memory(make_plan(heap_mb=512), 1024 * 2**20)
+    large = msgspec.structs.replace(ES, heap_mb=1000)
+    with pytest.raises(BenchctlError, match="a heap of 1000 MB leaves too little"):
+        check_memory(make_plan(heap_mb=512, variants=(ES, large)), 1024 * 2**20)

@@ -11,7 +11,7 @@ import pytest
 from benchctl.endpoint import Endpoint
 from benchctl.engine.cluster import ClusterFacts
 from benchctl.engine.prepared.index import PreparedIndex
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.target import Address
 from benchctl.errors import BenchctlError
@@ -150,3 +150,31 @@ def test_a_cluster_gets_an_empty_workspace_that_ends_with_its_fork(tmp_path: Pat
         assert root.is_dir()
         assert list(root.iterdir()) == []
     assert not root.exists()
+
+
+def test_facts_say_which_jars_and_plug_ins_there_are(subject: Subject):
+    assert facts(equipped(subject, "1", "2")).jars == {"lucene-core-9.8.0.jar": "1" * 64}
+    assert facts(equipped(subject, "1", "2")).plugins == {"icu": "2"}
+
+
+def test_a_changed_jar_or_plug_in_is_a_change(subject: Subject):
+    known = facts(equipped(subject, "1", "2"))
+    assert equipped(subject, "1", "2").changes(known) == []
+    assert equipped(subject, "3", "2").changes(known) == [
+        "lucene-core-9.8.0.jar of es was 111111111111, is 333333333333"
+    ]
+    assert equipped(subject, "1", "4").changes(known) == ["the plug-ins of es were icu 2, are icu 4"]
+    assert subject.changes(known) == [
+        "lucene-core-9.8.0.jar of es was 111111111111, is the engine's own",
+        "the plug-ins of es were icu 2, are none",
+    ]
+
+
+def equipped(subject: Subject, jar: str, plugin: str) -> Subject:
+    """The subject with a replaced jar and a plug-in."""
+    installation = dataclasses.replace(
+        subject.installation,
+        jars=(("lucene-core-9.8.0.jar", jar * 64),),
+        plugins=(PluginFacts("icu", plugin, "p" * 64),),
+    )
+    return dataclasses.replace(subject, installation=installation)

@@ -23,6 +23,16 @@ _COMMANDS = {
         "redline_command",
         "Find the highest rate at which an operation meets an objective.",
     ),
+    "experiment": (
+        "benchctl.cli.experiment",
+        "experiment_group",
+        "Measure what an experiment asks, and judge what it expects.",
+    ),
+    "minimize": (
+        "benchctl.cli.minimize",
+        "minimize_command",
+        "Find the smallest schedule that still shows an effect.",
+    ),
     "plan": (
         "benchctl.cli.plan",
         "plan_command",
@@ -42,6 +52,21 @@ _COMMANDS = {
         "benchctl.cli.show",
         "show_command",
         "Print a stored run again, with everything that belongs to it.",
+    ),
+    "profile": (
+        "benchctl.cli.profile",
+        "profile_command",
+        "Say where nodes spent their time, as a table or a flame graph.",
+    ),
+    "inlining": (
+        "benchctl.cli.inlining",
+        "inlining_command",
+        "Show what the JVM inlined, and where variants differ in that.",
+    ),
+    "evidence": (
+        "benchctl.cli.evidence",
+        "evidence_command",
+        "Show what compilers, collectors and the kernel did in a run.",
     ),
     "list": ("benchctl.cli.listing", "list_group", "List runs, challenges, tracks, variants or operations."),
     "import": (
@@ -64,6 +89,7 @@ _COMMANDS = {
         "Unattended runs that tell somebody only when something is true.",
     ),
     "node": ("benchctl.cli.node", "node_group", "Start, stop and look at single nodes, apart from any run."),
+    "lucene": ("benchctl.cli.lucene", "lucene_group", "Build Lucene with a change to it."),
     "calibrate": (
         "benchctl.cli.calibrate",
         "calibrate_command",

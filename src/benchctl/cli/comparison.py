@@ -7,6 +7,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.archive import Archive
+from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.foreign.align import aligned
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
@@ -145,15 +146,30 @@ def comparison_analysis(
         *(Caveat("run", text) for text in own),
         *found.caveats,
     )
-    found = msgspec.structs.replace(found, caveats=tuple(dict.fromkeys(caveats)))
+    found = msgspec.structs.replace(
+        found, caveats=tuple(dict.fromkeys(caveats)), differences=_differences(sides)
+    )
     return with_imports(found, {side.label: side.run.imported for side in sides})
+
+
+def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
+    """How what is compared differs beyond engine and version, under the names that it has here."""
+    found = []
+    for side in sides:
+        known = {one.label: one for one in resolved(side.run)}
+        found += [replace(known[side.variant], label=side.label)] if side.variant in known else []
+    return variant_differences(found)
 
 
 def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
     """The finished forks under the places of a plan, and those that failed, so that somebody counts them."""
     if side.run.imported is not None:
         return aligned(side.forks, plan)
-    failed = (fork for fork in side.run.forks if (fork.variant, fork.status) == (side.variant, "failed"))
+    failed = (
+        fork
+        for fork in side.run.forks
+        if (fork.variant, fork.status) == (side.variant, "failed") and not side.run.plan.is_extra(fork.block)
+    )
     return (*side.forks, *failed)
 
 

@@ -7,9 +7,12 @@ import click
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
+from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
+from benchctl.engine.variants.file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
+from benchctl.results.differences import beyond
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track
@@ -81,13 +84,20 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
 
 
 @list_group.command("variants")
+@variants_option
 @table_format_option
-def variants_command(output_format: TableFormat) -> None:
-    """Built-in variants; any other version is NAME@VERSION."""
+def variants_command(variants_file: Path | None, output_format: TableFormat) -> None:
+    """Built-in variants, and those of a file; any other version is NAME@VERSION."""
     specs = [parse_variant(engine, distributions={}, jdks={}) for engine in BUILT_IN_VERSIONS]
-    rows = [(spec.name, spec.engine, spec.version) for spec in specs]
-    columns = ("variant", "engine", "version")
-    print_listing(Listing(columns, rows, title="Built-in variants"), output_format)
+    if variants_file is None:
+        rows: list[tuple[object, ...]] = [(spec.name, spec.engine, spec.version) for spec in specs]
+        columns: tuple[str, ...] = ("variant", "engine", "version")
+        print_listing(Listing(columns, rows, title="Built-in variants"), output_format)
+        return
+    specs += load_variants(variants_file).values()
+    rows = [(spec.name, spec.engine, spec.version, list(beyond(spec))) for spec in specs]
+    title = f"Variants of {variants_file}, and built-in ones"
+    print_listing(Listing(("variant", "engine", "version", "with"), rows, title=title), output_format)
 
 
 def _extent(task: Task) -> str:

@@ -7,10 +7,11 @@ import psutil
 
 from benchctl.cli.options import HeapType
 from benchctl.cli.streams import complain, say
-from benchctl.cli.variants import resolve_variants
+from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
+from benchctl.results.plan import VariantSpec
 from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
 from benchctl.run.standalone import (
@@ -46,6 +47,7 @@ def node_group() -> None:
 @_PORT
 @_JDK
 @_DISTRIBUTION
+@variants_option
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 def start_command(
     variant: str,
@@ -53,25 +55,32 @@ def start_command(
     port: int | None,
     jdk: str | None,
     distribution: str | None,
+    variants_file: Path | None,
     *,
     wait: bool,
 ) -> None:
-    """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background."""
-    spec = _resolve(variant, distribution, jdk)
+    """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background.
+
+    Its index settings and warm-up challenges mean nothing here: there is no index, and nothing is run.
+    """
+    spec = _resolve(variant, distribution, jdk, variants_file)
     arguments = [variant]
     for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
-                          ("--distribution", distribution)):  # fmt: skip
+                          ("--distribution", distribution),
+                          ("--variants", variants_file and variants_file.absolute())):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
     with host_lock(wait=wait, on_wait=lambda who: complain(f"waiting for {who}")):
-        state = start_in_background(resolve_home(), spec, arguments)
+        state = start_in_background(resolve_home(), spec.name, arguments)
     say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 
-def _resolve(variant: str, distribution: str | None, jdk: str | None) -> str:
-    """The name under which a variant's node is kept; complains about what is no variant."""
-    distributions = (distribution,) if distribution else ()
-    return resolve_variants((variant,), distributions, (jdk,) if jdk else ())[0].name
+def _resolve(
+    variant: str, distribution: str | None, jdk: str | None, variants_file: Path | None
+) -> VariantSpec:
+    """The variant; complains about what is none."""
+    distributions, jdks = (distribution,) if distribution else (), (jdk,) if jdk else ()
+    return resolve_variants((variant,), distributions, jdks, variants_file)[0]
 
 
 @node_group.command("serve", hidden=True)
@@ -80,13 +89,18 @@ def _resolve(variant: str, distribution: str | None, jdk: str | None) -> str:
 @_PORT
 @_JDK
 @_DISTRIBUTION
+@variants_option
 def serve_command(
-    variant: str, heap_mb: int | None, port: int | None, jdk: str | None, distribution: str | None
+    variant: str,
+    heap_mb: int | None,
+    port: int | None,
+    jdk: str | None,
+    distribution: str | None,
+    variants_file: Path | None,
 ) -> None:
     """Run a node in the foreground until told to end."""
-    distributions = (distribution,) if distribution else ()
-    spec = resolve_variants((variant,), distributions, (jdk,) if jdk else ())[0]
-    heap = heap_mb or default_heap_mb(psutil.virtual_memory().total)
+    spec = _resolve(variant, distribution, jdk, variants_file)
+    heap = heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
     with watching(quiet=False) as observer:
         serve(resolve_home(), spec, heap, port, observer)
 

@@ -14,6 +14,7 @@ import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.conclude import conclude
+from benchctl.cli.evidence_options import EvidenceOptions, evidence_options
 from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.fork_options import ForkOptions, fork_options
 from benchctl.cli.load_options import AUTO, LoadOptions, load_options
@@ -60,6 +61,7 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
 @target_options
 @load_options
 @fork_options
+@evidence_options
 @click.option(
     "--calibrate",
     "calibrating",
@@ -97,6 +99,7 @@ def run_command(
     target_options: TargetOptions,
     load_options: LoadOptions,
     fork_options: ForkOptions,
+    evidence_options: EvidenceOptions,
     calibrating: bool,
     test_mode: bool,
     trust: bool,
@@ -131,6 +134,7 @@ def run_command(
                 assertions=load_options.assertions,
                 transport=load_options.transport,
                 stop=fork_options.stop,
+                evidence=evidence_options.spec,
                 consent=consent,
             )
         )

@@ -8,7 +8,7 @@ import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.options import DocumentsType, HeapType, grouped, once
-from benchctl.cli.variants import resolve_variants
+from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
@@ -23,6 +23,7 @@ class SubjectOptions:
 
     Attributes:
         variants: as written; empty when none was.
+        variants_file: of variants that these may name.
         docs: documents that are used; None for a million generated ones, or all of files.
         corpus_file: a file of documents for the track's only index.
         has_actions: whether a line before each of its documents says what to do with it.
@@ -40,6 +41,7 @@ class SubjectOptions:
     """
 
     variants: tuple[str, ...]
+    variants_file: Path | None
     docs: int | None
     corpus_file: Path | None
     has_actions: bool
@@ -57,12 +59,13 @@ class SubjectOptions:
     pin: str | None
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
-        """The variants, or these when none was named.
+        """The variants; when none was named, all of the file, or these.
 
         Raises:
             UsageError: one cannot be understood.
         """
-        return resolve_variants(self.variants or default, self.distributions, self.jdks)
+        texts = self.variants if self.variants_file is not None else self.variants or default
+        return resolve_variants(texts, self.distributions, self.jdks, self.variants_file)
 
     @property
     def heap_mb(self) -> int:
@@ -110,9 +113,12 @@ subject_options = grouped(
         "variants",
         multiple=True,
         metavar="VARIANT",
-        help="es, os, es@8.19.0, or LABEL=BASE,jvm:FLAG,setting:KEY=VALUE; repeatable, the first is the "
-        "baseline  [default: es and os; for run, the targets]",
+        help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
+        "jdk:JDK, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, warmup:CHALLENGE; "
+        "repeatable, the first is the baseline  [default: all of --variants; else es and os; for run, the "
+        "targets]",
     ),
+    variants_option,
     click.option(
         "--docs",
         type=DocumentsType(),

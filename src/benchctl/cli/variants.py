@@ -1,22 +1,50 @@
 """Variants from the command line, complete with what its other options say about them."""
 
+from pathlib import Path
+
+import click
+
 from benchctl.cli.options import keyed
 from benchctl.engine.newest import check_spec, with_newest
 from benchctl.engine.variant import check_overrides, parse_variant
+from benchctl.engine.variants.file import load_variants
 from benchctl.results.plan import VariantSpec
+
+variants_option = click.option(
+    "--variants",
+    "variants_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="YAML file of further variants that can be named: NAME: {extends: es, jvm: [-Xint]}.",
+)
 
 
 def resolve_variants(
-    texts: tuple[str, ...], distributions: tuple[str, ...], jdks: tuple[str, ...]
+    texts: tuple[str, ...],
+    distributions: tuple[str, ...],
+    jdks: tuple[str, ...],
+    file: Path | None = None,
 ) -> tuple[VariantSpec, ...]:
     """Read variants, and ask for the newest version where one says `latest`.
 
+    Args:
+        texts: as written; without any, all of the file.
+        distributions: of `--distribution`, as written.
+        jdks: of `--jdk`, as written.
+        file: of further variants that texts may name.
+
     Raises:
-        UsageError: a text is no variant or asks for what no node can be given, or an option names none.
+        UsageError: a text is no variant or asks for what no node can be given, an option names none, or
+            something is wrong in the file.
     """
     by_distribution = keyed(distributions, "--distribution")
     by_jdk = keyed(jdks, "--jdk")
-    specs = [parse_variant(text, distributions=by_distribution, jdks=by_jdk) for text in texts]
+    defined = {} if file is None else load_variants(file)
+    specs = [
+        parse_variant(text, distributions=by_distribution, jdks=by_jdk, defined=defined)
+        for text in texts or defined
+    ]
     check_overrides("--distribution", by_distribution, specs)
     check_overrides("--jdk", by_jdk, specs)
     return with_newest(check_spec(spec) for spec in specs)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from benchctl.engine.client import SearchClient
+from benchctl.engine.variants.values import flat, whole_names
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
@@ -78,6 +80,26 @@ def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
         if stream is not None:
             streams.setdefault(stream)
     return Places(tuple(indices.values()), tuple(streams))
+
+
+def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
+    """The same with further settings of every index, over its own.
+
+    Args:
+        wanted: the places.
+        settings: by their whole names, which begin with `index.`; those of data streams are in templates.
+    """
+    if not settings:
+        return wanted
+
+    def changed(index: Index) -> Index:
+        own: dict[str, Any] = {}
+        for name, value in index.body.settings.items():
+            own |= whole_names(flat(name, value))
+        body = msgspec.structs.replace(index.body, settings={**own, **settings})
+        return msgspec.structs.replace(index, body=body)
+
+    return replace(wanted, indices=tuple(map(changed, wanted.indices)))
 
 
 def make_all(client: SearchClient, track: Track, wanted: Places) -> None:

@@ -6,8 +6,8 @@ from functools import cache
 import msgspec
 
 from benchctl.engine.provision.maven import latest_version
-from benchctl.engine.settings import check_flags, check_settings
-from benchctl.engine.variant import LATEST
+from benchctl.engine.settings import check_environment, check_flags, check_settings
+from benchctl.engine.variants.values import LATEST, check_index_settings, check_parts
 from benchctl.results.plan import EngineName, VariantSpec
 
 
@@ -15,10 +15,13 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
     """Give a variant back when a node can be given what it asks for.
 
     Raises:
-        UsageError: one of its flags or settings can never be had.
+        UsageError: one of its flags, settings, variables, jars or plug-ins can never be had.
     """
     check_settings(spec.settings)
+    check_index_settings(spec.index_settings)
     check_flags(spec.engine, spec.jvm_flags)
+    check_environment(spec.environment)
+    check_parts(spec)
     return spec
 
 

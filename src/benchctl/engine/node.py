@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -73,6 +74,11 @@ class Node:
     def endpoint(self) -> Endpoint:
         """Where the measured client finds it."""
         return loopback(self.http_port)
+
+    @property
+    def stdout(self) -> Path:
+        """File that its standard output is appended to."""
+        return self._launch.folders.stdout
 
     def searches_counted(self) -> int | None:
         """Query phases since it started, by its own statistics."""
@@ -200,6 +206,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     timeout_s: float = START_TIMEOUT_S,
     expect_index: str | None = None,
     cpus: tuple[int, ...] | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -215,6 +222,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         timeout_s: how long it may take to get ready.
         expect_index: an index whose primary shards must be started before it counts as ready.
         cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
+        variables: of its environment, over benchctl's own.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -228,8 +236,9 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     for root in (folders.root, data):
         hand_over(root, owner)
     started = time.monotonic()
+    env = environment(folders, installation, jdk, variables)
     with NodeProcess(
-        _command(folders, installation, jdk, owner, cpus), server=_MAIN_CLASSES[installation.engine]
+        _command(folders, installation, env, owner, cpus), server=_MAIN_CLASSES[installation.engine]
     ) as process:
         launch = _Launch(installation, folders, process, started, timeout_s)
         port = launch.wait_port()
@@ -242,13 +251,13 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
 def _command(
     folders: BootFolders,
     installation: Installation,
-    jdk: Jdk,
+    env: dict[str, str],
     owner: Owner | None,
     cpus: tuple[int, ...] | None,
 ) -> Command:
     return Command(
         argv=(str(installation.root.absolute() / "bin" / installation.engine),),
-        env=environment(folders, installation, jdk),
+        env=env,
         cwd=folders.root,
         stdout=folders.stdout,
         stderr=folders.stderr,

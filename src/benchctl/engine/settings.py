@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import yaml
@@ -20,6 +21,27 @@ JVM_OPTIONS_NAME = "benchctl.options"
 
 # A node start is lost, unfindable or open to the world when these are someone else's.
 OWN_SETTINGS = frozenset({"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"})
+
+# The folders that a node start is given, and what would make a JVM another in ways that no record shows.
+_OWN_VARIABLES = frozenset(
+    {"HOME", "TMPDIR", "JAVA_HOME"}
+    | {
+        f"{engine}_{name}"
+        for engine in ("ES", "OPENSEARCH")
+        for name in ("HOME", "PATH_CONF", "JAVA_HOME", "TMPDIR")
+    }
+)
+_FLAG_VARIABLES = frozenset(
+    {
+        "ES_JAVA_OPTS",
+        "OPENSEARCH_JAVA_OPTS",
+        "JAVA_OPTS",
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "_JAVA_OPTIONS",
+    }
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
 _GC_LOG = re.compile(r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)")
@@ -210,6 +232,31 @@ def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return settings
 
 
+def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Give a variant's variables back when a node can be given them.
+
+    Raises:
+        UsageError: one says where a node's files are, which is benchctl's own business; holds JVM flags,
+            which would get past the record of a run's flags; or has no name that a shell could read.
+    """
+    for name in variables:
+        if name in _OWN_VARIABLES:
+            raise UsageError(
+                f"the variable {name} is benchctl's own and cannot be set",
+                hint="every node start gets its own folders from benchctl; a Java home goes behind jdk:",
+            )
+        if name in _FLAG_VARIABLES:
+            raise UsageError(
+                f"the variable {name} would pass JVM flags by the record of the run",
+                hint="give flags as jvm:, and the heap as heap:",
+            )
+        if not _VARIABLE.fullmatch(name):
+            raise UsageError(
+                f"'{name}' is no name of an environment variable", hint="use letters, digits and underscores"
+            )
+    return variables
+
+
 def own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
     """The settings that every node gets: one node, loopback, free ports, own folders, no extras."""
     settings: dict[str, Any] = {
@@ -244,7 +291,12 @@ def _optional_settings(installation: Installation) -> dict[str, Any]:
 
 
 def environment(
-    boot: BootFolders, installation: Installation, jdk: Jdk, path: str = os.defpath
+    boot: BootFolders,
+    installation: Installation,
+    jdk: Jdk,
+    more: Mapping[str, str] = MappingProxyType({}),
+    *,
+    path: str = os.defpath,
 ) -> dict[str, str]:
     """The node's whole environment: nothing of benchctl's own leaks in, JAVA_TOOL_OPTIONS least of all.
 
@@ -252,12 +304,17 @@ def environment(
         boot: its folders.
         installation: which engine.
         jdk: what it runs on.
+        more: variables of its variant.
         path: where the start script finds its tools.
+
+    Raises:
+        UsageError: one of the variables is benchctl's own.
     """
     prefix = "ES" if installation.engine == "elasticsearch" else "OPENSEARCH"
     return {
         "PATH": path,
         "LANG": "C.UTF-8",
+        **check_environment(more),
         "HOME": str(boot.root),
         "TMPDIR": str(boot.temporary),
         f"{prefix}_PATH_CONF": str(boot.config),

@@ -1,39 +1,52 @@
 """Read what the command line calls a variant: `es`, `os@2.19.0`, `es-noinline=es,jvm:-XX:-Inline`."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
+import msgspec
+
+from benchctl.engine.variants.entry import EntryError, VariantEntry, applied
+from benchctl.engine.variants.values import LATEST, check_version
 from benchctl.errors import UsageError
 from benchctl.nearest import nearest, suggestion
 from benchctl.results.plan import EngineName, VariantSpec
 
-LATEST = "latest"
-"""Stands for the newest version; whoever asked resolves it before anything is fetched."""
+__all__ = [
+    "BUILT_IN_VERSIONS",
+    "ENGINE_WORDS",
+    "LATEST",
+    "base_variant",
+    "canonical_engine",
+    "check_name",
+    "check_overrides",
+    "parse_variant",
+]
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 """What `es` and `os` mean."""
 
-_ENGINES: Mapping[str, EngineName] = {
+ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
     "es": "elasticsearch",
     "os": "opensearch",
     "elasticsearch": "elasticsearch",
     "opensearch": "opensearch",
 }
+"""What engines are called; no other variant may be called so."""
+
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
-_OPTIONS = ("jvm", "setting", "jdk")
+_LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
+_MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
+_SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution"}
+_OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
-_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?")
-_FORMS = "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK]"
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What follows the base in a variant's text."""
-
-    jvm_flags: tuple[str, ...]
-    settings: dict[str, str]
-    jdk: str | None
+_FORMS = (
+    "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
+    "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
+    "[,distribution:PLACE]"
+)
+_NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
 
 def canonical_engine(text: str) -> EngineName:
@@ -43,44 +56,60 @@ def canonical_engine(text: str) -> EngineName:
         UsageError: it is none of them.
     """
     try:
-        return _ENGINES[text]
+        return ENGINE_WORDS[text]
     except KeyError as err:
-        raise UsageError(f"there is no engine '{text}'", hint=suggestion(text, _ENGINES)) from err
+        raise UsageError(f"there is no engine '{text}'", hint=suggestion(text, ENGINE_WORDS)) from err
 
 
-def parse_variant(text: str, *, distributions: Mapping[str, str], jdks: Mapping[str, str]) -> VariantSpec:
+def base_variant(text: str) -> VariantSpec:
+    """The plain variant that `es`, `opensearch` or `es@8.19.0` means; `es@latest` is not resolved here.
+
+    Raises:
+        UsageError: there is no such engine, or no version behind the @.
+    """
+    return _parse_base(text, _NOTHING_DEFINED)
+
+
+def parse_variant(
+    text: str,
+    *,
+    distributions: Mapping[str, str],
+    jdks: Mapping[str, str],
+    defined: Mapping[str, VariantSpec] = _NOTHING_DEFINED,
+) -> VariantSpec:
     """Read one variant.
 
-    A comma belongs to the value before it unless `jvm:`, `setting:` or `jdk:` follows, so that
-    `jvm:-Xlog:gc,safepoint` is one flag. The version `latest` is left for the caller to resolve.
+    A comma belongs to the value before it unless an option's name and a colon follow, so that
+    `jvm:-Xlog:gc,safepoint` is one flag. What options say is added to the variant behind the label, as in
+    a file: see `VariantEntry`. The version `latest` is left for the caller to resolve.
 
     Args:
         text: `NAME[@VERSION]`, or `LABEL=NAME[@VERSION]` with options behind commas.
-        distributions: paths or URLs of archives or folders, by variant or engine; the key "" is for all.
+        distributions: paths or URLs of archives or folders, by variant or engine; the key "" is for all. An
+            own `distribution:` wins.
         jdks: paths or major versions, by variant or engine; the key "" is for all. An own `jdk:` wins.
+        defined: variants of a file, which can be named like the built-in ones.
 
     Raises:
         UsageError: the text is in neither form, or names an engine or option that does not exist.
     """
     head, pieces = _split(text)
-    label, labelled, base = head.rpartition("=")
+    label, labelled, wanted = head.rpartition("=")
     if pieces and not labelled:
         raise UsageError(f"variant '{text}' has options but no label", hint=f"write LABEL={text}")
-    engine, version = _parse_base(base)
-    short = _SHORT_NAMES[engine]
-    plain = f"{short}@{version}" if "@" in base else short
-    name = _check_label(label, engine) if labelled else plain
-    options = _parse_options(pieces, name)
-    _check_plain(name, plain, changed=bool(pieces))
-    keys = (name, plain, short, engine, "")
-    return VariantSpec(
-        name=name,
-        engine=engine,
-        version=version,
-        distribution=_first(distributions, keys),
-        jdk=options.jdk or _first(jdks, keys),
-        jvm_flags=options.jvm_flags,
-        settings=options.settings,
+    base = _parse_base(wanted, defined)
+    name = _check_label(label, base.engine, defined) if labelled else base.name
+    entry = _entry(pieces, name)
+    _check_plain(name, base.name, changed=bool(pieces))
+    try:
+        spec = applied(entry, base, name, None)
+    except EntryError as err:
+        raise UsageError(f"variant '{name}': {err.message}", hint=err.hint) from err
+    keys = (name, base.name, _SHORT_NAMES[base.engine], base.engine, "")
+    return msgspec.structs.replace(
+        spec,
+        distribution=spec.distribution or _first(distributions, keys),
+        jdk=spec.jdk or _first(jdks, keys),
     )
 
 
@@ -96,7 +125,7 @@ def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequenc
         UsageError: a key is neither one of the variants nor an engine's name, nor empty.
     """
     exact = [f"{_SHORT_NAMES[variant.engine]}@{variant.version}" for variant in variants]
-    known = [*(variant.name for variant in variants), *exact, *_ENGINES]
+    known = [*(variant.name for variant in variants), *exact, *ENGINE_WORDS]
     for key in overrides:
         if key and key not in known:
             raise UsageError(
@@ -120,21 +149,26 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
     return head, options
 
 
-def _parse_base(base: str) -> tuple[EngineName, str]:
-    name, at, version = base.partition("@")
-    if name not in _ENGINES:
+def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
+    if text in defined:
+        return defined[text]
+    word, at, version = text.partition("@")
+    if word not in ENGINE_WORDS:
+        known = [*defined, *ENGINE_WORDS]
         raise UsageError(
-            f"there is no variant '{base}'", hint=f"{suggestion(name, _ENGINES)}; the form is {_FORMS}"
+            f"there is no variant '{text}'", hint=f"{suggestion(word, known)}; the form is {_FORMS}"
         )
-    engine = canonical_engine(name)
+    engine = canonical_engine(word)
+    short = _SHORT_NAMES[engine]
     if not at:
-        return engine, BUILT_IN_VERSIONS[engine]
-    if version != LATEST and not _VERSION.fullmatch(version):
+        return VariantSpec(short, engine, BUILT_IN_VERSIONS[engine])
+    try:
+        return VariantSpec(f"{short}@{version}", engine, check_version(version))
+    except UsageError as err:
         raise UsageError(
-            f"'{base}' has no version behind the @",
-            hint=f"write three numbers, as in {name}@8.11.0, or {LATEST}",
-        )
-    return engine, version
+            f"'{text}' has no version behind the @",
+            hint=f"write three numbers, as in {word}@8.11.0, or {LATEST}",
+        ) from err
 
 
 def check_name(name: str) -> str:
@@ -151,9 +185,11 @@ def check_name(name: str) -> str:
     return name
 
 
-def _check_label(label: str, engine: EngineName) -> str:
+def _check_label(label: str, engine: EngineName, defined: Mapping[str, VariantSpec]) -> str:
     check_name(label)
-    named = _ENGINES.get(label.partition("@")[0], engine)
+    if label in defined:
+        raise UsageError(f"the variants file says already what '{label}' is", hint="choose another label")
+    named = ENGINE_WORDS.get(label.partition("@")[0], engine)
     if named != engine:
         raise UsageError(
             f"the label '{label}' says {named}, but stands for {engine}", hint="choose another label"
@@ -163,7 +199,7 @@ def _check_label(label: str, engine: EngineName) -> str:
 
 def _check_plain(name: str, plain: str, *, changed: bool) -> None:
     """A name such as `es` or `es@8.19.0` says all there is to say: stored results are found by it."""
-    says_more = name.partition("@")[0] in _ENGINES and (changed or name != plain)
+    says_more = name.partition("@")[0] in ENGINE_WORDS and (changed or name != plain)
     if says_more:
         raise UsageError(
             f"the label '{name}' stands for the plain engine, not for this one",
@@ -171,28 +207,58 @@ def _check_plain(name: str, plain: str, *, changed: bool) -> None:
         )
 
 
-def _parse_options(pieces: Iterable[tuple[str, str]], name: str) -> _Options:
-    flags: list[str] = []
-    settings: dict[str, str] = {}
-    jdk: str | None = None
+def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
+    """What options say, in the form of a file."""
+    found: dict[str, Any] = {}
     for option, value in pieces:
-        if option == "jvm":
-            if not re.fullmatch(r"-\S+", value):
-                raise UsageError(f"variant '{name}': '{value}' is no JVM flag", hint="a flag starts with -")
-            flags.append(value)
-        elif option == "setting":
+        if option in _LISTS:
+            found.setdefault(_LISTS[option], []).append(
+                _CHECKS.get(option, _check_present)(option, value, name)
+            )
+        elif option in _MAPPINGS:
+            mapping = found.setdefault(_MAPPINGS[option], {})
             key, equals, content = value.partition("=")
-            if not key or not equals or key in settings:
+            if not key or not equals or key in mapping:
                 raise UsageError(
-                    f"variant '{name}': setting '{value}' is not KEY=VALUE, or given twice",
-                    hint="write setting:indices.queries.cache.size=5%",
+                    f"variant '{name}': {option} '{value}' is not KEY=VALUE, or given twice",
+                    hint=f"write {_EXAMPLES[option]}",
                 )
-            settings[key] = content
-        elif not value or jdk is not None:
-            raise UsageError(f"variant '{name}' needs one JDK behind jdk:", hint="write jdk:17 or jdk:PATH")
+            mapping[key] = content
+        elif not value or option in found:
+            raise UsageError(
+                f"variant '{name}' needs one {_SCALARS[option]} behind {option}:",
+                hint=f"write {_EXAMPLES[option]}",
+            )
         else:
-            jdk = value
-    return _Options(tuple(flags), settings, jdk)
+            found[option] = value
+    return msgspec.convert(found, VariantEntry)
+
+
+def _check_present(option: str, value: str, name: str) -> str:
+    if not value:
+        raise UsageError(f"variant '{name}' has nothing behind {option}:", hint=f"write {_EXAMPLES[option]}")
+    return value
+
+
+def _check_flag(option: str, value: str, name: str) -> str:
+    del option
+    if not re.fullmatch(r"-\S+", value):
+        raise UsageError(f"variant '{name}': '{value}' is no JVM flag", hint="a flag starts with -")
+    return value
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, str, str], str]]] = {"jvm": _check_flag}
+_EXAMPLES: Final = {
+    "setting": "setting:indices.queries.cache.size=5%",
+    "env": "env:MALLOC_ARENA_MAX=2",
+    "index": "index:codec=best_compression",
+    "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:NAME",
+    "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
+    "warmup": "warmup:CHALLENGE",
+    "jdk": "jdk:17 or jdk:PATH",
+    "heap": "heap:1g",
+    "distribution": "distribution:PATH or distribution:URL",
+}
 
 
 def _first(overrides: Mapping[str, str], keys: Iterable[str]) -> str | None:

@@ -77,7 +77,7 @@ def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> 
 
 def _meaning(plan: Plan, track: Track) -> dict[str, Any]:
     """What a track says of a plan's tasks and data."""
-    challenges = (*plan.warmup_challenges, *plan.schedules)
+    challenges = (*plan.all_warmups, *plan.schedules)
     operations = track.with_challenges(*challenges).operations
     names = {task.operation for challenge in challenges for task in challenge.schedule}
     return {

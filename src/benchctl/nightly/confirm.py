@@ -104,7 +104,7 @@ class Confirmer:
     def _forks(self, findings: Sequence[Finding]) -> int:
         """As many as the findings ask for, and the limits and what is left of the night allow."""
         needed = max(one.forks_needed or self.limits.most_forks for one in findings)
-        walls = [fork.wall_s for fork in self.record.done(findings[0].key.variant)]
+        walls = [fork.wall_s for fork in self.record.compared(findings[0].key.variant)]
         wanted = min(max(needed, self.limits.least_forks), self.limits.most_forks)
         if self.left_s is None:
             return wanted

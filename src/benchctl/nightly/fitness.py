@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from benchctl.disk import FreeBytes, free_bytes
 from benchctl.home import Home
-from benchctl.nightly.suites.amounts import Duration, Percent, fraction, seconds
 from benchctl.results.model import Environment
 from benchctl.results.nightly.model import NightRecord
+from benchctl.yaml_file.amounts import Duration, Percent, fraction, seconds
 
 SAMPLE_S: Final = 2.0
 """How long CPUs are watched, seconds: a benchmark's neighbours are rarely idle for longer."""

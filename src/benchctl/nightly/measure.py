@@ -119,7 +119,7 @@ class Measuring:
                 self.bench.observer.note(note)
                 record = msgspec.structs.replace(record, caveats=(*record.caveats, note))
                 folder, run, track, variants = self._new(record, tags)
-        if all(not run.done(spec.name) for spec in run.plan.variants):
+        if all(not run.compared(spec.name) for spec in run.plan.variants):
             raise BenchctlError(f"no fork was measured: {_reason(run)}", hint=f"see: benchctl show {run.id}")
         return Measured(self._told(record, run, track, variants), folder, run, track, tags)
 
@@ -155,7 +155,7 @@ class Measuring:
             environment=run.environment,
             variants=tuple(self._complete(one, run) for one in variants),
             forks_planned=run.plan.forks,
-            forks_done=min(len(run.done(spec.name)) for spec in run.plan.variants),
+            forks_done=min(len(run.compared(spec.name)) for spec in run.plan.variants),
             caveats=tuple(dict.fromkeys(caveats)),
         )
 
@@ -177,7 +177,7 @@ def night_tags(record: NightRecord) -> tuple[str, ...]:
 
 def unmeasured(run: RunRecord) -> str:
     """Which variants have no figures at all, and why; empty where all have."""
-    labels = [spec.name for spec in run.plan.variants if not run.done(spec.name)]
+    labels = [spec.name for spec in run.plan.variants if not run.compared(spec.name)]
     return f"no fork of {', '.join(labels)} was measured: {_reason(run)}" if labels else ""
 
 
@@ -227,7 +227,7 @@ def _failed_requests(run: RunRecord) -> Iterator[str]:
     """What of the load failed, a clause a variant and task: figures are those of what succeeded."""
     for spec in run.plan.variants:
         found: dict[str, list[TaskSummary]] = {}
-        for fork in run.done(spec.name):
+        for fork in run.compared(spec.name):
             for one in fork.summaries:
                 found.setdefault(one.label, []).append(one)
         for label, summaries in found.items():

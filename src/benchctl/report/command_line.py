@@ -2,14 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import msgspec
 
 from benchctl.report.numbers import documents
 from benchctl.results.cpus import cpu_list
-from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, StopSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, EvidenceSpec, Plan, RedlineSpec, StopSpec, VariantSpec
 
 _NS_PER_MS = 1e6
 _S_PER_MINUTE = 60
@@ -54,6 +54,7 @@ def command(
     words += _file_words(plan)
     if _starts_nodes(plan) and _says_documents(plan.corpus, corpus_documents):
         words += ["--docs", documents(corpus_documents)]
+    words += _evidence_words(plan.evidence)
     words += _repeated("--tag", tags)
     words += ["--until-steady"] if until_steady else []
     return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(max(forks, plan.index_builds))])
@@ -159,14 +160,33 @@ def _target_words(spec: VariantSpec) -> list[str]:
     return words if target.verify else [*words, "--insecure", spec.name]
 
 
+def _evidence_words(evidence: EvidenceSpec | None) -> list[str]:
+    if evidence is None:
+        return []
+    extra = evidence.extra_forks
+    forks = [] if extra == 1 else ["--evidence-forks", str(extra or "all")]
+    return ["--evidence", ",".join(evidence.kinds), *forks]
+
+
 def _variant_text(spec: VariantSpec) -> str:
     """As the command line takes it: a name that says all, or a label with what it stands for."""
     base = f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
-    if spec.name in (_SHORT_NAMES[spec.engine], base) and not spec.jvm_flags and not spec.settings:
+    options = list(_variant_options(spec))
+    if spec.name in (_SHORT_NAMES[spec.engine], base) and not options:
         return spec.name
-    flags = [f"jvm:{flag}" for flag in spec.jvm_flags]
-    settings = [f"setting:{key}={_plain(value)}" for key, value in spec.settings.items()]
-    return f"{spec.name}={','.join([base, *flags, *settings])}"
+    return f"{spec.name}={','.join([base, *options])}"
+
+
+def _variant_options(spec: VariantSpec) -> Iterator[str]:
+    """What a variant adds to its engine, but for what has an option of the command line."""
+    lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
+    mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
+    if spec.heap_mb is not None:
+        yield f"heap:{spec.heap_mb}m"
+    for option, values in lists:
+        yield from (f"{option}:{value}" for value in values)
+    for option, mapping in mappings:
+        yield from (f"{option}:{key}={_plain(value)}" for key, value in mapping.items())
 
 
 def _repeated(option: str, values: Sequence[str]) -> list[str]:
@@ -184,4 +204,7 @@ def _param(value: object) -> str:
 
 
 def _plain(value: object) -> str:
+    """A setting's value; engines read lists with commas, too."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(_plain, value))
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

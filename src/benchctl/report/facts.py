@@ -1,6 +1,5 @@
 """Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -10,6 +9,7 @@ import msgspec
 
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
+from benchctl.report.flags import in_force
 from benchctl.report.foreign import imported_lines
 from benchctl.report.markdown import escaped
 from benchctl.report.numbers import counted, figure, mebibytes
@@ -21,11 +21,6 @@ from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
-# Of flags of one kind, a virtual machine obeys the last; these commands add up.
-_SETS = re.compile(
-    r"-X(?:ms|mx|ss)|-XX:(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?(?P<option>[^=]+)"
-    r"|-D(?P<property>[^=]+)"
-)
 
 
 class FactSection(msgspec.Struct, frozen=True):
@@ -101,11 +96,13 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield from _redline_lines(plan.redline)
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
+    for name, own in plan.variant_warmups.items():
+        yield f"warm-up of {name} before that: {', '.join(one.name for one in own)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
-    forks = counted(record.blocks, "fork")
+    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
+    forks = counted(record.blocks - extra, "fork")
     yield f"{forks} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
-    if record.pilot is not None:
-        yield _pilot_line(record.pilot)
+    yield from _beside_lines(record)
     if plan.pin is not None:
         yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
     if plan.origin == "prepared" or plan.corpus.documents:
@@ -124,6 +121,17 @@ def _corpus_line(corpus: CorpusSpec) -> str:
     held = sum(file.held for file in corpus.files)
     share = "" if corpus.documents == held else f", an even share of {held:,}"
     return f"corpus: {corpus.documents:,} documents{share}, of {counted(len(corpus.files), 'file')}, {digest}"
+
+
+def _beside_lines(record: RunRecord) -> Iterator[str]:
+    """What was done beside the forks that are compared."""
+    evidence = record.plan.evidence
+    if evidence is not None:
+        extra = f"{counted(evidence.extra_forks, 'further fork')} of every variant"
+        forks = extra if evidence.extra_forks else "all forks"
+        yield f"evidence: {', '.join(evidence.kinds)}, in {forks}"
+    if record.pilot is not None:
+        yield _pilot_line(record.pilot)
 
 
 def _pilot_line(pilot: Pilot) -> str:
@@ -168,6 +176,10 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
             f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
             f"Java {facts.jdk}{_verification(facts.verified_by)}"
         )
+        for name, sha256 in facts.jars.items():
+            yield f"  lib/{name} replaced, SHA-256 {sha256[:12]}"
+        for name, version in facts.plugins.items():
+            yield f"  plug-in {name} {version}"
 
 
 def _verification(verified_by: str) -> str:
@@ -207,28 +219,7 @@ def _flag_difference(
     baseline: VariantSpec, other: VariantSpec, first: Sequence[str], second: Sequence[str]
 ) -> Iterator[str]:
     """Of the flags in force only: a heap that a later flag replaces is not one that a node had."""
-    yield from _set_difference("JVM flags", baseline, other, _in_force(first), _in_force(second))
-
-
-def _in_force(flags: Sequence[str]) -> list[str]:
-    """Without those that a later one of the same kind supersedes."""
-    kinds = [_kind_of(flag) for flag in flags]
-    last = {kind: place for place, kind in enumerate(kinds)}
-    return [
-        flag
-        for place, (flag, kind) in enumerate(zip(flags, kinds, strict=True))
-        if not kind or last[kind] == place
-    ]
-
-
-def _kind_of(flag: str) -> str:
-    """`-Xmx` of `-Xmx1g`, `-XX:UseG1GC` of `-XX:-UseG1GC`, `-Dname` of `-Dname=value`; else nothing."""
-    found = _SETS.match(flag)
-    if found is None:
-        return ""
-    if found["option"]:
-        return f"-XX:{found['option']}"
-    return f"-D{found['property']}" if found["property"] else found[0]
+    yield from _set_difference("JVM flags", baseline, other, in_force(first), in_force(second))
 
 
 def _set_difference(
@@ -341,13 +332,14 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
     blocks = sorted({fork.block for fork in record.forks})
     for block in blocks:
         members = sorted((fork for fork in record.forks if fork.block == block), key=lambda one: one.position)
-        yield f"block {block}: {', '.join(fork.variant for fork in members)}"
+        extra = ", for evidence alone" if record.plan.is_extra(block) else ""
+        yield f"block {block}: {', '.join(fork.variant for fork in members)}{extra}"
     for fork in record.forks:
         if fork.status == "failed":
             yield f"fork {fork.block} of {fork.variant} failed: {fork.reason}"
         yield from _stray_searches(fork)
     variants = [spec.name for spec in record.plan.variants]
-    for one in disturbances({name: record.done(name) for name in variants}):
+    for one in disturbances({name: record.compared(name) for name in variants}):
         yield f"fork {one.block} of {one.variant} was disturbed: {one.text}"
 
 
@@ -362,7 +354,7 @@ def _stray_searches(fork: ForkRecord) -> Iterator[str]:
 
 def _time_lines(record: RunRecord) -> Iterator[str]:
     for spec in record.plan.variants:
-        forks = record.done(spec.name)
+        forks = record.compared(spec.name)
         boots = [boot for fork in forks for boot in fork.boots]
         if not boots:
             continue

@@ -66,7 +66,10 @@ def _size(plan: Plan, forks: int, block_s: float | None) -> str:
         size = f"probably {size}, at most {plan.forks}"
     elif plan.stop is not None:
         size = f"at most {size}"
-    time = "" if block_s is None else f", about {duration(forks * block_s)}"
+    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
+    if extra:
+        size += f", {extra} more for evidence"
+    time = "" if block_s is None else f", about {duration((forks + extra) * block_s)}"
     return f"this run ({size}{time})"
 
 

@@ -119,7 +119,7 @@ def legend(analysis: Analysis) -> list[str]:
             f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}."
         )
-    return lines
+    return [*lines, *(f"{line}." for line in analysis.differences)]
 
 
 def adjustment(analysis: Analysis) -> str:

@@ -131,6 +131,11 @@ RUNS: tuple[Column[RunRow], ...] = (
 
 _RUN_OF_FORK = Column[ForkRow]("run", "VARCHAR", "id of the run", lambda row: row.record.id)
 
+
+def _is_compared(row: ForkRow | TaskRow) -> bool:
+    return row.fork.status == "done" and not row.record.plan.is_extra(row.fork.block)
+
+
 FORKS: tuple[Column[ForkRow], ...] = (
     _RUN_OF_FORK,
     Column("variant", "VARCHAR", "name of the variant", lambda row: row.fork.variant),
@@ -143,6 +148,8 @@ FORKS: tuple[Column[ForkRow], ...] = (
     Column("version", "VARCHAR", "of the engine, as the node said", lambda row: _fact(row, "version")),
     Column("lucene", "VARCHAR", "its Lucene", lambda row: _fact(row, "lucene")),
     Column("jdk", "VARCHAR", "its Java runtime", lambda row: _fact(row, "jdk")),
+    Column("evidence", "VARCHAR[]", "collected beside its figures", lambda row: list(row.fork.evidence)),
+    Column("compared", "BOOLEAN", "done, and not there for evidence alone", _is_compared),
     Column("index_build", "INTEGER", "which build of the index, from 0", lambda row: row.fork.index_build),
     Column("wall_s", "DOUBLE", "the whole fork, seconds", lambda row: row.fork.wall_s),
     Column("requests_s", "DOUBLE", "seconds in tasks and warm-ups", lambda row: row.fork.requests_s),
@@ -225,6 +232,8 @@ TASKS: tuple[Column[TaskRow], ...] = (
     Column("variant", "VARCHAR", "name of the variant", lambda row: row.fork.variant),
     Column("block", "INTEGER", "number of the fork within its variant, from 0", lambda row: row.fork.block),
     Column("status", "VARCHAR", "of the fork: only those done are compared", lambda row: row.fork.status),
+    Column("evidence", "VARCHAR[]", "collected beside its figures", lambda row: list(row.fork.evidence)),
+    Column("compared", "BOOLEAN", "done, and not there for evidence alone", _is_compared),
     Column("challenge", "VARCHAR", "name of the challenge", _challenge),
     _summary("schedule", "INTEGER", "position of the challenge in the fork, from 0"),
     _summary("task", "INTEGER", "position of the task in the challenge, from 0"),

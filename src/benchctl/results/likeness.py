@@ -14,13 +14,18 @@ from benchctl.track.model import Challenge
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb", "transport", "redline", "pin", "index_builds", "plugin",
+    "restart", "heap_mb", "transport", "redline", "pin", "index_builds", "plugin", "evidence",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
 _WORDS: Final[dict[str, Any]] = {"default": False, "description": "", "user_info": "", "meta": {}}
 
 _PLURAL = frozenset({"segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"})
+
+_PARTS = (
+    "JVM flags", "settings", "heap", "environment", "index settings", "jars", "plug-ins",
+    "warm-up challenges",
+)  # fmt: skip
 
 _EXCERPT = 40
 _LEAD = 12
@@ -52,6 +57,37 @@ def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
     yield from _reasons(one[1], other[1])
     if runtimes[0] != runtimes[1]:
         yield f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})"
+    if one[0] == other[0]:
+        yield from _changed_parts(one, other)
+
+
+def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
+    """A name stands for one thing: what differs is another variant, whatever it is called.
+
+    Version and distribution are not among it: to compare those of one name is what runs are tagged for.
+    """
+    first, second = _parts(*one), _parts(*other)
+    for name, part in first.items():
+        if _bare(part) != _bare(second[name]):
+            yield f"{one[0]} has other {name} ({_difference(_bare(part), _bare(second[name]))})"
+
+
+def _parts(variant: str, record: RunRecord) -> dict[str, object]:
+    """What makes a variant more than its engine, by name; jars and plug-ins as they were found to be."""
+    spec = next((spec for spec in record.plan.variants if spec.name == variant), None)
+    facts = next((facts for facts in record.engines if facts.variant == variant), None)
+    if spec is None:
+        return dict.fromkeys(_PARTS)
+    return {
+        "JVM flags": list(spec.jvm_flags),
+        "settings": spec.settings,
+        "heap": spec.heap_mb,
+        "environment": spec.environment,
+        "index settings": spec.index_settings,
+        "jars": list(spec.jars) if facts is None else facts.jars,
+        "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
+        "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
+    }
 
 
 def _runtime(variant: str, record: RunRecord) -> str:
@@ -77,13 +113,20 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
 
 def deciding(plan: Plan) -> dict[str, object]:
     """Everything of a plan that decides its figures, by name; without the words that decide nothing."""
-    return {name: _bare(_deciding(plan, name)) for name in _ALIKE}
+    found = {name: _bare(_deciding(plan, name)) for name in _ALIKE}
+    if not found["evidence"]:
+        # A digest of all this was made before there was any.
+        del found["evidence"]
+    return found
 
 
 def _deciding(plan: Plan, name: str) -> object:
     if name == "plugin":
         # What was executed, wherever it lay.
         return None if plan.plugin is None else plan.plugin.digest
+    if name == "evidence":
+        # Of the forks that are compared: others bear no cost of it.
+        return "+".join(plan.evidence_in(0)) or None
     if name == "corpus" and plan.corpus.files:
         # Its digest says which documents; files may lie anywhere.
         return msgspec.structs.replace(plan.corpus, files=())

@@ -337,13 +337,23 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         found = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
         return tuple(sorted(found, key=lambda fork: fork.block))
 
+    def compared(self, variant: str) -> tuple[ForkRecord, ...]:
+        """The finished forks whose figures count, in block order: not those that are there for evidence."""
+        return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
+
+    @property
+    def block_numbers(self) -> tuple[int, ...]:
+        """The blocks that belong to it: those planned, or begun once it stopped; then those of evidence."""
+        planned, extra = self.plan.forks, 0 if self.plan.evidence is None else self.plan.evidence.extra_forks
+        own = planned
+        if self.stopped:
+            own = 1 + max((fork.block for fork in self.forks if fork.block < planned), default=-1)
+        return (*range(own), *range(planned, planned + extra))
+
     @property
     def blocks(self) -> int:
-        """Forks of every variant that belong to it: those planned, or those begun once it stopped."""
-        if not self.stopped:
-            extra = 0 if self.plan.evidence is None else self.plan.evidence.extra_forks
-            return self.plan.forks + extra
-        return 1 + max((fork.block for fork in self.forks), default=-1)
+        """Forks of every variant that belong to it, those for evidence included."""
+        return len(self.block_numbers)
 
     @property
     def total(self) -> int:
@@ -353,5 +363,5 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def missing(self) -> tuple[tuple[int, str], ...]:
         """(block, variant) of every fork that belongs to it and is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
-        wanted = [(block, v.name) for block in range(self.blocks) for v in self.plan.variants]
+        wanted = [(block, v.name) for block in self.block_numbers for v in self.plan.variants]
         return tuple(pair for pair in wanted if pair not in have)

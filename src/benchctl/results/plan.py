@@ -274,8 +274,22 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     evidence: EvidenceSpec | None = None
     variant_warmups: dict[str, tuple[Challenge, ...]] = {}
 
+    @property
+    def all_warmups(self) -> tuple[Challenge, ...]:
+        """Warm-up challenges of any variant, then the common ones."""
+        own = (challenge for challenges in self.variant_warmups.values() for challenge in challenges)
+        return (*own, *self.warmup_challenges)
+
+    def warmups_of(self, variant: str) -> tuple[Challenge, ...]:
+        """What runs unmeasured after every boot of a variant, in order."""
+        return (*self.variant_warmups.get(variant, ()), *self.warmup_challenges)
+
+    def is_extra(self, block: int) -> bool:
+        """Whether the forks of a block are there for evidence alone, and enter no comparison."""
+        return self.evidence is not None and bool(self.evidence.extra_forks) and block >= self.forks
+
     def evidence_in(self, block: int) -> tuple[EvidenceKind, ...]:
         """What is collected in the forks of a block."""
-        if self.evidence is None or (self.evidence.extra_forks and block < self.forks):
+        if self.evidence is None or (self.evidence.extra_forks and not self.is_extra(block)):
             return ()
         return self.evidence.kinds

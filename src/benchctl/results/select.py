@@ -67,7 +67,7 @@ class Wanted:
         """
         if self.run is not None and self.run.id != record.id:
             return None
-        names = [name for name in self._names(record) if record.done(name)]
+        names = [name for name in self._names(record) if record.compared(name)]
         if len(names) > 1 and self.text not in names:
             raise UsageError(
                 f"'{self.text}' fits several variants of run {record.id}: {', '.join(names)}",
@@ -134,7 +134,7 @@ def select_sides(
                 f"'{twins[0]}' and '{one.text}' are the same results: variant {found[0]} of run {found[1].id}"
             )
     sides = tuple(
-        Side(label, record, record.done(name), name)
+        Side(label, record, record.compared(name), name)
         for label, (name, record) in zip(_labels(wanted, chosen), chosen, strict=True)
     )
     return Selection(sides, differences)
@@ -187,7 +187,9 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
 
 
 def _measured(record: RunRecord) -> list[str]:
-    return list(dict.fromkeys(fork.variant for fork in record.forks if fork.status == "done"))
+    extra = record.plan.is_extra
+    finished = (fork for fork in record.forks if fork.status == "done" and not extra(fork.block))
+    return list(dict.fromkeys(fork.variant for fork in finished))
 
 
 def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:

@@ -139,7 +139,7 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
     for record in archive:
         if rest in record.tags:
             return Wanted(text, run=record, tag=rest)
-        if colon and name in record.tags and record.done(variant):
+        if colon and name in record.tags and record.compared(variant):
             return Wanted(text, variant=variant, run=record, tag=name)
     known = sorted({tag for record in archive for tag in record.tags})
     asked = f"'{name}' and results of variant '{variant}'" if colon else f"'{rest}'"

@@ -4,6 +4,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.engine.declared import places, stand_ins
+from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.gauge import ProcessGauge
 from benchctl.engine.gc_log import LogClock, read_pauses
 from benchctl.engine.node import Node
@@ -24,13 +26,14 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProb
 from benchctl.results.plan import Plan
 from benchctl.results.spool import SampleSpool
 from benchctl.results.store import RunFolder
+from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
 from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.origin import streams_made
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots
-from benchctl.run.session import AnySubject, Serving, Start
+from benchctl.run.session import AnySubject, Serving, Start, Subject
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.track.model import Track
@@ -172,6 +175,7 @@ class ForkRunner:
             curve=progress.curve,
             index_build=self._build(job),
             telemetry=progress.telemetry,
+            evidence=self._plan.evidence_in(job.block),
         )
         return record, progress.facts
 
@@ -215,16 +219,20 @@ class ForkRunner:
         kept = self._folder.path / "boots" / name
         load = Load()
         with logs_kept_of_failure(folder, kept):
-            start = Start(place.root, folder, self._home, self._plan.heap_mb, self._expected, self._node_cpus)
-            with subject.start(start) as serving:
+            with (
+                self._collecting(place, number) as evidence,
+                self._started(place, folder, evidence) as serving,
+            ):
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
                 log_clock = _log_clock(serving, place.origin_ns)
                 with place.telemetry.watching(number, _node_watch(serving, load)):
+                    evidence.begin(serving)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(
                         serving, subject.spec.engine, number, place.origin_ns, place.spool
                     )
-                    search = self._offer(serving, steps, stage, load, place.block)
+                    search = self._offer(serving, steps, stage, load, place)
+                    evidence.measured(serving)
                 counted = _searches_counted(serving)
                 plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
                 stop_s = serving.stop()
@@ -252,12 +260,35 @@ class ForkRunner:
             )
         )
 
+    def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
+        """A node start of the fork, up while the block runs."""
+        return place.subject.start(
+            Start(
+                place.root,
+                folder,
+                self._home,
+                self._plan.heap_mb,
+                self._expected,
+                self._node_cpus,
+                evidence.flags,
+            )
+        )
+
+    def _collecting(self, place: _Place, number: int) -> AbstractContextManager[Collection]:
+        """What collects evidence of a node start; nothing where the plan wants none of this fork."""
+        subject, kinds = place.subject, self._plan.evidence_in(place.block)
+        if not kinds or not isinstance(subject, Subject):
+            return nullcontext(Collection())
+        cpus = None if self._plan.pin is None else self._plan.pin.driver
+        scene = Scene(place.root / f"boot-{number}" / "evidence", subject.jdk.home, cpus)
+        return collecting(kinds, scene, self._folder.evidence_folder(subject.spec.name, place.block, number))
+
     def _offer(
-        self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, block: int
+        self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
     ) -> "RedlineResult | None":
         """What the plan wants of a node that is up: its schedules, or a search."""
         if self._plan.redline is None:
-            self._steps.run(serving, steps, stage, load)
+            self._steps.run(serving, steps, stage, load, variant=place.subject.spec.name)
             return None
 
         # It needs statistics that take half a second to load, for which no other run need wait.
@@ -268,7 +299,7 @@ class ForkRunner:
             return self._steps.run_step(serving, [job], dataclasses.replace(stage, context=context), load)[0]
 
         clock = time.monotonic()
-        found = search_redline(self._plan, self._track, block, measure)
+        found = search_redline(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return found
 

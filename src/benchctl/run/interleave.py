@@ -5,10 +5,14 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import Final
 
 from benchctl.run.fork import ForkJob
 from benchctl.run.observer import Observer
 from benchctl.run.opened import Hopeless, OpenRun
+
+TIME_UP: Final = "the time was up"
+"""How the reason begins where a block was not begun any more."""
 
 
 def interleave(
@@ -17,6 +21,8 @@ def interleave(
     seed: int,
     observer: Observer,
     left_s: Callable[[], float] | None = None,
+    enough: Callable[[], str] | None = None,
+    prepared: Sequence[dict[str, float]] = (),
 ) -> str:
     """Ask all runs for their answers, then measure what they miss, so that time treats all of them alike.
 
@@ -28,6 +34,9 @@ def interleave(
         observer: told what happens.
         left_s: seconds that are left; a block that is not expected to fit is not begun, but for the first
             that is asked for. None for as long as it takes.
+        enough: asked before every block: why no more of them is needed, which all runs then keep as the
+            reason that they ended; empty to go on. None never to ask.
+        prepared: of every run, the seconds that preparing it took, for its record.
 
     Returns:
         Why it ended before all forks were there; empty when nothing is missing.
@@ -36,7 +45,7 @@ def interleave(
         BenchctlError: it was interrupted, or nothing can be measured any more; every record says how it
             ended.
     """
-    timings: list[dict[str, float]] = [{} for _ in runs]
+    timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in runs]
     with ExitStack() as stack:
         for run, spent in zip(runs, timings, strict=True):
             stack.enter_context(run.going(spent))
@@ -44,7 +53,7 @@ def interleave(
             run.ask(spent)
         clock = time.monotonic()
         try:
-            return _Blocks(runs, seed, observer, left_s).all()
+            return _Blocks(runs, seed, observer, left_s, enough).all()
         finally:
             for spent in timings:
                 spent["forks-s"] = time.monotonic() - clock
@@ -59,11 +68,13 @@ class _Blocks:
         seed: int,
         observer: Observer,
         left_s: Callable[[], float] | None,
+        enough: Callable[[], str] | None,
     ) -> None:
         self._runs = runs
         self._seed = seed
         self._observer = observer
         self._left_s = left_s
+        self._enough = enough
         self._seconds: dict[tuple[int, str], list[float]] = {}
         self._hopeless: set[tuple[int, str]] = set()
         self._steps = [(number, job) for number, run in enumerate(runs) for job in run.jobs()]
@@ -75,8 +86,13 @@ class _Blocks:
         blocks = sorted({job.block for _, job in self._steps})
         for place, block in enumerate(blocks):
             steps = self._of(block)
+            reason = self._enough() if self._enough is not None else ""
+            if reason:
+                for run in self._runs:
+                    run.end_early(reason)
+                return reason
             if place and self._left_s is not None and self._expected_s(steps) > self._left_s():
-                return f"the time was up after {block} blocks"
+                return f"{TIME_UP} after {block} blocks"
             for number, job in steps:
                 self._one(number, job)
         if not self._hopeless:

@@ -17,7 +17,7 @@ def most_offered_per_s(plan: Plan) -> float:
     """The highest rate that tasks of one step are to offer together, requests a second; 0 without targets."""
     steps = (
         [challenge.schedule[place] for place in step]
-        for challenge in (*plan.warmup_challenges, *plan.schedules)
+        for challenge in (*plan.all_warmups, *plan.schedules)
         for step in challenge.steps
     )
     return max((sum(task.rate_per_s or 0.0 for task in tasks) for tasks in steps), default=0.0)

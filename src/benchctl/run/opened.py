@@ -142,7 +142,7 @@ class OpenRun:
         missing = set(self._record.missing())
         return [
             ForkJob(self._subjects[spec.name], block, position)
-            for block in range(self._record.blocks)
+            for block in self._record.block_numbers
             for position, spec in enumerate(block_order(self._record.plan, block))
             if (block, spec.name) in missing
         ]
@@ -161,16 +161,18 @@ class OpenRun:
         return self._runner
 
     def _forks(self) -> None:
-        total = self._record.total
         jobs = self.jobs()
-        for number, job in enumerate(jobs, total - len(jobs) + 1):
-            reason = reason_to_stop(self._record, job.block)
+        while jobs:
+            total, left = self._record.total, len(jobs)
+            reason = reason_to_stop(self._record, jobs[0].block)
             if reason:
                 self._bench.observer.note(reason)
                 self._update(stopped=reason, caveats=(*self._record.caveats, reason))
-                return
-            expected = statistics.median(self._seconds) * (total - number + 1) if self._seconds else None
-            self.fork(job, number, total, remaining_s(self._record, expected))
+                # Those for evidence are left.
+                jobs = self.jobs()
+                continue
+            expected = statistics.median(self._seconds) * left if self._seconds else None
+            self.fork(jobs.pop(0), total - left + 1, total, remaining_s(self._record, expected))
 
     def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
         """Run one fork and put it on disk; while the run is held open.
@@ -204,6 +206,14 @@ class OpenRun:
         self._keep(fork, facts)
         self._bench.observer.fork_done(fork)
         self._give_up_when_hopeless(fork)
+
+    def end_early(self, reason: str) -> None:
+        """Have it be complete with the blocks that it has: whoever asks for its forks needs no more.
+
+        Args:
+            reason: why, for readers of the record.
+        """
+        self._update(stopped=reason, caveats=(*self._record.caveats, reason))
 
     def _say_shortfall(self) -> None:
         """That a run ended is not to be read as that it reached what it was asked for."""

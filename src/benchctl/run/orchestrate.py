@@ -49,6 +49,7 @@ class Extras:
         files: which documents are to come from files, as it was said when the plan was made.
         left_s: seconds that forks may take, asked once all is prepared; None for as long as the plan says.
         ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
+        forecast: say what earlier runs let expect of it.
     """
 
     calibration: Calibration | None = None
@@ -57,6 +58,7 @@ class Extras:
     files: FileOptions = field(default_factory=FileOptions)
     left_s: Callable[[], float] | None = None
     ask_anew: bool = False
+    forecast: bool = True
 
 
 NO_EXTRAS = Extras()
@@ -112,7 +114,8 @@ def open_run(
         pilots = PilotBench(bench.home, bench.observer, bench.stop, extras.tags)
         plan, pilot = run_pilot(pilots, plan, track, subjects)
         timings["pilot-s"] = time.monotonic() - clock
-    announce(bench.store, plan, environment.fingerprint, bench.observer)
+    if extras.forecast:
+        announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(challenge.name for challenge in plan.schedules)
     folder = bench.store.create(new_run_id(label, now.strftime("%Y%m%d-%H%M%S")))

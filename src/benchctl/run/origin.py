@@ -75,7 +75,7 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
 
 def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
     """Data streams that a plan's own tasks make or fill, by name."""
-    operations = track.with_challenges(*plan.warmup_challenges, *plan.schedules).operations
+    operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     found: dict[str, None] = {}
     for challenge in plan.schedules:
         for task in challenge.schedule:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import msgspec
+
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.workers import WorkerPool
@@ -90,7 +92,9 @@ def run_pilot(
         workers = stack.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
 
         def run_fork(trial: Plan, variant: str, attempt: int) -> ForkRecord:
-            runner = ForkRunner(trial, track, folder, bench.home, bench.observer, bench.stop, workers=workers)
+            runner = ForkRunner(
+                _like_compared(trial), track, folder, bench.home, bench.observer, bench.stop, workers=workers
+            )
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork
 
@@ -98,6 +102,13 @@ def run_pilot(
     # What a failed fork has left there stays until the next run begins: its error points to it.
     shutil.rmtree(folder.path, ignore_errors=True)
     return found
+
+
+def _like_compared(plan: Plan) -> Plan:
+    """A plan whose forks are like those that are compared, whatever their numbers."""
+    if plan.evidence is None or not plan.evidence.extra_forks:
+        return plan
+    return msgspec.structs.replace(plan, evidence=None)
 
 
 def choose_counts(

@@ -14,6 +14,7 @@ from benchctl.plugin.consent import Consent
 from benchctl.results.plan import (
     CorpusSpec,
     ErrorPolicy,
+    EvidenceSpec,
     PinSpec,
     Place,
     Plan,
@@ -23,8 +24,10 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
+from benchctl.run.evidence_plan import check_evidence
 from benchctl.run.origin import origin_of
 from benchctl.run.plugin import allowed_plugin
+from benchctl.run.variant_plan import check_index_settings
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
@@ -69,6 +72,7 @@ class PlanOptions:
     exclude_tasks: str = ""
     files: FileOptions = field(default_factory=FileOptions)
     consent: Consent | None = None
+    evidence: EvidenceSpec | None = None
 
 
 def default_heap_mb(memory_bytes: int) -> int:
@@ -93,15 +97,22 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     schedules = _load(names, track, options.params, common, used, sources)
     schedules = _filtered(schedules, track, options.include_tasks, options.exclude_tasks)
     warmups = _load(options.warmup_challenges, track, options.params, {}, used, sources)
+    own_warmups = {
+        spec.name: _load(spec.warmups, track, options.params, {}, used, sources)
+        for spec in options.variants
+        if spec.warmups
+    }
+    all_warmups = (*(one for challenges in own_warmups.values() for one in challenges), *warmups)
     if not schedules:
         raise UsageError(
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
-    plugin = allowed_plugin(options.track, track, (*warmups, *schedules), options.consent)
-    track = track.with_challenges(*warmups, *schedules)
+    plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
+    track = track.with_challenges(*all_warmups, *schedules)
+    check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups))
     plan = freeze(options, track, schedules, warmups, sources)
-    return msgspec.structs.replace(plan, plugin=plugin), track
+    return msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups), track
 
 
 def _default_challenge(track: Track) -> tuple[str, ...]:
@@ -155,6 +166,7 @@ def freeze(
         include_tasks=options.include_tasks,
         exclude_tasks=options.exclude_tasks,
         origin=origin,
+        evidence=options.evidence,
     )
 
 
@@ -165,7 +177,7 @@ def reload_track(plan: Plan) -> Track:
         UsageError: it is gone or broken. Whether it is still the same, its digest says.
     """
     track, _ = load_track(plan.track, _common(plan.params))
-    return track.with_challenges(*plan.warmup_challenges, *plan.schedules)
+    return track.with_challenges(*plan.all_warmups, *plan.schedules)
 
 
 def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
@@ -182,11 +194,17 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         for challenges in (plan.schedules, plan.warmup_challenges)
     )
     sources = dict(plan.sources)
+    own_warmups = {
+        spec.name: _load(spec.warmups, track, changed, {}, used, sources)
+        for spec in plan.variants
+        if spec.warmups
+    }
     schedules = _load(names, track, changed, common, used, sources)
     return msgspec.structs.replace(
         plan,
         schedules=_filtered(schedules, track, plan.include_tasks, plan.exclude_tasks),
         warmup_challenges=_load(warmups, track, changed, {}, used, sources),
+        variant_warmups=own_warmups,
         params=changed,
     )
 
@@ -271,6 +289,11 @@ def check_options(options: PlanOptions) -> None:
         (not names, "there is no variant to run", "give --variant"),
         (options.forks < 1, "--forks must be at least 1", ""),
         (options.heap_mb < MIN_HEAP_MB, f"--heap must be at least {MIN_HEAP_MB}m", ""),
+        (
+            any(spec.heap_mb is not None and spec.heap_mb < MIN_HEAP_MB for spec in options.variants),
+            f"the heap of a variant must be at least {MIN_HEAP_MB}m",
+            "",
+        ),
         (options.segments < 1, "--segments must be at least 1", ""),
         (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
         (options.ingest_clients < 1, "--ingest-clients must be at least 1", ""),
@@ -297,6 +320,8 @@ def check_options(options: PlanOptions) -> None:
             raise UsageError(text, hint=hint)
     if options.stop is not None:
         _check_stop(options, options.stop)
+    if options.evidence is not None:
+        check_evidence(options.evidence, options.variants)
 
 
 def _check_stop(options: PlanOptions, stop: StopSpec) -> None:
@@ -352,7 +377,7 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     Only those that search: a raw request may do anything. One that changes from request to request has no one
     answer.
     """
-    challenges = (*plan.warmup_challenges, *plan.schedules)
+    challenges = (*plan.all_warmups, *plan.schedules)
     operations = track.with_challenges(*challenges).operations
     names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
     return tuple(

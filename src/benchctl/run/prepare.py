@@ -16,8 +16,7 @@ from benchctl.engine.answers.kept import keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
 from benchctl.engine.prepared.index import IndexKey, find_prepared
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
+from benchctl.engine.provision.equip import equip
 from benchctl.engine.refusals import explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -78,12 +77,12 @@ def prepare_subject(
         BenchctlError: a step failed; what was half done is gone, but for an ingest that took long.
     """
     observer.stage(f"{spec.name}: engine and Java runtime")
-    installation = install(home, spec, observer.progress)
-    jdk = provide_jdk(home, spec.jdk)
+    equipment = equip(home, spec, observer.progress)
+    installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
     if plan.origin == "empty":
         return Subject(spec, installation, jdk, None)
     keys = [
-        IndexKey(installation, plan.corpus, track, plan.segments, plan.ingest_clients, build)
+        IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
         for build in range(plan.index_builds)
     ]
     found = [find_prepared(home, key) for key in keys]
@@ -161,7 +160,11 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
     if ask_anew or not isinstance(subject, Subject) or subject.index is None:
         return AnswerBook()
     jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
-    parts = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
+    parts: tuple[object, ...] = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
+    more = (subject.installation.jars, subject.spec.environment)
+    # A replaced jar has to prove that it answers the same. Without any, books are found that are older.
+    if any(more):
+        parts = (*parts, *more)
     digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
     return AnswerBook(subject.index.root / f"answers-{digest}.json")
 
@@ -224,8 +227,9 @@ def check_memory(plan: Plan, memory_bytes: int) -> None:
     Raises:
         BenchctlError: the heap is more than three quarters of memory.
     """
-    if plan.heap_mb * 2**20 > 0.75 * memory_bytes:
+    heap_mb = max((plan.heap_mb, *(spec.heap_mb or 0 for spec in plan.variants)))
+    if heap_mb * 2**20 > 0.75 * memory_bytes:
         raise BenchctlError(
-            f"a heap of {plan.heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
+            f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint="give a smaller --heap",
         )

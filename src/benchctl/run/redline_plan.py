@@ -34,6 +34,12 @@ def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track
     """
     check_options(options)
     _check(search)
+    warmed = next((spec.name for spec in options.variants if spec.warmups), None)
+    if warmed is not None:
+        raise UsageError(
+            f"variant '{warmed}' has warm-up challenges, and a red-line search warms up by itself",
+            hint="name a variant without, or raise --warm-up",
+        )
     track, known = load_track(options.track, options.params)
     reject_unused(options.params, known)
     operation = track.operations.get(search.operation)

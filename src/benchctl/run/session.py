@@ -30,9 +30,10 @@ class Start:
         workspace: the scratch folder that `workspace` made.
         folder: a new folder for configuration and logs.
         home: whose user nodes run as.
-        heap_mb: heap of a node, MiB.
+        heap_mb: heap of a node whose variant does not say otherwise, MiB.
         target: the indices that must be ready, as in a path; None for whatever there is.
         cpus: that a node runs on; None for those that benchctl may use.
+        jvm_flags: behind those of the variant, for this start only.
     """
 
     workspace: Path
@@ -41,6 +42,7 @@ class Start:
     heap_mb: int
     target: str | None
     cpus: tuple[int, ...] | None = None
+    jvm_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Subject:
 
     Attributes:
         spec: what was asked for.
-        installation: the engine.
+        installation: the engine, with the plug-ins and jars of the variant.
         jdk: its Java runtime.
         index: the prepared index, or the first build of it; None when forks begin on an empty node.
         more_builds: further builds of it, for which forks take turns.
@@ -99,11 +101,12 @@ class Subject:
             data=start.workspace / "data",
             folder=start.folder,
             owner=start.home.node_owner,
-            heap_mb=start.heap_mb,
-            jvm_flags=self.spec.jvm_flags,
+            heap_mb=self.spec.heap_mb or start.heap_mb,
+            jvm_flags=(*self.spec.jvm_flags, *start.jvm_flags),
             settings=self.spec.settings,
             expect_index=start.target,
             cpus=start.cpus,
+            variables=self.spec.environment,
         ) as node:
             yield node
 
@@ -133,6 +136,8 @@ class Subject:
             jvm_flags=tuple(self._placeless(flag, workspace) for flag in flags),
             modules=self.installation.modules,
             verified_by=self.installation.verified_by,
+            jars=dict(self.installation.jars),
+            plugins=self._plugins,
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
@@ -143,7 +148,23 @@ class Subject:
         jdk = f"{self.jdk.vendor} {self.jdk.version}"
         if known.jdk != jdk:
             found.append(f"the JDK of {self.spec.name} was {known.jdk}, is {jdk}")
+        now = dict(self.installation.jars)
+        for jar in sorted(known.jars.keys() | now.keys()):
+            was, has = ((jars[jar][:12] if jar in jars else "the engine's own") for jars in (known.jars, now))
+            if was != has:
+                found.append(f"{jar} of {self.spec.name} was {was}, is {has}")
+        if known.plugins != self._plugins:
+            were, are = (
+                ", ".join(f"{name} {version}" for name, version in plugins.items()) or "none"
+                for plugins in (known.plugins, self._plugins)
+            )
+            found.append(f"the plug-ins of {self.spec.name} were {were}, are {are}")
         return found
+
+    @property
+    def _plugins(self) -> dict[str, str]:
+        """Name -> version of those that were installed."""
+        return {one.name: one.version for one in self.installation.plugins}
 
     def _placeless(self, flag: str, workspace: Path) -> str:
         """A flag without the folders that differ from fork to fork: those make no variant another."""

@@ -16,8 +16,7 @@ import psutil
 
 from benchctl.disk import replacing
 from benchctl.engine.node import boot
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
+from benchctl.engine.provision.equip import equip
 from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -102,8 +101,7 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
     """
     folder = node_folder(home, spec.name)
     observer.stage(f"{spec.name}: engine and Java runtime")
-    installation = install(home, spec, observer.progress)
-    jdk = provide_jdk(home, spec.jdk)
+    equipment = equip(home, spec, observer.progress)
     observer.stage(f"{spec.name}: starting the node")
     data = folder.path / "data"
     data.mkdir(parents=True, exist_ok=True)
@@ -112,14 +110,15 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
         os.chown(data, home.node_owner.uid, home.node_owner.gid)
     settings = dict(spec.settings) | ({"http.port": port} if port is not None else {})
     with boot(
-        installation,
-        jdk,
+        equipment.installation,
+        equipment.jdk,
         data=data,
         folder=folder.path / "boot",
         owner=home.node_owner,
         heap_mb=heap_mb,
         jvm_flags=spec.jvm_flags,
         settings=settings,
+        variables=spec.environment,
     ) as node:
         me = psutil.Process()
         state = NodeState(

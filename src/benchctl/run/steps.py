@@ -119,8 +119,15 @@ class StepRunner:
             abort_on_failure=self._plan.on_error == "abort",
         )
 
-    def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load) -> None:
+    def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, *, variant: str) -> None:
         """Run the warm-up challenges, then these steps.
+
+        Args:
+            serving: is up.
+            steps: of the schedules.
+            stage: where they run.
+            load: takes what they come to.
+            variant: whose own warm-up challenges come first.
 
         Raises:
             BenchctlError: the node failed, or a request did and that ends the run.
@@ -128,10 +135,12 @@ class StepRunner:
         clock = time.monotonic()
         load.free_ns = time.monotonic_ns()
         schedules = self._plan.schedules
-        self._put_cluster_settings(
-            serving, [schedules[number] for number in sorted({s[0][0] for s in steps})]
-        )
-        for challenge in self._plan.warmup_challenges:
+        warmups = self._plan.warmups_of(variant)
+        measured = [schedules[number] for number in sorted({s[0][0] for s in steps})]
+        for challenge in (*warmups, *measured):
+            if challenge.cluster_settings:
+                serving.client.put_cluster_settings(challenge.cluster_settings)
+        for challenge in warmups:
             for places in challenge.steps:
                 tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in places]
                 self.run_step(serving, [self._job(*task) for task in tasks], _within(challenge, stage), load)
@@ -194,11 +203,6 @@ class StepRunner:
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
-
-    def _put_cluster_settings(self, serving: Serving, challenges: Sequence[Challenge]) -> None:
-        for challenge in (*self._plan.warmup_challenges, *challenges):
-            if challenge.cluster_settings:
-                serving.client.put_cluster_settings(challenge.cluster_settings)
 
 
 def _within(challenge: Challenge, stage: Stage) -> Stage:

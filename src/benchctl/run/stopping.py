@@ -13,7 +13,8 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     """Why a run ends before a block, by its plan's stop rule.
 
     Blocks are never cut: one that has begun is finished, after an interruption, too. With several index
-    builds a block of every build is run.
+    builds a block of every build is run. Forks for evidence are no part of the rule: they are run in any
+    case, and a budget leaves time for them.
 
     Args:
         record: of the run so far.
@@ -23,7 +24,12 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
         For readers; empty to go on.
     """
     stop = record.plan.stop
-    if stop is None or block % record.plan.index_builds or _begun(record, block):
+    if (
+        stop is None
+        or block % record.plan.index_builds
+        or _begun(record, block)
+        or record.plan.is_extra(block)
+    ):
         return ""
     return _precise_enough(record, stop) or _budget_spent(record, stop)
 
@@ -110,20 +116,25 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     if stop.budget_s is None:
         return ""
     spent, expected = seconds_spent(record), _block_s(record) * record.plan.index_builds
-    if spent + expected <= stop.budget_s:
+    if spent + expected + _block_s(record) * _extra_forks(record.plan) <= stop.budget_s:
         return ""
     few = ""
+    after = " and the forks for evidence" if _extra_forks(record.plan) else ""
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
     return (
-        f"{_after(record)}, because --budget {duration(stop.budget_s)} leaves no time for another block: "
-        f"{duration(spent)} are spent, a block takes {duration(expected)}{few}"
+        f"{_after(record)}, because --budget {duration(stop.budget_s)} leaves no time for another "
+        f"block{after}: {duration(spent)} are spent, a block takes {duration(expected)}{few}"
     )
 
 
 def _after(record: RunRecord) -> str:
     fewest = _fewest(record)
     return f"ended after {fewest} of at most {record.plan.forks} forks a side"
+
+
+def _extra_forks(plan: Plan) -> int:
+    return 0 if plan.evidence is None else plan.evidence.extra_forks
 
 
 def _begun(record: RunRecord, block: int) -> bool:
@@ -140,4 +151,4 @@ def _block_s(record: RunRecord) -> float:
 
 def _fewest(record: RunRecord) -> int:
     """Finished forks of the variant that has fewest."""
-    return min(len(record.done(spec.name)) for spec in record.plan.variants)
+    return min(len(record.compared(spec.name)) for spec in record.plan.variants)

@@ -26,6 +26,9 @@ def as_trial(plan: Plan) -> Plan:
         plan,
         schedules=tuple(map(_shortened, plan.schedules)),
         warmup_challenges=tuple(map(_shortened, plan.warmup_challenges)),
+        variant_warmups={
+            name: tuple(map(_shortened, warmups)) for name, warmups in plan.variant_warmups.items()
+        },
         test_mode=True,
     )
 

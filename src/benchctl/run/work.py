@@ -57,7 +57,7 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
         UsageError: an operation needs something that is not there.
     """
     context = work_context(plan, track, home, plan.variants[0].engine)
-    for challenge in (*plan.warmup_challenges, *plan.schedules):
+    for challenge in (*plan.all_warmups, *plan.schedules):
         operations = {**track.operations, **challenge.operations}
         for task in challenge.schedule:
             operation = operations[task.operation]

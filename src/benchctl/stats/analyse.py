@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
+from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan
@@ -26,6 +27,7 @@ from benchctl.stats.doubts import (
     row_doubts,
     unsupported_reason,
 )
+from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.imported import with_imports
 from benchctl.stats.metrics import METRICS, REDLINE, Metric, MetricKey
 from benchctl.stats.multiplicity import Method
@@ -62,7 +64,11 @@ def analyse_run(
         metrics: what to compare by, in table order; None for what such a run usually is compared by.
     """
     forks = {
-        spec.name: [fork for fork in record.forks if fork.variant == spec.name]
+        spec.name: [
+            fork
+            for fork in record.forks
+            if fork.variant == spec.name and not record.plan.is_extra(fork.block)
+        ]
         for spec in record.plan.variants
     }
     found = analyse(
@@ -75,7 +81,12 @@ def analyse_run(
         metrics=metrics,
     )
     own = tuple(Caveat("run", text) for text in record.caveats)
-    found = msgspec.structs.replace(found, caveats=(*own, *found.caveats))
+    found = msgspec.structs.replace(
+        found,
+        caveats=(*own, *found.caveats),
+        differences=variant_differences(resolved(record)),
+        evidence=evidence_cost(record),
+    )
     return with_imports(found, dict.fromkeys(forks, record.imported))
 
 
@@ -140,6 +151,7 @@ def analyse(
             *(Caveat("unlike", text) for text in unlike),
             *([separate_runs(len(runs))] if len(runs) > 1 else []),
             *general_doubts(forks, done, rows, prepared=plan.origin == "prepared"),
+            *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),

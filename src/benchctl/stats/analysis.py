@@ -9,6 +9,7 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.curve import RedlineCurves
+from benchctl.stats.evidence import EvidenceCost
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
@@ -184,6 +185,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         method: how p-values were adjusted: Benjamini-Hochberg within each metric, or Holm over all of them.
         disturbed: variant -> number of its forks around which a host probe was off; without those that have
             none.
+        differences: how variants differ beyond engine and version, in words: a line for each that does.
+        evidence: what collecting it cost, where extra forks did; None elsewhere.
     """
 
     schema_version: int
@@ -203,3 +206,5 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     costs: tuple[VerdictCost, ...] = ()
     method: Method = "benjamini-hochberg"
     disturbed: dict[str, int] = {}
+    differences: tuple[str, ...] = ()
+    evidence: EvidenceCost | None = None

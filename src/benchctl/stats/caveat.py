@@ -14,6 +14,7 @@ CaveatCode = Literal[
     "disturbed",
     "driver-floor",
     "driver-limited",
+    "evidence",
     "failed-forks",
     "failures",
     "few-builds",

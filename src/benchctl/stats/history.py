@@ -159,10 +159,10 @@ class _Collected:
         match: Match = "same" if _same(self._plan, record.plan) else "similar"
         off = Counter(
             one.variant
-            for one in disturbances({spec.name: record.done(spec.name) for spec in record.plan.variants})
+            for one in disturbances({spec.name: record.compared(spec.name) for spec in record.plan.variants})
         )
         for spec in record.plan.variants:
-            forks = record.done(spec.name)
+            forks = record.compared(spec.name)
             if forks and any(kind == kind_of(spec) for _, _, kind in self._wanted):
                 used = self._add_variant(match, record, spec, forks)
                 self._disturbed[record.id] += off[spec.name] * used
@@ -223,7 +223,12 @@ def _key(wanted: tuple[Place, Metric, Kind]) -> _Key:
 def _same(plan: Plan, other: Plan) -> bool:
     """Whether forks of the two are alike but for their variants."""
     corpora = [(one.corpus.documents, one.corpus.seed) for one in (plan, other)]
-    return corpora[0] == corpora[1] and all(getattr(plan, name) == getattr(other, name) for name in _SAME)
+    carried = plan.evidence_in(0) == other.evidence_in(0)
+    return (
+        carried
+        and corpora[0] == corpora[1]
+        and all(getattr(plan, name) == getattr(other, name) for name in _SAME)
+    )
 
 
 def _place_of(plan: Plan, challenge: str, task: Task) -> Place | None:

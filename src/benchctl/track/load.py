@@ -142,6 +142,18 @@ def reject_lacking(track: Track, challenge: Challenge) -> None:
         )
 
 
+class UnusedParameter(UsageError):  # noqa: N818 - what is so; whether it is a mistake depends on who gave it
+    """Nothing uses a parameter.
+
+    Attributes:
+        name: of the parameter.
+    """
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"--param {name}: no challenge or track uses it", hint=hint)
+        self.name = name
+
+
 def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """A parameter that nothing uses is a typing mistake, and the run would not be what was asked for.
 
@@ -150,12 +162,11 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
         known: what the files of track and challenges know.
 
     Raises:
-        UsageError: names the parameter and the nearest one that would be used.
+        UnusedParameter: names the parameter and the nearest one that would be used.
     """
     for name in params:
         if name not in known:
             meant = guess(name, [*sorted(known), *TASK_PARAMETERS])
-            raise UsageError(
-                f"--param {name}: no challenge or track uses it",
-                hint=f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip(),
+            raise UnusedParameter(
+                name, f"{meant} every challenge understands {', '.join(TASK_PARAMETERS)}".lstrip()
             )

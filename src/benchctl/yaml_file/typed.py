@@ -127,7 +127,9 @@ class _Misfit:
 
     def _unexpected(self, match: re.Match[str]) -> UsageError:
         kinds = match["kinds"].split(" | ")
-        described = list(dict.fromkeys(_descriptions(self._info())))
+        info = self._info()
+        kinds_meant = [info] if self._key is None else [*_key_types(info)]
+        described = list(dict.fromkeys(text for one in kinds_meant for text in _descriptions(one)))
         plain = " or ".join(_WORDS.get(kind, kind) for kind in kinds) + match["bound"]
         wanted = " or ".join(described) or plain
         value = self._value()
@@ -276,6 +278,13 @@ def _members(info: inspect.Type) -> Iterator[inspect.Type]:
             yield from _members(one)
     else:
         yield info
+
+
+def _key_types(info: inspect.Type) -> Iterator[inspect.Type]:
+    """What the keys of a mapping should be."""
+    for one in _members(info):
+        if isinstance(one, inspect.DictType):
+            yield one.key_type
 
 
 def _descriptions(info: inspect.Type) -> Iterator[str]:

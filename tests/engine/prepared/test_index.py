@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ from benchctl.engine.prepared.index import (
     bytes_per_document,
     copy_index,
 )
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
@@ -125,6 +126,28 @@ def test_the_first_build_is_called_as_if_it_were_the_only_one(key: IndexKey):
     parts = (INDEX_FORMAT, "opensearch", "2.11.0", "a" * 64, "c", key.track.index_name, body, 1, 2)
     assert key.digest == hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
     assert key.folder_name == f"opensearch-2.11.0-big5-1000000-{key.digest[:12]}"
+
+
+def test_index_settings_of_a_variant_go_over_the_tracks_and_make_an_index_of_its_own(key: IndexKey):
+    other = dataclasses.replace(key, index_settings={"index.codec": "default", "index.sort.field": "a"})
+    (before,), (after,) = key.places.indices, other.places.indices
+    assert after.body.mappings == before.body.mappings
+    names = [name for name in after.body.settings if name.endswith("codec")]
+    assert names == ["index.codec"]
+    assert after.body.settings["index.codec"] == "default"
+    assert after.body.settings["index.sort.field"] == "a"
+    assert len(after.body.settings) > 2
+    assert other.digest != key.digest
+
+
+def test_plug_ins_make_another_index_and_replaced_jars_do_not(key: IndexKey):
+    def equipped(**changes: Any) -> IndexKey:
+        return dataclasses.replace(key, installation=dataclasses.replace(key.installation, **changes))
+
+    icu = equipped(plugins=(PluginFacts("analysis-icu", "1", "i" * 64),))
+    again = equipped(plugins=(PluginFacts("analysis-icu", "1", "j" * 64),))
+    assert len({key.digest, icu.digest, again.digest}) == 3
+    assert equipped(jars=(("lucene-core-9.7.0.jar", "l" * 64),)).digest == key.digest
 
 
 def test_every_build_has_a_place_of_its_own(key: IndexKey):

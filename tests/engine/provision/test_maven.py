@@ -11,7 +11,12 @@ from benchctl import network
 from benchctl.disk import RESERVE_BYTES, FreeBytes, free_bytes
 from benchctl.engine.provision import maven
 from benchctl.engine.provision.checksum import Checksum
-from benchctl.engine.provision.maven import REPOSITORY_VARIABLE, MavenSource, latest_version
+from benchctl.engine.provision.maven import (
+    REPOSITORY_VARIABLE,
+    MavenSource,
+    engine_coordinates,
+    latest_version,
+)
 from benchctl.errors import BenchctlError
 from benchctl.network import network_errors
 from engine.archive_server import Reply, Server, sha, zipped
@@ -24,7 +29,7 @@ def ignore(what: str, done: int, total: int) -> None:
 
 
 def source(environ: Mapping[str, str], folder: Path, *, free: FreeBytes = free_bytes) -> MavenSource:
-    return MavenSource("elasticsearch", folder, environ, ignore, free)
+    return MavenSource(engine_coordinates("elasticsearch"), folder, environ, ignore, free)
 
 
 def get(server: Server, folder: Path, version: str = VERSION) -> tuple[Path, Checksum]:
@@ -47,7 +52,13 @@ def test_progress_counts_to_the_total(server: Server, tmp_path: Path):
     body = zipped()
     server.serve("opensearch", "2.11.0", body, sha1=sha("sha1", body))
     told: list[tuple[str, int, int]] = []
-    source = MavenSource("opensearch", tmp_path, server.environ, lambda *args: told.append(args), free_bytes)
+    source = MavenSource(
+        engine_coordinates("opensearch"),
+        tmp_path,
+        server.environ,
+        lambda *args: told.append(args),
+        free_bytes,
+    )
     source.fetch("2.11.0")
     assert told[-1] == ("opensearch-2.11.0.zip", len(body), len(body))
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)

@@ -149,7 +149,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         ),
         (
             "variants:\n  - a=es,setting:path.data=/x\nchallenges: [test]\n",
-            "2:5: variants, entry 1: the node setting path.data is benchctl's own",
+            "2:5: variants, entry 1: variant 'a': the node setting path.data is benchctl's own",
             "",
         ),
         (

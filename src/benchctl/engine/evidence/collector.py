@@ -27,6 +27,8 @@ class Scene:
 class Collector(Protocol):
     """Collects one kind of evidence of one node start. Its methods are called in this order, each once.
 
+    A node that never gets ready, or fails, still comes to `end`.
+
     None of them may send the node a request: a search, and to a lesser degree anything else, changes what is
     measured.
     """

@@ -5,15 +5,16 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
-from benchctl.engine.declared import Places, places
+from benchctl.engine.declared import Places, places, with_settings
 from benchctl.engine.prepared.data_folder import entries
 from benchctl.engine.provision.install import Installation
 from benchctl.errors import BenchctlError
@@ -44,6 +45,10 @@ class IndexKey:
         segments: of every shard, once it is force-merged.
         clients: concurrent senders that fill it.
         build: which of several builds of the same, from 0; they differ by chance alone.
+        index_settings: over those of the track's indices, by names that begin with `index.`.
+
+    Plug-ins of the installation count, since analysis may need them. Jars that are replaced in it do not: an
+    index is always built by the installation without them, so that both read the same bytes.
     """
 
     installation: Installation
@@ -52,11 +57,12 @@ class IndexKey:
     segments: int
     clients: int
     build: int = 0
+    index_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def places(self) -> Places:
         """Where its documents are."""
-        return places(self.track, self.corpus.files)
+        return with_settings(places(self.track, self.corpus.files), self.index_settings)
 
     @property
     def digest(self) -> str:
@@ -71,6 +77,8 @@ class IndexKey:
             self.segments,
             self.clients,
         )
+        if self.installation.plugins:
+            parts = (*parts, sorted(one.sha256 for one in self.installation.plugins))
         # The first is called as if it were the only one: it is shared with runs that want one.
         if self.build:
             parts = (*parts, self.build)

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ import msgspec
 from benchctl.disk import FreeBytes, disk_errors, free_bytes
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.provision.checksum import Checksum, compare, digest, published_sha512
-from benchctl.engine.provision.maven import MavenSource
+from benchctl.engine.provision.maven import Coordinates, MavenSource, engine_coordinates
 from benchctl.engine.provision.staging import staging
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -62,15 +63,47 @@ def fetch_archive(
         BenchctlError: there is no such version, the repository cannot be reached, what came is truncated
             or does not match its checksum, or the disk refuses. The cache holds none of it then.
     """
-    target = _cache_path(home, f"{engine}-{version}.zip")
+    source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
+    return _from_maven(_cache_path(home, f"{engine}-{version}.zip"), version, source)
+
+
+def fetch_published(
+    home: Home,
+    coordinates: Coordinates,
+    version: str,
+    progress: Progress,
+    *,
+    environ: Mapping[str, str] | None = None,
+    free: FreeBytes = free_bytes,
+) -> Archive:
+    """Get one version of any zip or jar from the Maven repository; at once when it is cached.
+
+    Args:
+        home: where the cache is.
+        coordinates: which file.
+        version: its version.
+        progress: told about the download.
+        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: as for `fetch_archive`.
+    """
+    source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
+    parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
+    name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
+    return _from_maven(_cache_path(home, name), version, source)
+
+
+def _from_maven(target: Path, version: str, source: Callable[[Path], MavenSource]) -> Archive:
+    """What is cached as `target`; else fetched from a source, which works in the folder that it is given."""
     cached = _cached(target)
     if cached is not None:
         return cached
-    with staging(target.parent, f"download into {target.parent}") as partial:
-        source = MavenSource(engine, partial, environ, progress, free)
-        fetched = source.fetch(version)
-        verified_by = source.verify(version, fetched)
-        return _keep(fetched, target, verified_by)
+    with staging(target.parent, f"download into {target.parent}") as folder:
+        opened = source(folder)
+        fetched = opened.fetch(version)
+        return _keep(fetched, target, opened.verify(version, fetched))
 
 
 def download_archive(
@@ -104,9 +137,9 @@ def download_archive(
     cached = _cached(target)
     if cached is not None:
         return cached
-    with staging(target.parent, f"download into {target.parent}") as partial:
+    with staging(target.parent, f"download into {target.parent}") as folder:
         fetched = Download(
-            [Piece(url)], partial / name, progress, _ADVICE, counted=name, free=free, pause=pause
+            [Piece(url)], folder / name, progress, _ADVICE, counted=name, free=free, pause=pause
         ).run()
         with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
             expected = published_sha512(parts)
@@ -155,10 +188,10 @@ def _cached(target: Path) -> Archive | None:
 def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
     """Move a verified archive into the cache."""
     record = _Record(digest(fetched, "sha256"), fetched.stat().st_size, verified_by)
-    partial = fetched.with_name(f"{fetched.name}.json")
-    partial.write_bytes(msgspec.json.encode(record))
+    described = fetched.with_name(f"{fetched.name}.json")
+    described.write_bytes(msgspec.json.encode(record))
     fetched.replace(target)
-    partial.replace(_record_path(target))
+    described.replace(_record_path(target))
     return Archive(target, record.sha256, verified_by)
 
 

@@ -27,6 +27,21 @@ _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensear
 
 
 @dataclass(frozen=True)
+class PluginFacts:
+    """A plug-in that was installed beyond what the distribution carries.
+
+    Attributes:
+        name: as its descriptor says; its folder in `plugins` is called so.
+        version: its own.
+        sha256: of its zip file.
+    """
+
+    name: str
+    version: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Installation:
     """An unpacked distribution; nodes read it and never write to it.
 
@@ -38,6 +53,8 @@ class Installation:
         modules: what the distribution carries, sorted.
         lucene: Lucene's version.
         verified_by: the published checksum that the archive was compared with; `none` when there is none.
+        plugins: that were installed into it.
+        jars: (file name in `lib`, SHA-256 of what took its place) of those that were replaced, sorted.
     """
 
     engine: EngineName
@@ -47,6 +64,8 @@ class Installation:
     modules: tuple[str, ...]
     lucene: str
     verified_by: Checksum = "none"
+    plugins: tuple[PluginFacts, ...] = ()
+    jars: tuple[tuple[str, str], ...] = ()
 
 
 class _Manifest(msgspec.Struct, frozen=True):

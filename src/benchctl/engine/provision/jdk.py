@@ -93,7 +93,7 @@ def ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
     Raises:
         BenchctlError: it cannot be executed, or its answer is not that of a Java 9 or newer.
     """
-    done = _run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
+    done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
     facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
     if facts is None:
         raise BenchctlError(
@@ -168,7 +168,7 @@ def _copy(home: Home, name: str, runtime: Path) -> Jdk:
     with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
         ready = partial / "ready"
         _copy_tree(runtime, ready / _RUNTIME_NAME)
-        dumped = _run_java(ready / _RUNTIME_NAME, ["-Xshare:dump"], None)
+        dumped = run_java(ready / _RUNTIME_NAME, ["-Xshare:dump"], None)
         if dumped.returncode != 0:
             raise BenchctlError(
                 f"Java cannot write its class-data-sharing archive below {home.jdks}: {_complaint(dumped)}",
@@ -221,7 +221,7 @@ def _java_home(wanted: str) -> Path:
         return java.resolve().parent.parent
 
 
-def _run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subprocess.CompletedProcess[str]:
+def run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subprocess.CompletedProcess[str]:
     """Run `java` to its end as the given user; None for this process's own."""
     java = java_home / "bin" / "java"
     environment = {name: value for name, value in os.environ.items() if name not in _JAVA_VARIABLES}

@@ -1,4 +1,4 @@
-"""The engines in a Maven repository: which versions there are, and a verified download of one."""
+"""The engines and other files in a Maven repository: which versions there are, and verified downloads."""
 
 import contextlib
 import logging
@@ -8,11 +8,12 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
-from jgo.maven import MavenContext, PythonResolver
+from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.engine.provision.checksum import DAMAGED, Checksum, compare
@@ -31,6 +32,33 @@ Version = tuple[int, int, int]
 """Major, minor and patch of a release."""
 
 
+@dataclass(frozen=True)
+class Coordinates:
+    """What a Maven repository calls a file, but for its version.
+
+    Attributes:
+        group: such as `org.apache.lucene`.
+        artifact: such as `lucene-core`.
+        packaging: ending of its name.
+        classifier: which of the artifact's files it is, such as `sources`; empty for the main one.
+    """
+
+    group: str
+    artifact: str
+    packaging: str = "jar"
+    classifier: str = ""
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.artifact} {self.classifier}".rstrip()
+
+
+def engine_coordinates(engine: EngineName) -> Coordinates:
+    """Where an engine's own distribution is."""
+    return Coordinates(f"org.{engine}.distribution.integ-test-zip", engine, "zip")
+
+
 def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
     """The newest release that the Maven repository serves.
 
@@ -41,7 +69,7 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
         BenchctlError: the repository cannot be reached or lists no release.
     """
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        source = MavenSource(engine, Path(folder), environ, lambda *_: None, free_bytes)
+        source = MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
         listed = source.listed()
         if not listed:
             raise BenchctlError(
@@ -52,16 +80,16 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
 
 
 class MavenSource:
-    """One engine in one Maven repository, seen through jgo with a private cache.
+    """One file, in all its versions, in one Maven repository, seen through jgo with a private cache.
 
     jgo keeps what a broken download left behind and only warns about a wrong checksum: hence a cache that
     is thrown away, and checks of our own.
 
     Args:
-        engine: which engine.
+        coordinates: which file.
         folder: for the cache; the caller throws it away.
         environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
-        progress: told about downloads of archives.
+        progress: told about the download of the file, not of its checksums.
         free: how much can be written to a folder, bytes.
 
     Attributes:
@@ -70,7 +98,7 @@ class MavenSource:
 
     def __init__(
         self,
-        engine: EngineName,
+        coordinates: Coordinates,
         folder: Path,
         environ: Mapping[str, str] | None,
         progress: Progress,
@@ -79,32 +107,34 @@ class MavenSource:
         configured = (os.environ if environ is None else environ).get(REPOSITORY_VARIABLE, "").rstrip("/")
         # jgo's warnings would reach the terminal beside the error that says the same.
         logging.getLogger("jgo").addHandler(logging.NullHandler())
-        self._engine = engine
+        self._file = coordinates
         self._context = MavenContext(
-            resolver=PythonResolver(progress_callback=_jgo_progress(folder, progress, free)),
+            resolver=PythonResolver(
+                progress_callback=_jgo_progress(folder, progress, free, f".{coordinates.packaging}")
+            ),
             repo_cache=folder / "maven",
             remote_repos={"configured": configured} if configured else None,
             timeout=TIMEOUT_S,
         )
-        self._project = self._context.project(f"org.{engine}.distribution.integ-test-zip", engine)
+        self._project = self._context.project(coordinates.group, coordinates.artifact)
         (self._url,) = self._context.remote_repos.values()
         self.repository = shown(urlsplit(self._url)) if configured else "Maven Central"
 
     def fetch(self, version: str) -> Path:
-        """Download one version's zip into the private cache.
+        """Download one version into the private cache.
 
         Raises:
             BenchctlError: there is no such version, or it cannot be had or does not fit.
         """
         with self._network_errors():
-            if self._head(version, "zip") == requests.codes.not_found:
+            if self._head(version) == requests.codes.not_found:
                 raise BenchctlError(
-                    f"{self.repository} has no {self._engine} {version}", hint=self._suggestion(version)
+                    f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
                 )
-            return self._resolve(version, "zip")
+            return self._resolve(version)
 
     def verify(self, version: str, fetched: Path) -> Checksum:
-        """Compare a downloaded zip with the strongest checksum that the repository serves beside it.
+        """Compare a downloaded zip or jar with the strongest checksum that the repository serves beside it.
 
         Without any, the checksums inside the zip have to do.
 
@@ -114,13 +144,13 @@ class MavenSource:
         Raises:
             BenchctlError: the zip is damaged, or a checksum that is there cannot be had.
         """
-        what = f"{self._engine} {version} from {self.repository}"
+        what = f"{self._file.title} {version} from {self.repository}"
         kinds: tuple[Checksum, ...] = ("sha512", "sha1")
         for kind in kinds:
             with self._network_errors():
-                if self._head(version, f"zip.{kind}") in _ABSENT:
+                if self._head(version, kind) in _ABSENT:
                     continue
-                published = self._resolve(version, f"zip.{kind}")
+                published = self._resolve(version, kind)
             compare(fetched, kind, published.read_text(errors="replace"), what)
             return kind
         _check_zip(fetched, what)
@@ -139,15 +169,16 @@ class MavenSource:
     def serves(self, version: Version) -> bool:
         """Whether one version can be downloaded, listed or not."""
         with self._network_errors():
-            return self._head(_text(version), "zip") == requests.codes.ok
+            return self._head(_text(version)) == requests.codes.ok
 
-    def _resolve(self, version: str, packaging: str) -> Path:
-        artifact = self._project.at_version(version).artifact(packaging=packaging)
+    def _resolve(self, version: str, checksum: str = "") -> Path:
+        """Download the file itself, or one of its checksums."""
+        artifact = self._artifact(version, checksum)
         try:
             return Path(artifact.resolve())
         except RuntimeError as err:
             raise BenchctlError(
-                f"{self.repository} refuses {artifact.filename}: HTTP {self._head(version, packaging)}",
+                f"{self.repository} refuses {artifact.filename}: HTTP {self._head(version, checksum)}",
                 hint=f"try later, or check {REPOSITORY_VARIABLE}",
             ) from err
         except IndexError as err:  # what jgo makes of a checksum without text
@@ -155,10 +186,15 @@ class MavenSource:
                 f"the sha1 of {artifact.filename} from {self.repository} is empty", hint=DAMAGED
             ) from err
 
-    def _head(self, version: str, packaging: str) -> int:
+    def _head(self, version: str, checksum: str = "") -> int:
         """The HTTP status of a file, asked first: jgo leaves the socket open when there is none."""
-        artifact = self._project.at_version(version).artifact(packaging=packaging)
+        artifact = self._artifact(version, checksum)
         return _status(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
+
+    def _artifact(self, version: str, checksum: str) -> Artifact:
+        packaging = f"{self._file.packaging}.{checksum}" if checksum else self._file.packaging
+        component = self._project.at_version(version)
+        return component.artifact(classifier=self._file.classifier, packaging=packaging)
 
     def _suggestion(self, version: str) -> str:
         listed = self.listed()
@@ -173,7 +209,7 @@ class MavenSource:
 
     def _network_errors(self) -> AbstractContextManager[None]:
         return network_errors(
-            f"download {self._engine} from {self.repository}",
+            f"download {self._file.title} from {self.repository}",
             hint=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
             "or give a distribution that is on this machine",
         )
@@ -185,7 +221,7 @@ def _status(url: str) -> int:
 
 
 def _jgo_progress(
-    folder: Path, progress: Progress, free: FreeBytes
+    folder: Path, progress: Progress, free: FreeBytes, ending: str
 ) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
     """What jgo calls before the first byte is written, and after each piece."""
 
@@ -197,7 +233,7 @@ def _jgo_progress(
         def advance(count: int) -> None:
             nonlocal done
             done += count
-            if name.endswith(".zip"):
+            if name.endswith(ending):
                 progress(name, done, total)
 
         yield advance

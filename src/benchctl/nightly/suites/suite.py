@@ -17,7 +17,14 @@ from benchctl.errors import UsageError
 from benchctl.nightly.fitness import HostLimits
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
-from benchctl.nightly.suites.amounts import (
+from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.results.nightly.model import Role
+from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
+from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
+from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.track.library import challenge_names, track_names
+from benchctl.yaml_file import Step, Typed, read_typed
+from benchctl.yaml_file.amounts import (
     Documents,
     Duration,
     HeapSize,
@@ -26,13 +33,6 @@ from benchctl.nightly.suites.amounts import (
     mebibytes,
     seconds,
 )
-from benchctl.nightly.suites.confirm_limits import ConfirmLimits
-from benchctl.results.nightly.model import Role
-from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
-from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
-from benchctl.stats.metrics import METRICS, metric_of
-from benchctl.track.library import challenge_names, track_names
-from benchctl.yaml_file import Step, Typed, read_typed
 
 MOST_FORKS: Final = 1000
 

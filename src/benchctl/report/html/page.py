@@ -104,7 +104,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         origins=subject.origins,
         setting=[table(grid) for grid in _setting_grids(analysis, subject.plan)],
         parts=[_part(record) for record in subject.records],
-        details=[table(grid) for grid in details],
+        details=[table(grid) for grid in (*details, *subject.profiles)],
         planning=sentences,
         commands=[*subject.commands, *proposals],
     )

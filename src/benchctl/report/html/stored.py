@@ -7,9 +7,12 @@ from pathlib import Path
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts.from_samples import sample_charts
+from benchctl.report.evidence.charts import evidence_charts
 from benchctl.report.html import assets
 from benchctl.report.html.page import render_page
 from benchctl.report.html.subject import Command, Subject, comparison_subject, run_subject
+from benchctl.report.layout import Grid
+from benchctl.report.profile.stored import profile_grids
 from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
 from benchctl.results.reading import fork_sources
@@ -32,18 +35,28 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
         analysis: of it.
         usual: where runs are looked for by default.
     """
-    shapes = run_shapes(record.plan, fork_sources(folder, record.forks))
+    compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
+    shapes = run_shapes(record.plan, fork_sources(folder, compared))
     name = reference(folder, usual)
     return run_subject(
         record,
         analysis,
-        charts=tuple(sample_charts(shapes, analysis)),
+        charts=(*sample_charts(shapes, analysis), *evidence_charts(folder, record, analysis)),
         without_samples=shapes.absent,
+        profiles=_profiles(folder, record),
         commands=(
             Command("Print this run in a terminal", f"benchctl show {name}"),
             Command("Make this page again", f"benchctl report {name} --html DIR"),
         ),
     )
+
+
+def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
+    """What was sampled of its nodes, or why that cannot be read: a page is worth more than its profiles."""
+    try:
+        return tuple(profile_grids(folder, record))
+    except BenchctlError as err:
+        return (Grid("Profiles", ("Cannot be read",), ((err.message,),), frozenset({0})),)
 
 
 def comparison_page(

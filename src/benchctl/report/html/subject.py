@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.chart import Chart
+from benchctl.report.layout import Grid
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -31,6 +32,7 @@ class Subject(msgspec.Struct, frozen=True):
         charts: of samples; those of effects and forks are made from the analysis.
         without_samples: why charts are missing, in words; empty when none is.
         commands: that print or make this again.
+        profiles: where nodes spent their time, where that was sampled.
     """
 
     title: str
@@ -42,6 +44,7 @@ class Subject(msgspec.Struct, frozen=True):
     charts: tuple[Chart, ...] = ()
     without_samples: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
+    profiles: tuple[Grid, ...] = ()
 
 
 def run_subject(
@@ -51,6 +54,7 @@ def run_subject(
     charts: tuple[Chart, ...] = (),
     without_samples: tuple[str, ...] = (),
     commands: tuple[Command, ...] = (),
+    profiles: tuple[Grid, ...] = (),
 ) -> Subject:
     """The page of one run.
 
@@ -60,6 +64,7 @@ def run_subject(
         charts: of samples.
         without_samples: which forks lack some, in words.
         commands: that print or make this again.
+        profiles: where nodes spent their time.
     """
     forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
@@ -75,6 +80,7 @@ def run_subject(
         charts=charts,
         without_samples=without_samples,
         commands=commands,
+        profiles=profiles,
     )
 
 

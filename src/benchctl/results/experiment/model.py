@@ -78,7 +78,7 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         name: by which expectations refer to it; unique in the experiment.
         label: of its row.
         baseline, contender: tasks of measurements.
-        metric: machine name, such as `throughput` or `p90_service_time`.
+        metric: machine name, such as `throughput` or `service_time_p90`.
         published: what the source reported; None where it reported nothing.
     """
 

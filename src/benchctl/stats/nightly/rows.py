@@ -29,7 +29,7 @@ def figure_rows(
     """
     plan = record.plan
     names = task_names(plan)
-    done = {spec.name: record.done(spec.name) for spec in plan.variants}
+    done = {spec.name: record.compared(spec.name) for spec in plan.variants}
     off = {(one.variant, one.block) for one in disturbances(done)}
     versions = {facts.variant: facts.version for facts in record.engines}
     for name, label in labels.items():

@@ -1,4 +1,4 @@
-"""Amounts as suite files have them: times, sizes, shares, numbers of documents."""
+"""Amounts as people write them into YAML: times, sizes, shares, numbers of documents."""
 
 import re
 from typing import Annotated, Final

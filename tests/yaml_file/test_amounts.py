@@ -1,11 +1,11 @@
-"""Amounts as suite files have them."""
+"""Amounts as people write them into YAML."""
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.suites.amounts import (
+from benchctl.yaml_file.amounts import (
     Documents,
     Duration,
     HeapSize,

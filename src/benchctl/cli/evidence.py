@@ -1,0 +1,108 @@
+"""`benchctl evidence`: what a run collected beside its figures, counted task by task."""
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.output import text_width
+from benchctl.cli.streams import emit, say
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.report.evidence.read import COUNTED, read_run_evidence
+from benchctl.report.evidence.tables import evidence_grids, evidence_lines
+from benchctl.report.json_text import json_text
+from benchctl.report.tables import render_page
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import EvidenceKind
+from benchctl.results.store import RunFolder
+
+_ELSEWHERE: dict[EvidenceKind, str] = {"inlining": "benchctl inlining", "profile": "benchctl profile"}
+
+
+@click.command("evidence")
+@click.argument("run")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(COUNTED),
+    multiple=True,
+    help="Only this kind; repeatable.  [default: all that were collected]",
+)
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
+@click.option(
+    "--block",
+    type=int,
+    default=None,
+    metavar="N",
+    help="Only the fork of this block.  [default: the mean of all that carry evidence]",
+)
+@runs_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="How it is printed; JSON holds every fork.",
+)
+def evidence_command(
+    run: str,
+    kinds: tuple[EvidenceKind, ...],
+    variants: tuple[str, ...],
+    block: int | None,
+    runs_folder: Path | None,
+    output_format: Literal["text", "json"],
+) -> None:
+    """Show the evidence of RUN: what compilers, collectors and the kernel did during each task.
+
+    It is collected by benchctl run --evidence.
+    """
+    folder = open_store(resolve_home(), runs_folder).find(run)
+    record = folder.load()
+    _check(record, kinds, variants, block)
+    found = read_run_evidence(folder, record, kinds=kinds or COUNTED, variants=variants, block=block)
+    if output_format == "json":
+        emit(json_text(found))
+        return
+    grids = evidence_grids(found)
+    if grids:
+        say(render_page(grids, evidence_lines(found), text_width()))
+    for line in _elsewhere(folder, record):
+        say(line)
+
+
+def _check(
+    record: RunRecord, kinds: tuple[EvidenceKind, ...], variants: tuple[str, ...], block: int | None
+) -> None:
+    """Refuse what would print nothing.
+
+    Raises:
+        UsageError: there is no such evidence.
+    """
+    carrying = [fork for fork in record.forks if fork.evidence and fork.status == "done"]
+    if not carrying:
+        raise UsageError(
+            f"no finished fork of run {record.id} carries evidence",
+            hint="collect it with: benchctl run --evidence jit,gc,os ...",
+        )
+    known = [spec.name for spec in record.plan.variants]
+    for name in variants:
+        if name not in known:
+            raise UsageError(f"run {record.id} has no variant '{name}'", hint=f"it has: {', '.join(known)}")
+    blocks = sorted({fork.block for fork in carrying})
+    if block is not None and block not in blocks:
+        listed = ", ".join(map(str, blocks))
+        raise UsageError(f"no finished fork of block {block} carries evidence", hint=f"those of {listed} do")
+    held = sorted({kind for fork in carrying for kind in fork.evidence})
+    for kind in kinds:
+        if kind not in held:
+            raise UsageError(f"run {record.id} has no evidence '{kind}'", hint=f"it has: {', '.join(held)}")
+
+
+def _elsewhere(folder: RunFolder, record: RunRecord) -> list[str]:
+    """Where all of it is, and which commands read the rest."""
+    held = dict.fromkeys(kind for fork in record.forks for kind in fork.evidence)
+    lines = [f"{kind}: see {_ELSEWHERE[kind]} {record.id}" for kind in held if kind in _ELSEWHERE]
+    return [*lines, f"Kept in: {folder.path / 'evidence'}"]

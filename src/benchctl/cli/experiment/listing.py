@@ -1,0 +1,43 @@
+"""`benchctl experiment list`: what there is to run, and what was run."""
+
+import click
+
+from benchctl.cli.streams import note
+from benchctl.cli.tables import TableFormat, print_listing, table_format_option
+from benchctl.experiment.execution import runs_of
+from benchctl.experiment.file import read_experiment
+from benchctl.experiment.library import experiment_names, find_experiment
+from benchctl.home import resolve_home
+from benchctl.report.listing import Listing
+from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.store import RunStore
+
+Row = tuple[object, ...]
+
+
+@click.command("list")
+@table_format_option
+def list_command(output_format: TableFormat) -> None:
+    """Shipped experiments, then those that were run here, oldest first."""
+    home = resolve_home()
+    runs = RunStore(home.root / "runs")
+    rows = [_shipped(name) for name in experiment_names()]
+    # Whoever only looks makes no folder.
+    for _, record in ExperimentStore(home.root / "experiments").records(note):
+        rows.append(_executed(record, runs))
+    columns = ("experiment", "id", "status", "measurements", "forks", "title")
+    print_listing(Listing(columns, rows, frozenset({3}), title="Experiments"), output_format)
+
+
+def _shipped(name: str) -> Row:
+    spec = read_experiment(find_experiment(name)).spec
+    return name, None, "shipped", len(spec.measurements), None, spec.title
+
+
+def _executed(record: ExperimentRecord, store: RunStore) -> Row:
+    spec = record.spec
+    runs = runs_of(record, store, note).values()
+    done = sum(run.total - len(run.missing()) for run in runs)
+    total = spec.forks * sum(len(one.variants) for one in spec.measurements)
+    return spec.name, record.id, record.status, len(spec.measurements), f"{done}/{total}", spec.title

@@ -1,0 +1,158 @@
+"""`benchctl experiment run`: measure an experiment, then report on it."""
+
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
+from benchctl.cli.experiment.printing import ReportFormat, print_report, report_options
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.streams import note
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.experiment.changes import Changes
+from benchctl.experiment.check import Experiment, load_experiment
+from benchctl.experiment.conduct import conduct, plans_to_open
+from benchctl.experiment.describe import estimate_lines
+from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
+from benchctl.experiment.library import find_experiment
+from benchctl.experiment.plan import Plans
+from benchctl.home import Home, resolve_home
+from benchctl.plugin.consent import Consent
+from benchctl.report.numbers import counted
+from benchctl.results.checks import unanswered
+from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
+from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.model import RunRecord
+from benchctl.results.store import RunStore
+from benchctl.run.bench import Bench
+from benchctl.run.observer import Observer
+from benchctl.run.plugin import confirm_plugin
+
+# What may stand beside --resume: it says where, how long and what to show, not what to measure.
+_WITH_RESUME = frozenset({"resume", "wait", "quiet", "output_format", "html_folder", "budget_s"})
+
+
+@click.command("run")
+@click.argument("name", metavar="[NAME|FILE]", required=False)
+@size_options
+@param_options
+@click.option(
+    "--resume",
+    metavar="ID",
+    help="Go on with an execution that was cut off, or ran out of time; --budget counts from then on.",
+)
+@measuring_options
+@report_options
+def run_command(
+    name: str | None,
+    resume: str | None,
+    output_format: ReportFormat,
+    html_folder: Path | None,
+    *,
+    size_options: SizeOptions,
+    param_options: ParamOptions,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Measure the experiment NAME, or that of a file, and judge what it expects.
+
+    First it says what that takes and will be able to see. Its measurements become runs of their own, which
+    `benchctl show` prints; their forks are interleaved. Exit codes: 0 when all was measured, whatever the
+    verdicts; 1 when forks failed.
+    """
+    home = resolve_home()
+    store = RunStore(home.runs)
+    changes = size_options.changes(param_options)
+    if resume is None:
+        experiment = _loaded(name, changes, home)
+        with measuring(wait=wait, quiet=quiet) as observer:
+            folder = _begun(experiment, store, home, size_options.budget_s, observer)
+            bench = Bench(home, store, observer, threading.Event())
+            record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
+    else:
+        _only_resume(click.get_current_context())
+        folder = ExperimentStore(home.experiments).find(resume, note)
+        record = folder.load()
+        if record.status == "complete" and not forks_missing(record, runs_of(record, store, note)):
+            note(f"experiment {record.id} is complete; nothing is measured")
+        else:
+            with measuring(wait=wait, quiet=quiet) as observer:
+                bench = Bench(home, store, observer, threading.Event())
+                record = _gone_on(folder, bench, size_options.budget_s)
+    runs = print_report(record, store, output_format, html_folder)
+    _conclude(record, runs)
+
+
+def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
+    if name is None:
+        raise UsageError("which experiment?", hint="name one, or a file; see: benchctl experiment list")
+    experiment = load_experiment(find_experiment(name), changes, home)
+    left = left_out_text(experiment)
+    if left:
+        note(left)
+    return experiment
+
+
+def _begun(
+    experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, observer: Observer
+) -> ExperimentFolder:
+    """Say what is to be expected, and put the new execution on disk."""
+    found = estimated(experiment, store, budget_s)
+    for line in estimate_lines(found):
+        observer.note(line)
+    folder = begin(
+        ExperimentStore(home.experiments), experiment.spec, found.expected_s, datetime.now(UTC).astimezone()
+    )
+    observer.note(f"experiment {folder.path.name}")
+    return folder
+
+
+def _gone_on(folder: ExperimentFolder, bench: Bench, budget_s: float | None) -> ExperimentRecord:
+    """What is missing of an execution; its plans are made before anything is prepared."""
+    record = adopted(folder.load(), bench.store)
+    folder.save(record)
+    consent = Consent(bench.home)
+    for run in runs_of(record, bench.store, bench.observer.note).values():
+        confirm_plugin(run.plan, consent)
+    plans: Plans = plans_to_open(record, bench.home)
+    return conduct(folder, bench, plans, budget_s=budget_s)
+
+
+def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
+    """An error where the report does not show all that was asked.
+
+    Raises:
+        BenchctlError: forks failed, or all requests of a task did.
+    """
+    missing = {run.id: len(run.missing()) for run in runs.values() if run.missing()}
+    if missing:
+        names = ", ".join(missing)
+        raise BenchctlError(
+            f"{counted(sum(missing.values()), 'fork')} failed; the report shows the rest",
+            hint=f"see the reasons with benchctl show, of {names}; go on with: benchctl experiment run "
+            f"--resume {record.id}",
+        )
+    failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
+    if failing:
+        raise BenchctlError(f"every request failed in {'; '.join(failing)}; the report shows the rest")
+
+
+def _only_resume(context: click.Context) -> None:
+    """Refuse what would silently have no effect."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in _WITH_RESUME
+        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        names = ", ".join(given)
+        raise UsageError(
+            f"--resume goes on with an experiment as it was begun: {names} cannot change it",
+            hint=f"leave out {names}, or run it anew",
+        )

@@ -1,0 +1,194 @@
+"""`benchctl inlining`: what the JVM inlined where, how variants differ in that, and what it did to forks."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import emit
+from benchctl.errors import UsageError
+from benchctl.home import resolve_home
+from benchctl.jvm.inlining.cut import cut_tree
+from benchctl.jvm.inlining.diff import compare_sites
+from benchctl.jvm.inlining.find import find_newest
+from benchctl.jvm.inlining.log import open_log
+from benchctl.jvm.inlining.model import C2_LEVEL, names, simple
+from benchctl.jvm.inlining.of_run import RunLog, choose, logs_of
+from benchctl.jvm.inlining.sites import newest_sites
+from benchctl.nearest import suggestion
+from benchctl.report.inlining.differences import differences_document, differences_text
+from benchctl.report.inlining.groups import GroupedFork, groups_document, groups_text
+from benchctl.report.inlining.trees import tree_document, tree_text
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord, RunRecord
+
+Format = Literal["text", "json"]
+NOT_COMPILED = "not compiled by C2"
+
+
+@click.command("inlining")
+@click.argument("run")
+@click.option(
+    "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
+)
+@click.option("--variant", metavar="NAME", help="Whose log, where several have one.")
+@click.option("--block", type=int, help="Of which block  [default: the first that has a log]")
+@click.option("--boot", type=int, help="Of which node start of the fork  [default: the last]")
+@click.option(
+    "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Of the compilation."
+)
+@click.option(
+    "--depth", type=click.IntRange(0), help="Show calls no deeper than this; 0 for the method's own."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Cut nothing; of --diff: all callers, not only Lucene's."
+)
+@click.option(
+    "--diff",
+    nargs=2,
+    metavar="A B",
+    help="Two variants, or log files: calls inlined in one, virtual in the other.",
+)
+@click.option("--group", metavar="METHOD", help="Group forks by the fate of --callee's calls in this method.")
+@click.option("--callee", metavar="NAME", help="The called method's name, of --group.")
+@click.option("--task", metavar="TASK", help="Whose figures, of --group.")
+@runs_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How it is printed.",
+)
+def inlining_command(
+    run: str, method: str | None, variant: str | None, block: int | None, boot: int | None, level: int,
+    depth: int | None, diff: tuple[str, str] | None, group: str | None, callee: str | None, task: str | None,
+    runs_folder: Path | None, output_format: Format, *, everything: bool,
+) -> None:  # fmt: skip
+    """Print what the JVM inlined in RUN: an id, the beginning of one, a path, `latest`, or a log file.
+
+    Runs have logs of nodes that were started with --evidence inlining.
+    """
+    source = _Source(run, runs_folder)
+    if group is not None:
+        answer = _group(source, group, callee, task, variant)
+    elif diff is not None:
+        answer = _diff(source, diff, method or "", block, boot, everything=everything)
+    elif method is not None:
+        answer = _tree(source.log(variant, block, boot), method, level, depth, everything=everything)
+    else:
+        raise UsageError(
+            "say what is asked for", hint="--method METHOD, --diff A B, or --group METHOD --callee NAME"
+        )
+    text, document = answer
+    emit(text() if output_format == "text" else json.dumps(document(), indent=1, ensure_ascii=False) + "\n")
+
+
+Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
+"""The same as text and for programs; only one of them is made."""
+
+
+class _Source:
+    """RUN: a run, or a log file that belongs to none."""
+
+    def __init__(self, name: str, runs_folder: Path | None) -> None:
+        path = Path(name)
+        self._file = RunLog(path) if path.is_file() else None
+        self._folder = None if self._file else open_store(resolve_home(), runs_folder).find(name)
+
+    def record(self) -> RunRecord:
+        """Of the run."""
+        if self._folder is None:
+            raise UsageError("a log file alone has no forks", hint="name a run instead")
+        return self._folder.load()
+
+    def logs(self) -> list[RunLog]:
+        """All of them."""
+        return logs_of(self._folder, self._folder.load()) if self._folder else []
+
+    def log(self, variant: str | None, block: int | None, boot: int | None) -> RunLog:
+        """The one that is asked for."""
+        return self._file or choose(self.logs(), variant, block, boot)
+
+    def side(self, name: str, block: int | None, boot: int | None) -> RunLog:
+        """A side of a comparison: a variant of the run, or a log file."""
+        path = Path(name)
+        return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot)
+
+
+def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything: bool) -> Answer:
+    with open_log(log.path) as opened:
+        found, index = find_newest(opened, method, level), opened.index
+    cut = cut_tree(found.tree.calls, asked=method, depth=depth, everything=everything)
+    return (
+        lambda: tree_text(log.label, found, cut, index),
+        lambda: tree_document(log.label, found, cut, index),
+    )
+
+
+def _diff(
+    source: _Source,
+    sides: tuple[str, str],
+    method: str,
+    block: int | None,
+    boot: int | None,
+    *,
+    everything: bool,
+) -> Answer:
+    logs = [source.side(side, block, boot) for side in sides]
+    sites = []
+    for log in logs:
+        with open_log(log.path) as opened:
+            sites.append(newest_sites(opened, under=method))
+    compared = compare_sites(sites[0], sites[1], everywhere=everything)
+    where = "in all callers" if everything else "in Lucene's and the engines' callers"
+    scope = f"{where}, where {method} is compiled or called" if method else where
+    names_ = (_short(sides[0]), _short(sides[1]))
+    labels = (logs[0].label, logs[1].label)
+    return (
+        lambda: differences_text(names_, labels, compared, scope),
+        lambda: differences_document(names_, labels, compared, scope),
+    )
+
+
+def _short(side: str) -> str:
+    return Path(side).name if Path(side).is_file() else side
+
+
+def _group(source: _Source, caller: str, callee: str | None, task: str | None, variant: str | None) -> Answer:
+    if callee is None or task is None:
+        raise UsageError("--group needs --callee and --task", hint="such as --callee visit --task range")
+    record, logs = source.record(), source.logs()
+    name = choose(logs, variant, None, None).variant
+    forks = []
+    for fork in record.done(name):
+        summary = _summary(fork, task)
+        own = [log for log in logs if log.variant == name and log.block == fork.block]
+        own = [log for log in own if summary.schedule in log.schedules]
+        if own:
+            p90 = None if summary.service_time is None else summary.service_time.p90
+            fate = _fate(own[-1], caller, callee)
+            forks.append(GroupedFork(fork.block, fate, summary.throughput_per_s, p90))
+    title = f"{task} of {name}, by what became of {callee} in {simple(caller)}"
+    return lambda: groups_text(title, forks), lambda: groups_document(title, forks)
+
+
+def _summary(fork: ForkRecord, task: str) -> TaskSummary:
+    found = next((one for one in reversed(fork.summaries) if one.label == task), None)
+    if found is None:
+        labels = [one.label for one in fork.summaries]
+        raise UsageError(f"there is no task '{task}'", hint=suggestion(task, labels))
+    return found
+
+
+def _fate(log: RunLog, caller: str, callee: str) -> str:
+    """What became of all calls of a name in a method, in words."""
+    with open_log(log.path) as opened:
+        sites = newest_sites(opened, under=caller)
+    fitting = [site for key, site in sites.items() if key.name == callee and names(key.caller, caller)]
+    words = sorted({site.words for site in fitting})
+    return " | ".join(words) or NOT_COMPILED

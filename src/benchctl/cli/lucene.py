@@ -1,0 +1,56 @@
+"""`benchctl lucene`: Lucene with a change to it."""
+
+import shutil
+from pathlib import Path
+
+import click
+
+from benchctl.cli.streams import say
+from benchctl.cli.variants import resolve_variants
+from benchctl.cli.watch import watching
+from benchctl.disk import disk_errors
+from benchctl.engine.patched import build
+from benchctl.engine.patched.changes import CHANGES
+from benchctl.engine.provision.install import install
+from benchctl.engine.provision.jdk import provide_jdk
+from benchctl.home import resolve_home
+
+
+@click.group("lucene")
+def lucene_group() -> None:
+    """Build Lucene with a change to it, as variants with `patched:NAME` among their jars run."""
+
+
+@lucene_group.command("patch")
+@click.option("--variant", default="es", show_default=True, help="Whose Lucene.")
+@click.option("--distribution", metavar="PATH|URL", help="Instead of Maven Central.")
+@click.option(
+    "--name",
+    type=click.Choice(sorted(CHANGES)),
+    default="bulk-visit",
+    show_default=True,
+    help="Which change.",
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the jar there."
+)
+@click.option("--quiet", is_flag=True, help="Print the result only.")
+def patch_command(
+    variant: str, distribution: str | None, name: str, output: Path | None, *, quiet: bool
+) -> None:
+    """Compile a changed lucene-core for a variant's engine, and show the change.
+
+    The sources are those that Lucene publishes for the engine's own version.
+    """
+    home = resolve_home()
+    spec = resolve_variants((variant,), (distribution,) if distribution else (), ())[0]
+    with watching(quiet=quiet) as observer:
+        installation = install(home, spec, observer.progress)
+        built = build(home, installation, provide_jdk(home, None), name, observer.progress)
+    if output is not None:
+        with disk_errors(f"write {output}"):
+            shutil.copyfile(built.path, output)
+    say(built.difference, nl=False)
+    say(
+        f"Lucene {built.lucene}: {name}: {CHANGES[name].about}\nsha256 {built.sha256}\n{output or built.path}"
+    )

@@ -1,0 +1,281 @@
+"""`benchctl minimize`: the smallest schedule that still shows an effect."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.options import DurationType, PercentType, format_option
+from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.plan_options import plan_options
+from benchctl.cli.schedule_options import ScheduleOptions
+from benchctl.cli.streams import emit
+from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
+from benchctl.cli.targets import endpoints_of
+from benchctl.cli.trust_option import trust_option
+from benchctl.disk import disk_errors
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.home import Home, resolve_home
+from benchctl.minimize.candidates import Candidates
+from benchctl.minimize.conduct import Desk, conduct
+from benchctl.minimize.effect import compares_variants, parse_effect
+from benchctl.minimize.forecast import start_forecast
+from benchctl.minimize.measure import Nodes
+from benchctl.minimize.questions import ALPHA
+from benchctl.minimize.start import check_search, default_metric, new_id, new_search
+from benchctl.plugin.consent import Consent
+from benchctl.report.command_line import command
+from benchctl.report.minimize import Ended, render_minimize
+from benchctl.results.minimize.folder import MinimizeFolder, find_search
+from benchctl.results.minimize.model import MinimizeRecord, MinimizeSpec
+from benchctl.results.store import RunStore
+from benchctl.run.bench import Bench
+from benchctl.run.documents import FileOptions
+from benchctl.run.forecast import earlier_runs
+from benchctl.run.host import describe_host
+from benchctl.run.observer import Observer
+from benchctl.run.plan import plan_run, reload_track
+from benchctl.run.plugin import confirm_plugin
+from benchctl.track.model import Track
+from benchctl.track.write import challenge_text
+
+if TYPE_CHECKING:
+    from benchctl.report.formats import Format
+
+_METRICS = ("throughput", "service_time_p50", "service_time_p90", "service_time_p99")
+# What may stand beside --resume: it says where things are and what to show, not what to measure.
+_WITH_RESUME = frozenset(
+    {
+        "resume", "wait", "quiet", "output_format", "output", "budget_s", "trust",
+        "corpus_file", "has_actions", "corpus_dirs", "docs",
+    }
+)  # fmt: skip
+_MOST_FORKS = 12
+_PREFIX_ITERATIONS = 10
+
+
+@click.command("minimize")
+@click.option("--challenge", metavar="NAME|FILE", help="Whose tasks are removed.")
+@click.option(
+    "--effect",
+    "sentence",
+    metavar="SENTENCE",
+    help="What has to persist: 'range slower than fresh', 'range slower on os than on es', or faster.",
+)
+@click.option(
+    "--metric",
+    type=click.Choice(_METRICS),
+    default=None,
+    help="What shows it  [default: throughput; service_time_p50 of a task with a rate]",
+)
+@click.option(
+    "--by",
+    type=PercentType(),
+    default=None,
+    metavar="PERCENT",
+    help="The least effect that counts  [default: half of what the first question finds]",
+)
+@click.option(
+    "--forks",
+    type=int,
+    default=_MOST_FORKS,
+    show_default=True,
+    help="The most pairs of forks that a question may take; what is open then is kept.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=DurationType(),
+    default=None,
+    metavar="TIME",
+    help="End after this time, such as 60m, with the smallest schedule so far; preparing not counted.",
+)
+@click.option(
+    "--prefix-iterations",
+    type=click.IntRange(min=0),
+    default=_PREFIX_ITERATIONS,
+    show_default=True,
+    help="First try with tasks in front cut to so many requests, without warm-up and rates; 0 leaves them.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE.json",
+    help="Where the challenge goes that is found  [default: the search's folder]",
+)
+@click.option(
+    "--resume", metavar="SEARCH", help="Go on with a search that was interrupted, or ran out of time."
+)
+@param_options
+@subject_options
+@trust_option
+@measuring_options
+@format_option
+def minimize_command(
+    challenge: str | None,
+    sentence: str | None,
+    metric: str | None,
+    by: float | None,
+    forks: int,
+    budget_s: float | None,
+    prefix_iterations: int,
+    output: Path | None,
+    resume: str | None,
+    output_format: "Format",
+    *,
+    param_options: ParamOptions,
+    subject_options: SubjectOptions,
+    trust: bool,
+    wait: bool,
+    quiet: bool,
+) -> None:
+    """Remove tasks from a challenge while an effect persists, and print the smallest one that shows it.
+
+    Every question (is it still there without these?) is measured on fresh nodes, block by block, until the
+    answer is sure enough. Its runs are kept with the search.
+    """
+    home = resolve_home()
+    consent = Consent(home, given=trust)
+    if resume is None:
+        if challenge is None or sentence is None:
+            raise UsageError("--challenge and --effect say what is searched for", hint="or --resume SEARCH")
+        options = plan_options(
+            replace(subject_options, variants=subject_options.variants or _usual_variants(sentence)),
+            param_options,
+            forks=forks,
+            schedule=ScheduleOptions(challenges=(challenge,), restart="never", warmups=()),
+        )
+        effect = parse_effect(sentence, [spec.name for spec in options.variants])
+        plan, track = plan_run(replace(options, consent=consent))
+        spec = MinimizeSpec(
+            effect=effect,
+            metric=metric or "",
+            by=by,
+            most_forks=forks,
+            prefix_iterations=prefix_iterations or None,
+            budget_s=budget_s,
+            alpha=ALPHA,
+        )
+        candidates = check_search(plan, track, spec)
+        spec = msgspec.structs.replace(spec, metric=metric or default_metric(candidates.target))
+        folder = MinimizeFolder(home.minimize / new_id(plan.schedules[0].name))
+        record = new_search(folder, plan, spec)
+    else:
+        _only_resume(click.get_current_context())
+        folder = find_search(home.minimize, resume)
+        record = folder.load()
+        confirm_plugin(record.plan, consent)
+        track = reload_track(record.plan)
+        candidates = check_search(record.plan, track, record.spec)
+    if record.status != "complete":
+        with measuring(wait=wait, quiet=quiet) as observer:
+            if not record.decisions:
+                _announce(home, record, candidates, observer)
+            record = _searched(
+                home, folder, record, track, candidates, subject_options.files, observer, budget_s
+            )
+    paths = _write_files(folder, record, candidates, output)
+    ended = Ended(record, tuple(map(str, paths)), _commands(record, track, paths))
+    from benchctl.cli.output import text_width  # noqa: PLC0415 - loads the statistics of all reports
+
+    emit(render_minimize(ended, output_format, width=text_width()))
+    if record.found is None:
+        raise BenchctlError(
+            f"the effect is not confirmed: {record.spec.effect}",
+            hint="more --forks, more documents or longer tasks may show it",
+            exit_code=ExitCode.INCONCLUSIVE,
+        )
+
+
+def _usual_variants(sentence: str) -> tuple[str, ...]:
+    """What is measured when no variant is named: both where they are compared, else the first."""
+    return BUILT_IN if compares_variants(sentence) else BUILT_IN[:1]
+
+
+def _announce(home: Home, record: MinimizeRecord, candidates: Candidates, observer: Observer) -> None:
+    history = earlier_runs(RunStore(home.runs), record.plan, describe_host().fingerprint, most=100)
+    for line in start_forecast(record.spec, candidates, record.plan, history):
+        observer.note(line)
+
+
+def _searched(
+    home: Home,
+    folder: MinimizeFolder,
+    record: MinimizeRecord,
+    track: Track,
+    candidates: Candidates,
+    files: FileOptions,
+    observer: Observer,
+    more_s: float | None,
+) -> MinimizeRecord:
+    """The search, carried out; what is given anew as a budget is for this go."""
+    store = folder.runs
+    endpoints = endpoints_of(record.plan.variants, os.environ)
+    bench = Bench(home, store, observer, threading.Event(), endpoints)
+    budget = more_s
+    if budget is None and record.spec.budget_s is not None:
+        budget = max(1.0, record.spec.budget_s - record.spent_s)
+    desk = Desk(folder, candidates, Nodes(bench, store, track, files), observer, budget)
+    return conduct(desk, record)
+
+
+def _write_files(
+    folder: MinimizeFolder, record: MinimizeRecord, candidates: Candidates, output: Path | None
+) -> list[Path]:
+    """The challenge that was found, and beside it the target alone where that is the reference."""
+    if record.found is None:
+        return []
+    path = output or folder.path / f"{record.found.name}.json"
+    files = {path: record.found}
+    if not record.spec.effect.against:
+        name = f"{record.found.name}-alone"
+        short = any(one.short for one in record.decisions if one.verdict == "present")
+        files[path.with_name(f"{path.stem}-alone.json")] = candidates.build((), name, short=short)
+    for target, challenge in files.items():
+        with disk_errors(f"write {target}"):
+            target.write_text(challenge_text(challenge), encoding="utf-8")
+    return list(files)
+
+
+def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[str, str]:
+    """What can be run next."""
+    found = {}
+    if not record.minimal and record.status != "complete":
+        found["To go on"] = f"benchctl minimize --resume {record.id} --budget 60m"
+    if paths:
+        plan = msgspec.structs.replace(
+            record.plan,
+            schedules=tuple(
+                msgspec.structs.replace(record.plan.schedules[0], name=str(path)) for path in paths
+            ),
+            sources={},
+            restart="challenge",
+            # Counts and rates are in the file.
+            params={name: value for name, value in record.plan.params.items() if name in track.known},
+        )
+        found["To see it again"] = command(
+            plan, forks=10, corpus_documents=plan.corpus.documents, iterations=None
+        )
+    return found
+
+
+def _only_resume(context: click.Context) -> None:
+    """Refuse options that would silently have no effect."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in _WITH_RESUME
+        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(
+            f"--resume goes on with a search as it was begun: {', '.join(given)} cannot change it",
+            hint=f"leave out {', '.join(given)}, or start a new search",
+        )

@@ -1,0 +1,130 @@
+"""A mapping of variants into what each of them is, with whatever they extend."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from benchctl.engine.newest import check_spec
+from benchctl.engine.variant import (
+    BUILT_IN_VERSIONS,
+    ENGINE_WORDS,
+    base_variant,
+    canonical_engine,
+    check_name,
+)
+from benchctl.engine.variants.entry import EntryError, VariantEntry, applied, at
+from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
+from benchctl.results.plan import VariantSpec
+from benchctl.yaml_file.document import Document, Step
+
+_BASES = ("es", "os")
+
+
+def resolve_variants_mapping(
+    entries: Mapping[str, VariantEntry], document: Document, steps: tuple[Step, ...], folder: Path
+) -> dict[str, VariantSpec]:
+    """The variants of a mapping, each with all that it extends; what a node can never be given is refused.
+
+    `latest` stays for the caller to resolve, with `engine.newest.with_newest`.
+
+    Args:
+        entries: by name, as written.
+        document: that they stand in, whose places errors name.
+        steps: the way to the mapping in there; empty when it is the whole file.
+        folder: that their paths are relative to.
+
+    Returns:
+        By name, in the order of the file. The built-in `es` and `os` are not among them.
+
+    Raises:
+        UsageError: something is wrong with one of them: with file, line and column.
+    """
+    resolver = _Resolver(entries, document, steps, folder)
+    return {name: resolver.spec(name) for name in entries}
+
+
+class _Resolver:
+    """Variants of one mapping; each is made once, however many extend it."""
+
+    def __init__(
+        self, entries: Mapping[str, VariantEntry], document: Document, steps: tuple[Step, ...], folder: Path
+    ) -> None:
+        self._entries = entries
+        self._document = document
+        self._steps = steps
+        self._folder = folder
+        self._known: dict[str, VariantSpec] = {}
+
+    def spec(self, name: str, below: tuple[str, ...] = ()) -> VariantSpec:
+        """One variant.
+
+        Args:
+            name: of it.
+            below: the names that led here, each extending the next.
+        """
+        if name not in self._known:
+            try:
+                self._known[name] = self._made(name, below)
+            except EntryError as err:
+                raise self._refuse((name, *err.way), err.message, err.hint) from err
+        return self._known[name]
+
+    def _made(self, name: str, below: tuple[str, ...]) -> VariantSpec:
+        self._check_key(name)
+        entry = self._entries[name]
+        base = self._base(name, entry, (*below, name))
+        spec = applied(entry, base, name, self._folder)
+        with at():
+            return check_spec(spec)
+
+    def _check_key(self, name: str) -> None:
+        word = name.partition("@")[0]
+        if word in ENGINE_WORDS:
+            raise self._refuse(
+                (),
+                f"'{name}' is built in and cannot be another",
+                f"give it another name, such as {word}-changed",
+                key=name,
+            )
+        try:
+            check_name(name)
+        except UsageError as err:
+            raise self._refuse((), err.message, err.hint, key=name) from err
+
+    def _base(self, name: str, entry: VariantEntry, chain: tuple[str, ...]) -> VariantSpec:
+        if entry.extends is None:
+            if entry.engine is None:
+                raise EntryError((), "it says neither 'engine' nor 'extends'", "write extends: es, or os")
+            return _plain(entry.engine)
+        base = self._extended(entry.extends, chain)
+        if entry.engine is not None and canonical_engine(entry.engine) != base.engine:
+            raise EntryError(
+                ("engine",),
+                f"'{name}' extends '{entry.extends}', which is {base.engine}",
+                "extend another, or leave out one of the two",
+            )
+        return base
+
+    def _extended(self, wanted: str, chain: tuple[str, ...]) -> VariantSpec:
+        if wanted in chain:
+            circle = " -> ".join((*chain[chain.index(wanted) :], wanted))
+            raise EntryError(("extends",), f"variants extend each other in a circle: {circle}", "break it")
+        if wanted in self._entries:
+            return self.spec(wanted, chain)
+        if wanted.partition("@")[0] in ENGINE_WORDS:
+            with at("extends"):
+                return base_variant(wanted)
+        known = [name for name in self._entries if name not in chain]
+        raise EntryError(
+            ("extends",), f"there is no variant '{wanted}'", suggestion(wanted, [*known, *_BASES])
+        )
+
+    def _refuse(self, way: tuple[Step, ...], message: str, hint: str, key: str | None = None) -> UsageError:
+        return self._document.refuse((*self._steps, *way), message, hint=hint, key=key)
+
+
+def _plain(word: str) -> VariantSpec:
+    engine = canonical_engine(word)
+    return msgspec.structs.replace(base_variant(word), version=BUILT_IN_VERSIONS[engine])

@@ -1,0 +1,210 @@
+"""An experiment file into what it asks, as far as that goes without loading its challenges."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from benchctl.corpus.sizes import parse_documents
+from benchctl.engine.variant import base_variant
+from benchctl.engine.variants.extends import resolve_variants_mapping
+from benchctl.engine.variants.values import LATEST, placed, placed_challenge
+from benchctl.errors import UsageError
+from benchctl.experiment.form import ExperimentFile, MeasurementEntry
+from benchctl.experiment.tables import TableReader
+from benchctl.nearest import guess, suggestion
+from benchctl.results.experiment.model import ExperimentSpec, Measurement
+from benchctl.results.plan import VariantSpec
+from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.track.library import track_names
+from benchctl.yaml_file import Document, Step, read_typed
+from benchctl.yaml_file.amounts import mebibytes
+
+BUILT_IN: Final = ("es", "os")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read.
+
+    Attributes:
+        spec: what it asks.
+        document: for errors that name its lines.
+    """
+
+    spec: ExperimentSpec
+    document: Document
+
+    @contextmanager
+    def at(self, *steps: Step, key: str | None = None) -> Iterator[None]:
+        """Complaints about a place of the file; see `Document.refuse`.
+
+        Raises:
+            UsageError: for any other of them.
+        """
+        try:
+            yield
+        except UsageError as err:
+            raise self.document.refuse(steps, err.message, hint=err.hint, key=key) from err
+
+
+def read_experiment(path: Path) -> Source:
+    """Read and check an experiment file.
+
+    Raises:
+        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+    """
+    typed = read_typed(path, ExperimentFile)
+    return Source(_Reader(typed.value, typed.document, path).spec(), typed.document)
+
+
+class _Reader:
+    """One file; every method checks what it turns into its part of the spec."""
+
+    def __init__(self, file: ExperimentFile, document: Document, path: Path) -> None:
+        self._file = file
+        self._document = document
+        self._path = path
+        self._folder = path.absolute().parent
+
+    def spec(self) -> ExperimentSpec:
+        file = self._file
+        variants = self._variants()
+        measurements = tuple(
+            self._measurement(name, entry, variants) for name, entry in file.measurements.items()
+        )
+        comparing = TableReader(file, self._document)
+        tables = comparing.tables()
+        return ExperimentSpec(
+            name=self._path.stem,
+            title=file.title,
+            about=file.about.strip(),
+            source=file.source.strip(),
+            forks=file.forks,
+            docs=self._docs(),
+            heap_mb=self._heap_mb(),
+            seed=file.seed,
+            track=file.track if file.track in track_names() else placed(file.track, self._folder),
+            segments=file.segments,
+            params=file.params,
+            variants=tuple(variants.values()),
+            measurements=measurements,
+            tables=tables,
+            expectations=comparing.expectations(tables),
+            digest=self._digest(measurements, variants.values()),
+        )
+
+    def _refuse(
+        self, steps: tuple[Step, ...], message: str, hint: str = "", key: str | None = None
+    ) -> UsageError:
+        return self._document.refuse(steps, message, hint=hint, key=key)
+
+    def _docs(self) -> int:
+        if isinstance(self._file.docs, int):
+            return self._file.docs
+        try:
+            return parse_documents(self._file.docs)
+        except UsageError as err:
+            raise self._refuse(("docs",), err.message, err.hint) from err
+
+    def _heap_mb(self) -> int:
+        if self._file.heap is None:
+            return default_heap_mb(psutil.virtual_memory().total)
+        found = mebibytes(self._file.heap)
+        if found < MIN_HEAP_MB:
+            raise self._refuse(("heap",), f"a node needs at least {MIN_HEAP_MB}m")
+        return found
+
+    def _variants(self) -> dict[str, VariantSpec]:
+        """Those of the file, and the built-in ones that measurements name, in that order."""
+        found = resolve_variants_mapping(self._file.variants, self._document, ("variants",), self._folder)
+        for name, spec in found.items():
+            if spec.version == LATEST:
+                raise self._refuse(
+                    ("variants", name),
+                    "an experiment that can be repeated names versions",
+                    f"write one for {LATEST}",
+                )
+        for name, entry in self._file.measurements.items():
+            for place, wanted in enumerate(entry.variants):
+                if wanted not in found:
+                    found[wanted] = self._built_in(wanted, ("measurements", name, "variants", place), found)
+        return found
+
+    def _built_in(self, name: str, steps: tuple[Step, ...], known: Iterable[str]) -> VariantSpec:
+        hint = suggestion(name, [*known, *BUILT_IN])
+        try:
+            spec = base_variant(name)
+        except UsageError as err:
+            # Of what cannot be an engine and its version, the names that there are say more.
+            plain = name.partition("@")[0] in BUILT_IN
+            raise self._refuse(
+                steps,
+                err.message if plain else f"there is no variant '{name}'",
+                err.hint if plain else hint,
+            ) from err
+        if spec.name != name or spec.version == LATEST:
+            raise self._refuse(
+                steps, f"'{name}' is not a plain version of an engine", "define it below `variants`"
+            )
+        return spec
+
+    def _measurement(
+        self, name: str, entry: MeasurementEntry, variants: dict[str, VariantSpec]
+    ) -> Measurement:
+        steps = ("measurements", name)
+        for place, variant in enumerate(entry.variants):
+            if variant in entry.variants[:place]:
+                raise self._refuse((*steps, "variants", place), f"variant '{variant}' is there twice")
+        return Measurement(
+            name=name,
+            variants=tuple(variants[variant].name for variant in entry.variants),
+            challenges=self._challenges(entry.challenges, (*steps, "challenges")),
+            warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
+            restart=entry.restart,
+            params=entry.params,
+            include_tasks=entry.include_tasks,
+            exclude_tasks=entry.exclude_tasks,
+            about=entry.about.strip(),
+        )
+
+    def _challenges(self, texts: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[str, ...]:
+        """Names as they are, paths absolute; a file has to be there."""
+        found = []
+        for place, text in enumerate(texts):
+            name = placed_challenge(text, self._folder)
+            if name != text and not Path(name).is_file():
+                near = guess(text, self._files())
+                raise self._refuse((*steps, place), f"there is no challenge file '{text}'", near)
+            found.append(name)
+        return tuple(found)
+
+    def _files(self) -> list[str]:
+        """JSON files at and below the experiment's folder, as the file would name them."""
+        depths = ("*.json", "*/*.json")
+        return [str(path.relative_to(self._folder)) for depth in depths for path in self._folder.glob(depth)]
+
+    def _digest(self, measurements: Iterable[Measurement], variants: Iterable[VariantSpec]) -> str:
+        """SHA-256 over the file and the challenge files that it names."""
+        named = (
+            *(one for each in measurements for one in (*each.challenges, *each.warmup_challenges)),
+            *(warmup for spec in variants for warmup in spec.warmups),
+        )
+        files = [self._path, *(Path(one) for one in dict.fromkeys(named) if Path(one).is_absolute())]
+        digest = hashlib.sha256()
+        for path in files:
+            # One that is not there is refused where it is loaded.
+            if path.is_file():
+                digest.update(hashlib.sha256(_bytes(path)).digest())
+        return digest.hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as err:
+        raise UsageError(f"cannot read {path}: {err.strerror or err}") from err

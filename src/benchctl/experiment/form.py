@@ -1,0 +1,109 @@
+"""The form of an experiment file: its keys and the types of their values, before anything is looked up."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from benchctl.engine.variants.entry import VariantEntry
+from benchctl.results.experiment.model import Relation
+from benchctl.results.plan import RestartPolicy
+from benchctl.run.documents import GENERATED_DOCUMENTS
+from benchctl.run.plan import MAX_SEED
+from benchctl.yaml_file.amounts import Documents, HeapSize, Percent
+
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Positive = Annotated[int, Meta(ge=1)]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
+        description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
+    ),
+]
+Figures = Annotated[
+    tuple[float, ...],
+    Meta(min_length=2, max_length=3, description="[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
+]
+
+
+class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A measurement; see `results.experiment.model.Measurement`. Paths are relative to the file."""
+
+    variants: Texts
+    challenges: Texts
+    warmup_challenges: tuple[Text, ...] = ()
+    restart: RestartPolicy = "challenge"
+    params: dict[str, Any] = {}
+    include_tasks: str = ""
+    exclude_tasks: str = ""
+    about: str = ""
+
+
+class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A comparison.
+
+    Attributes:
+        name: by which expectations refer to it.
+        baseline, contender: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`.
+        label: of the row; its name unless it is given.
+        metric: machine name; the table's unless it is given.
+        published: what the source reported: baseline, contender, and the change as it was printed.
+    """
+
+    name: Name
+    baseline: Text
+    contender: Text
+    label: str = ""
+    metric: Text | None = None
+    published: Figures | None = None
+
+
+class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A table; `metric` is that of its rows where they name none."""
+
+    title: Text
+    rows: Annotated[tuple[RowEntry, ...], Meta(min_length=1)]
+    source: str = ""
+    about: str = ""
+    baseline: Text = "baseline"
+    contender: Text = "contender"
+    metric: Text | None = None
+
+
+class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A statement and what shows it; see `results.experiment.model.Expectation`."""
+
+    statement: Text
+    comparisons: Texts
+    is_: Relation = msgspec.field(name="is")
+    margin: Percent = "5%"
+    than: Text | None = None
+    needs: str = ""
+
+
+class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """An experiment file as a whole; see `results.experiment.model.ExperimentSpec`.
+
+    Attributes:
+        forks: blocks.
+        heap: of every node; a quarter of memory, at most 4g, unless it is given.
+        variants: beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
+        params: of all challenges; every measurement takes those that its own challenges know.
+    """
+
+    title: Text
+    about: str = ""
+    source: str = ""
+    forks: Positive = 5
+    docs: Positive | Documents = GENERATED_DOCUMENTS
+    heap: HeapSize | None = None
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    track: Text = "big5"
+    segments: Positive = 1
+    params: dict[str, Any] = {}
+    variants: dict[str, VariantEntry] = {}
+    measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
+    tables: tuple[TableEntry, ...] = ()
+    expectations: tuple[ExpectationEntry, ...] = ()

@@ -1,0 +1,92 @@
+"""The measurements of an experiment as plans of ordinary runs, all made before anything is started."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchctl.home import Home
+from benchctl.plugin.consent import Consent
+from benchctl.results.experiment.model import ExperimentSpec, Measurement
+from benchctl.results.plan import CorpusSpec, Plan
+from benchctl.run.documents import FileOptions
+from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.track.load import UnusedParameter
+from benchctl.track.model import Track
+
+CORPUS_SEED = 1
+"""Of generated documents, as `--corpus-seed` has it by default."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A measurement, ready to be opened as a run.
+
+    Attributes:
+        plan: of the run; its corpus digest may still be empty.
+        track: with the operations of its challenges.
+        files: which documents are to come from files.
+        unused: parameters of the experiment that its challenges do not know.
+    """
+
+    plan: Plan
+    track: Track
+    files: FileOptions
+    unused: frozenset[str]
+
+
+Plans = Mapping[str, Planned]
+"""By the measurement's name, in the order of the experiment."""
+
+
+def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home) -> Planned:
+    """Load what a measurement names, check that it fits together, and freeze it.
+
+    It takes those parameters of the experiment that its challenges know, and all of its own.
+
+    Args:
+        spec: that it belongs to.
+        measurement: one of its.
+        home: where consents to execute tracks' plug-ins are remembered.
+
+    Raises:
+        UsageError: something is wrong; nothing has been started.
+    """
+    options = _options(spec, measurement, home)
+    unused: set[str] = set()
+    while True:
+        try:
+            plan, track = plan_run(options)
+        except UnusedParameter as err:
+            if err.name in measurement.params or err.name not in spec.params:
+                raise
+            unused.add(err.name)
+            left = {name: value for name, value in options.params.items() if name != err.name}
+            options = _with_params(options, left)
+        else:
+            return Planned(plan, track, options.files, frozenset(unused))
+
+
+def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> PlanOptions:
+    known = {variant.name: variant for variant in spec.variants}
+    return PlanOptions(
+        variants=tuple(known[name] for name in measurement.variants),
+        challenges=measurement.challenges,
+        warmup_challenges=measurement.warmup_challenges,
+        restart=measurement.restart,
+        forks=spec.forks,
+        seed=spec.seed,
+        heap_mb=spec.heap_mb,
+        track=spec.track,
+        corpus=CorpusSpec(seed=CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
+        segments=spec.segments,
+        params={**spec.params, **measurement.params},
+        include_tasks=measurement.include_tasks,
+        exclude_tasks=measurement.exclude_tasks,
+        files=FileOptions(docs=spec.docs),
+        consent=Consent(home),
+    )
+
+
+def _with_params(options: PlanOptions, params: Mapping[str, Any]) -> PlanOptions:
+    return dataclasses.replace(options, params=params)

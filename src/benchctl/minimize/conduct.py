@@ -1,0 +1,300 @@
+"""The search as it is carried out: question after question, each on disk before the next, resumable."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.minimize.candidates import Candidates
+from benchctl.minimize.forecast import removal_forecast
+from benchctl.minimize.measure import Job, Laboratory
+from benchctl.minimize.pairs import (
+    all_begun,
+    failure,
+    interval_percent,
+    log_ratios,
+    require_values,
+    seconds_of,
+    values_of,
+)
+from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
+from benchctl.minimize.search import Subset, Verdict, smallest
+from benchctl.minimize.wording import outcome, title
+from benchctl.report.numbers import counted
+from benchctl.results.minimize.folder import MinimizeFolder
+from benchctl.results.minimize.model import Decision, MinimizeRecord, Phase
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.run.observer import Observer
+from benchctl.stats.metrics import metric_of
+from benchctl.track.model import Challenge
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a search works with.
+
+    Attributes:
+        folder: of the search.
+        candidates: schedules to try.
+        laboratory: what measures.
+        observer: told what happens.
+        budget_s: seconds that this go may take from its first fork on; None for as long as it takes.
+        clock: seconds, monotonic.
+    """
+
+    folder: MinimizeFolder
+    candidates: Candidates
+    laboratory: Laboratory
+    observer: Observer
+    budget_s: float | None = None
+    clock: Callable[[], float] = field(default=time.monotonic)
+
+
+class _OutOfTimeError(Exception):
+    """The budget is spent; what is known stays."""
+
+
+def conduct(desk: Desk, record: MinimizeRecord) -> MinimizeRecord:
+    """Search, or go on with a search, until the schedule is minimal, the time is up, or there is no effect.
+
+    Returns:
+        The final record, which is on disk as well.
+
+    Raises:
+        BenchctlError: it was interrupted, or the target cannot be measured; the record says how far it came.
+    """
+    return _Search(desk, record).go()
+
+
+class _Search:
+    def __init__(self, desk: Desk, record: MinimizeRecord) -> None:
+        self._desk = desk
+        self._record = msgspec.structs.replace(record, status="running", stopped="", minimal=False)
+        self._spec = record.spec
+        self._effect = record.spec.effect
+        self._metric = metric_of(record.spec.metric)
+        self._began: float | None = None
+
+    def go(self) -> MinimizeRecord:
+        self._save()
+        try:
+            self._all()
+        except _OutOfTimeError:
+            self._save(status="interrupted", stopped="the time was up")
+        except KeyboardInterrupt as err:
+            raise self._interrupted() from err
+        except BenchctlError as err:
+            if err.exit_code == ExitCode.INTERRUPTED:
+                raise self._interrupted() from err
+            self._save(status="failed", stopped=err.message)
+            raise
+        return self._record
+
+    def _interrupted(self) -> BenchctlError:
+        self._save(status="interrupted", stopped="it was interrupted")
+        return BenchctlError(
+            f"interrupted; {counted(len(self._decided()), 'answer')} kept in {self._desk.folder.path}",
+            hint=f"go on with: benchctl minimize --resume {self._record.id}",
+            exit_code=ExitCode.INTERRUPTED,
+        )
+
+    def _all(self) -> None:
+        begun = self._first()
+        if begun is None:
+            self._save(status="complete", stopped="the effect is not confirmed: there is nothing to keep")
+            return
+        self._adopt(begun.steps, short=begun.short)
+        count = len(self._desk.candidates.front)
+        needs_some = not self._effect.against
+        question = RemovalQuestion(self._spec, self._record.decisions, begun.number + 1)
+        for line in removal_forecast(begun, question, count, needs_some=needs_some):
+            self._desk.observer.note(line)
+        kept = smallest(count, lambda subset: self._removed(subset, begun), needs_some=needs_some)
+        self._adopt(kept, short=begun.short)
+        self._save(status="complete", minimal=True)
+
+    def _first(self) -> Decision | None:
+        """The decision that found the effect.
+
+        With counts cut first: that takes minutes where the whole schedule may take an hour, and if the effect
+        is there, nobody needs the rest.
+        """
+        every = self._desk.candidates.every
+        if self._desk.candidates.can_shorten:
+            short = self._asked("shorten", every, (), short=True)
+            if short.verdict == "present":
+                return short
+        whole = self._asked("whole", every, (), short=False)
+        return whole if whole.verdict == "present" else None
+
+    def _removed(self, subset: Subset, begun: Decision) -> Verdict:
+        """What a judge of the search says; what it says yes to is the smallest schedule so far."""
+        present = [one for one in self._decided() if one.verdict == "present"]
+        removed = tuple(step for step in present[-1].steps if step not in subset)
+        decision = self._asked("remove", subset, removed, short=begun.short)
+        if decision.verdict == "present":
+            self._adopt(subset, short=begun.short)
+        return "undecided" if decision.verdict == "measuring" else decision.verdict
+
+    def _asked(self, phase: Phase, steps: Subset, removed: Subset, *, short: bool) -> Decision:
+        """The answer to a question: a kept one, or measured."""
+        known = [
+            one
+            for one in self._record.decisions
+            if (one.phase, one.steps, one.short) == (phase, steps, short)
+        ]
+        if known and known[0].verdict != "measuring":
+            return known[0]
+        candidates = self._desk.candidates
+        decision = (
+            known[0]
+            if known
+            else Decision(
+                number=len(self._record.decisions) + 1,
+                phase=phase,
+                short=short,
+                steps=steps,
+                tasks=candidates.labels(steps),
+                removed=candidates.labels(removed),
+            )
+        )
+        self._require_time(candidates.least_s(steps, short=short))
+        self._desk.observer.note(title(decision, candidates.target.label))
+        decision = self._measured(decision)
+        self._desk.observer.note(outcome(decision))
+        return decision
+
+    def _measured(self, decision: Decision) -> Decision:
+        question: Question
+        if decision.phase == "remove":
+            question = RemovalQuestion(self._spec, self._record.decisions, decision.number)
+        else:
+            question = FirstQuestion(self._spec, decision.number)
+        decision = msgspec.structs.replace(decision, alpha=question.alpha)
+
+        def started(runs: tuple[str, ...]) -> None:
+            nonlocal decision
+            if self._began is None:
+                self._began = self._desk.clock()
+            decision = msgspec.structs.replace(decision, runs=runs)
+            self._keep(decision)
+
+        def enough(records: Sequence[RunRecord]) -> str:
+            self._require_same_documents(records[0].plan)
+            seen = self._seen(decision, records, question)
+            self._keep(seen)
+            return "" if seen.verdict == "measuring" else f"question {seen.number}: {seen.verdict}"
+
+        job = Job(
+            plans=self._plans(decision),
+            runs=decision.runs,
+            started=started,
+            enough=enough,
+            left_s=None if self._desk.budget_s is None else self._left_s,
+        )
+        records = self._desk.laboratory.measure(job)
+        decision = self._seen(decision, records, question)
+        if decision.verdict == "measuring" and all_begun(records):
+            decision = msgspec.structs.replace(decision, verdict="undecided", reason="too few values")
+        self._keep(decision)
+        if decision.verdict == "measuring":
+            raise _OutOfTimeError
+        if decision.phase != "remove":
+            require_values(values_of(records, self._effect, self._metric), self._effect.task, 1)
+        return decision
+
+    def _seen(self, decision: Decision, records: Sequence[RunRecord], question: Question) -> Decision:
+        """A decision with what its runs say so far."""
+        values = values_of(records, self._effect, self._metric)
+        pairs = log_ratios(values, self._effect, self._metric)
+        mean, low, high = interval_percent(pairs, self._effect, self._metric)
+        said = question.said(pairs)
+        verdict, reason = said.verdict, ""
+        if verdict == "undecided":
+            reason = f"no answer after {len(pairs)} pairs of forks"
+        elif verdict == "measuring" and (broken := failure(records)):
+            verdict, reason = "undecided", broken
+        return msgspec.structs.replace(
+            decision,
+            verdict=verdict,
+            reason=reason,
+            contender=values.contender,
+            reference=values.reference,
+            effect_percent=mean,
+            low_percent=low,
+            high_percent=high,
+            log_odds=said.log_odds,
+            log_odds_needed=said.log_odds_needed,
+            seconds=seconds_of(records),
+        )
+
+    def _require_same_documents(self, plan: Plan) -> None:
+        """Which documents there are is known once the first run is prepared; it holds for all of them."""
+        known = self._record.plan.corpus.digest
+        if not known:
+            self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
+        elif plan.corpus.digest != known:
+            raise BenchctlError(
+                f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {known[:12]}",
+                hint="name the same --corpus, --corpus-dir and --docs, or start a new search",
+            )
+
+    def _plans(self, decision: Decision) -> tuple[Plan, ...]:
+        """What is run: the candidate, and the target alone where that is the reference."""
+        candidates, base = self._desk.candidates, self._record.plan
+        name = f"{candidates.challenge.name}-{decision.number}"
+        plan = msgspec.structs.replace(
+            base, schedules=(candidates.build(decision.steps, name, short=decision.short),)
+        )
+        if self._effect.against:
+            return (plan,)
+        alone = candidates.build(
+            (), f"{candidates.challenge.name}-{decision.number}-fresh", short=decision.short
+        )
+        return plan, msgspec.structs.replace(base, schedules=(alone,))
+
+    def _adopt(self, steps: Subset, *, short: bool) -> None:
+        """The smallest schedule so far."""
+        candidates = self._desk.candidates
+        name = f"{candidates.challenge.name}-minimal-{_safe(self._effect.task)}"
+        whole = len(steps) == len(candidates.front) and not short
+        about = f"'{self._effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
+        found: Challenge = msgspec.structs.replace(
+            candidates.build(steps, name, short=short), description=about
+        )
+        self._save(found=found)
+
+    def _require_time(self, least_s: float) -> None:
+        """Do not begin a question whose first block is not expected to fit.
+
+        Args:
+            least_s: that a fork of it takes by its own rates.
+        """
+        if self._desk.budget_s is None or self._began is None:
+            return
+        blocks = [one.seconds / len(one.contender) for one in self._decided() if one.contender]
+        if self._left_s() < max(least_s, min(blocks, default=0.0)):
+            raise _OutOfTimeError
+
+    def _left_s(self) -> float:
+        spent = 0.0 if self._began is None else self._desk.clock() - self._began
+        return (self._desk.budget_s or 0.0) - spent
+
+    def _decided(self) -> list[Decision]:
+        return [one for one in self._record.decisions if one.verdict != "measuring"]
+
+    def _keep(self, decision: Decision) -> None:
+        others = [one for one in self._record.decisions if one.number != decision.number]
+        self._save(decisions=(*others, decision))
+
+    def _save(self, **changes: object) -> None:
+        self._record = msgspec.structs.replace(self._record, **changes)
+        self._desk.folder.save(self._record)
+
+
+def _safe(name: str) -> str:
+    """A task's label as part of a file's name."""
+    return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)

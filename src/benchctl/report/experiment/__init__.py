@@ -1,0 +1,1 @@
+"""Reports of experiments: expectations first, then every table with published and measured figures."""

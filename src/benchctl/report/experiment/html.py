@@ -1,0 +1,126 @@
+"""An experiment's report as a page: the frame, style and tables of the pages of runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import jinja2
+import msgspec
+
+import benchctl
+from benchctl.report.charts.theme import dark_palette
+from benchctl.report.experiment.facts import (
+    about_lines,
+    difference_lines,
+    legend,
+    run_lines,
+    scale_lines,
+    setting_lines,
+    table_lines,
+)
+from benchctl.report.experiment.layout import (
+    EXPECTATION_HEADERS,
+    collect_notes,
+    expectation_grid,
+    expectation_remarks,
+    expectation_summary,
+    wide_grid,
+)
+from benchctl.report.html.assets import FOLDER, content_policy
+from benchctl.report.html.parts import Table, breakable, embedded, table
+from benchctl.report.html.stored import write_pages
+from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.model import RunRecord
+from benchctl.stats.experiment.model import ExperimentAnalysis
+
+_OUTCOME = EXPECTATION_HEADERS.index("Outcome")
+
+# Colours of the style sheet, by the words that it knows.
+_COLOURS = {"confirmed": "faster", "refuted": "slower", "inconclusive": "different"}
+
+
+class _Section(msgspec.Struct, frozen=True):
+    """A table and what is said below it."""
+
+    table: Table
+    lines: tuple[str, ...]
+
+
+def write(
+    folder: Path, record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: ExperimentAnalysis
+) -> Path:
+    """Write the page and the files that it needs; it loads nothing from any network.
+
+    Args:
+        folder: where to; made when there is none.
+        record: the experiment.
+        runs: measurement -> its run.
+        analysis: of both.
+
+    Returns:
+        The path of `index.html`.
+
+    Raises:
+        UsageError: the folder holds a page that benchctl did not write.
+        BenchctlError: it cannot be written.
+    """
+    return write_pages(folder, {"index.html": page(record, runs, analysis)})
+
+
+def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: ExperimentAnalysis) -> str:
+    """The page as text; style and script lie in a folder beside it."""
+    notes = collect_notes(analysis)
+    expected = expectation_grid(analysis)
+    return (
+        _environment()
+        .get_template("experiment.html.jinja")
+        .render(
+            title=record.spec.title,
+            subtitle=tuple(setting_lines(record, runs, analysis)),
+            about=tuple(about_lines(record)),
+            summary=expectation_summary(analysis) if expected is not None else "",
+            expectations=None if expected is None else _coloured(table(expected)),
+            remarks=tuple(expectation_remarks(analysis)),
+            sections=[
+                _Section(table(wide_grid(found, spec, notes)), tuple(table_lines(spec)))
+                for found, spec in zip(analysis.tables, record.spec.tables, strict=True)
+            ],
+            legend=tuple(legend(analysis)),
+            notes=[doubt.text for doubt in notes.numbered],
+            general=[doubt.text for doubt in notes.general],
+            scale=tuple(scale_lines(analysis)),
+            differences=tuple(difference_lines(runs)),
+            runs="\n".join(run_lines(record)),
+            folder=FOLDER,
+            inline=False,
+            version=benchctl.__version__,
+            policy=content_policy(inline=False),
+            palette=embedded(dark_palette()),
+        )
+    )
+
+
+def _coloured(expected: Table) -> Table:
+    """Outcomes in the colours of verdicts."""
+    lines = tuple(
+        tuple(
+            msgspec.structs.replace(cell, verdict=_COLOURS[cell.text]) if place == _OUTCOME else cell
+            for place, cell in enumerate(line)
+        )
+        for line in expected.lines
+    )
+    return msgspec.structs.replace(expected, lines=lines)
+
+
+def _environment() -> jinja2.Environment:
+    loaders = [
+        jinja2.PackageLoader("benchctl.report.experiment", ""),
+        jinja2.PackageLoader("benchctl.report.html", ""),
+    ]
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["breakable"] = breakable
+    return environment

@@ -1,0 +1,1 @@
+"""Inlining logs, as text and JSON for readers."""

@@ -1,0 +1,214 @@
+"""A search for the smallest schedule with an effect: what it found, and the evidence for every removal."""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from benchctl.report.json_text import json_text
+from benchctl.report.layout import Grid
+from benchctl.report.markdown import escaped, grid_table
+from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, percent, signed_percent
+from benchctl.report.planning import split_command
+from benchctl.report.tables import WIDE, render_page
+from benchctl.results.minimize.model import Decision, MinimizeRecord
+from benchctl.stats.metrics import metric_of
+
+_CSV_COLUMNS = (
+    "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "log_odds",
+    "log_odds_needed", "alpha", "seconds",
+)  # fmt: skip
+_MOST_LOG_ODDS = math.log(1e6)
+_LEAST_LOG_ODDS = math.log(1e-3)
+_ASKED = {"whole": "the whole schedule", "shorten": "counts cut"}
+
+
+class Ended(msgspec.Struct, frozen=True, rename="kebab"):
+    """What a search came to, as it is printed.
+
+    Attributes:
+        search: its record.
+        files: challenge files that were written: the schedule found, and where the effect is held against a
+            fresh node, the target alone.
+        commands: what can be run next, by what for.
+    """
+
+    search: MinimizeRecord
+    files: tuple[str, ...] = ()
+    commands: dict[str, str] = {}
+
+
+def render_minimize(ended: Ended, output_format: str = "text", *, width: int = WIDE) -> str:
+    """Write what a search came to.
+
+    Args:
+        ended: it.
+        output_format: text, Markdown and HTML (a page) for readers; CSV (one line a question) and JSON
+            (everything) for programs.
+        width: columns, for text.
+    """
+    if output_format == "csv":
+        return _csv(ended.search)
+    if output_format == "json":
+        return json_text(ended)
+    lines, grid = [*conclusion(ended.search), *_below(ended)], decisions_grid(ended.search)
+    if output_format == "markdown":
+        listed = "\n".join(f"- {escaped(line)}" for line in lines)
+        return f"{grid_table(grid)}\n\n{listed}\n"
+    if output_format == "html":
+        return _page(grid, lines)
+    return render_page([grid], lines, width)
+
+
+def conclusion(record: MinimizeRecord) -> list[str]:
+    """What was found, in sentences."""
+    effect = f"'{record.spec.effect}'"
+    begun = next(
+        (one for one in record.decisions if one.phase != "remove" and one.verdict == "present"), None
+    )
+    if begun is None:
+        first = record.decisions[-1] if record.decisions else None
+        seen = "" if first is None else f" ({_effect_words(first)})"
+        ended = "" if record.status == "complete" else f"; {record.stopped}"
+        return [f"{effect} is not confirmed{seen}: there is nothing to keep while tasks go{ended}."]
+    left = _left(record)
+    names = ", ".join(left.tasks) or "nothing"
+    lines = [
+        f"{effect} persists with {len(left.steps)} of {len(begun.steps)} steps before it: {names}.",
+        f"There it is {_effect_words(left)}; at the beginning it was {_effect_words(begun)}.",
+    ]
+    if begun.short:
+        lines.append(
+            f"Counts in front were cut to at most {record.spec.prefix_iterations} requests, without warm-up "
+            "and rates."
+        )
+    open_ones = [one for one in record.decisions if one.phase == "remove" and one.verdict == "undecided"]
+    if record.minimal:
+        lines.append(_minimal(record, left, open_ones))
+    else:
+        lines.append(f"It may get smaller: the search ended before every step was tried: {record.stopped}.")
+    return lines
+
+
+def decisions_grid(record: MinimizeRecord) -> Grid:
+    """One line a question, in the order in which they were asked."""
+    metric = metric_of(record.spec.metric)
+    against = record.spec.effect.against or "a fresh node"
+    headers = ("#", "Left", "Without", "Diff %", "95 % interval", "Odds", "Answer", "Pairs", "Time")
+    who = f"{record.spec.effect.task} on {record.spec.effect.variant}"
+    return Grid(
+        f"{who} against {against}: {metric.title}, pairs of forks",
+        headers,
+        tuple(_line(one) for one in record.decisions),
+        frozenset({2, 6}),
+    )
+
+
+def _minimal(record: MinimizeRecord, left: Decision, open_ones: Sequence[Decision]) -> str:
+    final = [
+        one for one in open_ones if len(one.steps) == len(left.steps) - 1 and {*one.steps} < {*left.steps}
+    ]
+    if not left.steps:
+        return "Nothing in front of it is needed."
+    if not final:
+        return "None of them can go: without any single one, the effect was found gone."
+    names = ", ".join(name for one in final for name in one.removed)
+    return (
+        f"Without any other one, the effect was found gone. Whether it takes {names} stayed open after "
+        f"{record.spec.most_forks} pairs of forks, so it is kept: more --forks might tell."
+    )
+
+
+def _below(ended: Ended) -> list[str]:
+    """How to read the table, and what to do next."""
+    record = ended.search
+    counts = (
+        "half of what the first question found" if record.spec.by is None else percent(100 * record.spec.by)
+    )
+    explained = (
+        "Odds: how much likelier the pairs are if the effect is there than if it is gone, with the least "
+        f"that it takes to remove something. An effect counts from {counts}. With a chance of "
+        f"{percent(100 * record.spec.alpha)} at most, over all questions together, a needed step went; "
+        "what stays open is kept. Intervals are plain 95 % t intervals over pairs, which share a block; they "
+        "decide nothing."
+    )
+    lines = [
+        explained,
+        f"Its forks took {duration(record.spent_s)}.",
+    ]
+    lines += [f"Challenge file: {path}" for path in ended.files]
+    return [*lines, *(f"{purpose}: {line}" for purpose, line in ended.commands.items())]
+
+
+def _left(record: MinimizeRecord) -> Decision:
+    """The last question that was answered with yes."""
+    return [one for one in record.decisions if one.verdict == "present"][-1]
+
+
+def _effect_words(decision: Decision) -> str:
+    if decision.effect_percent is None:
+        return "not measured"
+    return (
+        f"{signed_percent(decision.effect_percent)} % "
+        f"({interval(decision.low_percent, decision.high_percent)})"
+    )
+
+
+def _line(one: Decision) -> tuple[str, ...]:
+    without = ", ".join(one.removed) or _ASKED.get(one.phase, "")
+    return (
+        str(one.number),
+        str(len(one.steps)),
+        without,
+        signed_percent(one.effect_percent),
+        interval(one.low_percent, one.high_percent),
+        _odds(one),
+        "not answered yet" if one.verdict == "measuring" else one.verdict,
+        str(len(one.contender)),
+        duration(one.seconds),
+    )
+
+
+def _odds(one: Decision) -> str:
+    if one.log_odds is None or one.log_odds_needed is None:
+        return NOT_AVAILABLE
+    return f"{_ratio(one.log_odds)} ({_ratio(one.log_odds_needed)})"
+
+
+def _ratio(log_odds: float) -> str:
+    """`812`, `0.03`; beyond a million nobody is surer."""
+    if log_odds > _MOST_LOG_ODDS:
+        return ">1,000,000"
+    if log_odds < _LEAST_LOG_ODDS:
+        return "<0.001"
+    odds = math.exp(log_odds)
+    return f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"  # noqa: PLR2004 - two digits
+
+
+def _csv(record: MinimizeRecord) -> str:
+    """One line a question, in full precision; tasks are joined by vertical bars."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*_CSV_COLUMNS, "pairs", "left", "without"])
+    for one in record.decisions:
+        lists = ("|".join(one.tasks), "|".join(one.removed))
+        writer.writerow([*(getattr(one, name) for name in _CSV_COLUMNS), len(one.contender), *lists])
+    return stream.getvalue()
+
+
+def _page(grid: Grid, lines: Sequence[str]) -> str:
+    # Templates take a while to load, which no other form needs.
+    from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
+    from benchctl.report.html.subject import Command  # noqa: PLC0415 - see above
+    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
+
+    plain, commands = [], []
+    for text in lines:
+        purpose, line = split_command(text)
+        if line:
+            commands.append(Command(purpose, line))
+        else:
+            plain.append(text)
+    return render_tables("The smallest schedule", [table(grid)], lines=plain, commands=commands)

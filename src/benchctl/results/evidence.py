@@ -1,0 +1,144 @@
+"""Evidence of one node start as Parquet: what its compilers, its collector and its process did, and when.
+
+Times count from the start of the node's process: with the boot's `origin_ns` added they are on the clock of
+the fork's samples.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckDiskError, DuckError, database, quoted
+from benchctl.results.model import ForkRecord
+from benchctl.results.samples import Columns
+from benchctl.results.store import RunFolder
+
+EVIDENCE_VERSION = 1
+
+Dtypes = Mapping[str, np.dtype[Any]]
+
+_TEXT = np.dtype(np.object_)
+
+JIT_FILE = "jit.parquet"
+JIT_DTYPES: Dtypes = {
+    "uptime_ns": np.dtype(np.int64),
+    "what": _TEXT,  # compiled, failed, invalidated, removed, deoptimised or unread
+    "compile_id": np.dtype(np.int32),  # -1 where there is none
+    "level": np.dtype(np.int8),  # 1 to 3 C1, 4 C2, 0 a native wrapper, -1 unknown
+    "osr": np.dtype(np.bool_),  # entered in the middle of a loop
+    "method": _TEXT,  # package.Class::method
+    "reason": _TEXT,  # of a deoptimisation, or of code that was given up; the text of an unread line
+}
+
+GC_FILE = "gc.parquet"
+GC_DTYPES: Dtypes = {
+    "uptime_ns": np.dtype(np.int64),  # when it began
+    "what": _TEXT,  # pause or safepoint; most pauses are in a safepoint, too
+    "cause": _TEXT,  # in the JVM's words
+    "total_ns": np.dtype(np.int64),  # how long threads stood still or were being stopped
+    "reach_ns": np.dtype(np.int64),  # of a safepoint: until the last thread had stopped; -1 of a pause
+    "before_bytes": np.dtype(np.int64),  # of the heap in use before a pause; -1 unknown
+    "after_bytes": np.dtype(np.int64),  # and after it
+}
+
+OS_FILE = "os.parquet"
+OS_DTYPES: Dtypes = {
+    "uptime_ns": np.dtype(np.int64),  # when it was read
+    # Since the process started, and NaN where it cannot be read.
+    "user_s": np.dtype(np.float64),
+    "system_s": np.dtype(np.float64),
+    "minor_faults": np.dtype(np.float64),
+    "major_faults": np.dtype(np.float64),
+    "read_bytes": np.dtype(np.float64),  # from storage
+    "write_bytes": np.dtype(np.float64),  # to storage
+    "voluntary_switches": np.dtype(np.float64),  # of its living threads
+    "involuntary_switches": np.dtype(np.float64),
+    # As of then.
+    "threads": np.dtype(np.float64),
+    "rss_bytes": np.dtype(np.float64),
+}
+
+
+def write_evidence(columns: Columns, dtypes: Dtypes, path: Path) -> None:
+    """Write one kind of evidence.
+
+    Args:
+        columns: those of `dtypes`, each of shape (n,).
+        dtypes: of the kind.
+        path: of the file.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    texts = ", ".join(f"{name}::VARCHAR AS {name}" for name, dtype in dtypes.items() if dtype == _TEXT)
+    chosen = f"* REPLACE ({texts})" if texts else "*"
+    try:
+        with database(threads=1) as connection:
+            connection.register("evidence", {name: columns[name].astype(d) for name, d in dtypes.items()})
+            connection.execute(
+                f"COPY (SELECT {chosen} FROM evidence) TO {quoted(path)} "  # noqa: S608 - names are ours
+                f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{evidence_version: {EVIDENCE_VERSION}}})"
+            )
+    except DuckDiskError as err:
+        raise BenchctlError(f"cannot write {path}: {err}") from err
+
+
+def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
+    """Read one kind of evidence back: the columns of `dtypes`, each of shape (n,), in order of time.
+
+    Raises:
+        BenchctlError: it is missing or no evidence of this benchctl.
+    """
+    try:
+        with database(threads=1) as connection:
+            found = connection.execute(
+                "SELECT * FROM read_parquet(?) ORDER BY uptime_ns", [str(path)]
+            ).fetchnumpy()
+    except DuckError as err:
+        raise BenchctlError(f"cannot read the evidence in {path}: {err}") from err
+    missing = dtypes.keys() - found.keys()
+    if missing:
+        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+    # DuckDB gives a masked array where there are NULLs, which only floating-point numbers may be.
+    return {
+        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
+        for name, dtype in dtypes.items()
+    }
+
+
+def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes) -> Columns | None:
+    """One kind of evidence of all node starts of a fork, on the clock of its samples.
+
+    Args:
+        folder: of the run.
+        fork: of it.
+        name: of the file in the folder of each start.
+        dtypes: of the kind.
+
+    Returns:
+        The columns of `dtypes`, but `t_ns` in the place of `uptime_ns`, each of shape (n,) and in order of
+        time; None when nothing was kept.
+
+    Raises:
+        BenchctlError: a file is no evidence of this benchctl.
+    """
+    parts = []
+    for number, boot in enumerate(fork.boots):
+        path = folder.evidence_folder(fork.variant, fork.block, number) / name
+        if boot.origin_ns is not None and path.is_file():
+            columns = read_evidence(path, dtypes)
+            parts.append({"t_ns": columns.pop("uptime_ns") + boot.origin_ns, **columns})
+    if not parts:
+        return None
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def stacked_columns(rows: list[tuple[Any, ...]], dtypes: Dtypes) -> Columns:
+    """Rows, each with the values of `dtypes` in order, as columns of shape (n,)."""
+    turned = zip(*rows, strict=True) if rows else ((),) * len(dtypes)
+    return {
+        name: np.array(values, dtype) for (name, dtype), values in zip(dtypes.items(), turned, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Searches for the smallest schedule with an effect, as they are kept."""

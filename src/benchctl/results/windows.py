@@ -1,0 +1,57 @@
+"""When each task of a fork ran, by its samples."""
+
+from dataclasses import dataclass
+
+from benchctl.errors import BenchctlError
+from benchctl.results.duck import DuckError, database
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Place
+from benchctl.results.store import RunFolder
+
+_QUERY = """
+SELECT schedule, task, min(start_ns), min(start_ns) FILTER (NOT warmup), max(end_ns)
+FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class TaskWindow:
+    """When a task ran, in nanoseconds from the origin of the fork's samples.
+
+    Attributes:
+        begin_ns: its first request was sent, warm-up included.
+        measured_ns: its first measured request was.
+        end_ns: its last answer was there.
+    """
+
+    begin_ns: int
+    measured_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Of the measured part."""
+        return (self.end_ns - self.measured_ns) / 1e9
+
+
+def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]:
+    """The tasks of a fork that measured anything, in their order.
+
+    Raises:
+        BenchctlError: its samples are not there, or cannot be read: nothing else says when tasks ran.
+    """
+    path = None if fork.samples is None else folder.inside(fork.samples)
+    if path is None or not path.is_file():
+        raise BenchctlError(
+            f"the samples of fork {fork.block} of {fork.variant} are not there: only they say when tasks ran"
+        )
+    try:
+        with database(threads=1) as connection:
+            rows = connection.execute(_QUERY, [str(path)]).fetchall()
+    except DuckError as err:
+        raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
+    return {
+        (schedule, task): TaskWindow(begin_ns, measured_ns, end_ns)
+        for schedule, task, begin_ns, measured_ns, end_ns in rows
+        if measured_ns is not None
+    }

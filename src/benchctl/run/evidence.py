@@ -1,0 +1,169 @@
+"""Evidence of a node start: who collects it, and where it is kept."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import zstandard
+
+from benchctl.disk import disk_errors
+from benchctl.engine.evidence.collector import Collector, Scene
+from benchctl.engine.node import Node
+from benchctl.errors import BenchctlError
+from benchctl.results.plan import EvidenceKind
+from benchctl.run.session import Serving
+
+# A shorter log is worth more to grep than the space it takes.
+_PACKED_FROM_BYTES = 1 << 20
+_LEVEL = 3
+
+
+def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
+    """What collects these kinds on that scene, in order; modules of other kinds are not loaded."""
+    return [_MAKERS[kind](scene) for kind in kinds]
+
+
+def _inlining(scene: Scene) -> Collector:
+    from benchctl.engine.evidence.inlining import InliningCollector  # noqa: PLC0415 - see `collectors`
+
+    return InliningCollector(scene)
+
+
+def _profile(scene: Scene) -> Collector:
+    from benchctl.engine.evidence.profile import ProfileCollector  # noqa: PLC0415 - see `collectors`
+
+    return ProfileCollector(scene)
+
+
+def _jit(scene: Scene) -> Collector:
+    from benchctl.engine.evidence.jit import JitCollector  # noqa: PLC0415 - see `collectors`
+
+    return JitCollector(scene)
+
+
+def _gc(scene: Scene) -> Collector:
+    from benchctl.engine.evidence.gc import GcCollector  # noqa: PLC0415 - see `collectors`
+
+    return GcCollector(scene)
+
+
+def _os(scene: Scene) -> Collector:
+    from benchctl.engine.evidence.os import OsCollector  # noqa: PLC0415 - see `collectors`
+
+    return OsCollector(scene)
+
+
+_MAKERS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
+    "inlining": _inlining,
+    "profile": _profile,
+    "jit": _jit,
+    "gc": _gc,
+    "os": _os,
+}
+
+
+class Collection:
+    """The collectors of one node start.
+
+    Args:
+        collecting: in the order in which they are called.
+    """
+
+    def __init__(self, collecting: Sequence[Collector] = ()) -> None:
+        self._collecting = tuple(collecting)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """JVM flags that the node gets behind its variant's."""
+        return tuple(flag for one in self._collecting for flag in one.flags())
+
+    def begin(self, serving: Serving) -> None:
+        """The first task is about to start; as of `Collector`. Of a cluster there is nothing to collect."""
+        if isinstance(serving, Node):
+            for one in self._collecting:
+                one.begin(serving)
+
+    def measured(self, serving: Serving) -> None:
+        """The last task is done; as of `Collector`."""
+        if isinstance(serving, Node):
+            for one in self._collecting:
+                one.measured(serving)
+
+    def end(self) -> None:
+        """The node is gone. All are told, whatever becomes of one of them.
+
+        Raises:
+            BenchctlError: the first that one of them raised.
+        """
+        raised: list[BenchctlError] = []
+        for one in self._collecting:
+            try:
+                one.end()
+            except BenchctlError as err:
+                raised.append(err)
+        if raised:
+            raise raised[0]
+
+
+@contextmanager
+def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Collection]:
+    """Collect evidence of the node that is started and stopped within the block, and keep it.
+
+    What there is of it is kept, too, when the node or the block fails.
+
+    Args:
+        kinds: of evidence.
+        scene: its folder is made here.
+        kept: where its content stays; what is there already is replaced.
+
+    Raises:
+        BenchctlError: the block's; else a collector failed, or the disk is full or cannot be written.
+    """
+    with disk_errors(f"collect evidence in {scene.folder}"):
+        scene.folder.mkdir(parents=True)
+    collection = Collection(collectors(kinds, scene))
+    try:
+        yield collection
+    except BaseException:
+        # Why the node failed is more news than that evidence of it is not complete; and threads must end.
+        with suppress(BenchctlError):
+            _close(collection, scene.folder, kept)
+        raise
+    _close(collection, scene.folder, kept)
+
+
+def _close(collection: Collection, folder: Path, kept: Path) -> None:
+    try:
+        collection.end()
+    finally:
+        keep_evidence(folder, kept)
+
+
+def keep_evidence(folder: Path, target: Path) -> None:
+    """Move evidence to where it stays; long logs are packed, and get `.zst` behind their names.
+
+    Args:
+        folder: where it was collected.
+        target: of it; may be on another file system, and is replaced.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    with disk_errors(f"keep evidence in {target}"):
+        for log in sorted(folder.rglob("*.log")):
+            # A node may leave anything there, such as a link to what is not its own.
+            if not log.is_symlink() and log.stat().st_size >= _PACKED_FROM_BYTES:
+                _pack(log)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            shutil.move(folder, target)
+        except shutil.Error as err:
+            raise OSError(None, f"not all of {folder} can be copied: {str(err)[:300]}") from err
+
+
+def _pack(log: Path) -> None:
+    with log.open("rb") as source, log.with_name(f"{log.name}.zst").open("xb") as packed:
+        zstandard.ZstdCompressor(level=_LEVEL).copy_stream(source, packed)
+    log.unlink()

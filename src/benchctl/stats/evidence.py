@@ -1,0 +1,108 @@
+"""What collecting evidence costs: forks that carry it over plain ones, task by task."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import EvidenceKind, Place, Plan
+from benchctl.stats.arrays import Floats
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.estimate import spread
+from benchctl.stats.values import collect, places, task_at
+
+
+class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What evidence cost in one task of one variant.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        task: position of the task in the challenge.
+        label: the task's name.
+        variant: whose forks.
+        plain, evidence: forks of either kind that have a value.
+        percent: mean service time of the forks with evidence over that of the plain ones - 1, in percent, by
+            geometric means over forks.
+        low_percent, high_percent: its 95 % interval, from Welch's t on logarithms; None with one fork of
+            either kind.
+    """
+
+    schedule: int
+    task: int
+    label: str
+    variant: str
+    plain: int
+    evidence: int
+    percent: float
+    low_percent: float | None = None
+    high_percent: float | None = None
+
+
+class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What evidence cost in a run that collected it in forks of its own.
+
+    Attributes:
+        kinds: what was collected.
+        forks: of every variant that were planned for it.
+        tasks: by challenge, task and variant; those without a value on both sides are missing.
+    """
+
+    kinds: tuple[EvidenceKind, ...]
+    forks: int
+    tasks: tuple[TaskCost, ...]
+
+
+def evidence_cost(record: RunRecord) -> EvidenceCost | None:
+    """Hold a run's forks with evidence against its plain ones.
+
+    Returns:
+        None when no extra forks were planned for evidence, or the run searched for a red-line.
+    """
+    plan, evidence = record.plan, record.plan.evidence
+    if evidence is None or not evidence.extra_forks or plan.redline is not None:
+        return None
+    found = [_cost(record, plan, place, spec.name) for place in places(plan) for spec in plan.variants]
+    tasks = tuple(one for one in found if one is not None)
+    return EvidenceCost(evidence.kinds, evidence.extra_forks, tasks)
+
+
+def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
+    """All that is compared carried evidence: alike on both sides, but not like what is usual."""
+    return Caveat(
+        "evidence",
+        f"every fork carried evidence ({', '.join(kinds)}): what it cost is not known; run with "
+        "--evidence-forks 1 to see",
+    )
+
+
+def _cost(record: RunRecord, plan: Plan, place: Place, variant: str) -> TaskCost | None:
+    done = record.done(variant)
+    plain = _values([fork for fork in done if not plan.is_extra(fork.block)], plan, place)
+    carrying = _values([fork for fork in done if plan.is_extra(fork.block)], plan, place)
+    if not plain.size or not carrying.size:
+        return None
+    tested = spread(plain, carrying, paired=False)
+    low, high = (None, None) if tested is None else map(_percent, tested.interval95)
+    return TaskCost(
+        schedule=place[0],
+        task=place[1],
+        label=task_at(plan, place).label,
+        variant=variant,
+        plain=plain.size,
+        evidence=carrying.size,
+        percent=_percent(float(carrying.mean() - plain.mean())),
+        low_percent=low,
+        high_percent=high,
+    )
+
+
+def _values(forks: Sequence[ForkRecord], plan: Plan, place: Place) -> Floats:
+    """Logarithms of mean service times of a task that tables show, one a fork, shape (n,)."""
+    found = collect({"": forks}, place, task_at(plan, place))[""]
+    return np.array([math.log(one.mean_ns) for _, one in found if one.reported and one.mean_ns])
+
+
+def _percent(log_ratio: float) -> float:
+    return 100 * math.expm1(log_ratio)

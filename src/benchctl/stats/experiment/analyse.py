@@ -1,0 +1,101 @@
+"""The runs of an experiment in, its analysis out: tables, expectations, and doubts about all of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from benchctl.results.experiment.model import ExperimentRecord, Measurement, TableSpec
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.stats import caveat
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import adjust
+from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
+from benchctl.stats.experiment.expectations import NOTABLE_SCALE, judge_expectations
+from benchctl.stats.experiment.model import SCHEMA_VERSION, ExperimentAnalysis, ExperimentRow, ExperimentTable
+from benchctl.stats.experiment.rows import compare_row, finished
+from benchctl.stats.scale import rounded_ratio
+
+
+def analyse_experiment(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> ExperimentAnalysis:
+    """Analyse an experiment as its file declared it; an unfinished one as far as it got.
+
+    Comparisons are Welch's t on the logarithms of one value a fork. Their p-values are adjusted within the
+    rows of a table that have the same metric (Benjamini-Hochberg).
+
+    Args:
+        record: what it asks.
+        runs: measurement -> its run; measurements without one are shown as not measured.
+
+    Raises:
+        BenchctlError: a run's tasks are not those that the experiment compares.
+    """
+    tables = tuple(ExperimentTable(table.title, _rows(table, runs)) for table in record.spec.tables)
+    rows = {row.name: row for table in tables for row in table.rows}
+    forks = {
+        f"{one.name}/{variant}": runs[one.name].compared(variant)
+        for one in record.spec.measurements
+        if one.name in runs
+        for variant in one.variants
+    }
+    return ExperimentAnalysis(
+        schema_version=SCHEMA_VERSION,
+        experiment=record.id,
+        forks={
+            one.name: {name: len(forks.get(f"{one.name}/{name}", ())) for name in one.variants}
+            for one in record.spec.measurements
+        },
+        tables=tables,
+        expectations=judge_expectations(record.spec.expectations, rows),
+        caveats=tuple(_caveats(record.spec.measurements, runs, forks, list(rows.values()))),
+    )
+
+
+def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
+    """In order, p-values adjusted over those of the same metric."""
+    rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
+    by_metric = groupby(sorted(rows.values(), key=attrgetter("metric")), attrgetter("metric"))
+    for _, members in by_metric:
+        family = list(members)
+        for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
+            rows[row.name] = finished(row, comparison)
+    return tuple(rows.values())
+
+
+def _caveats(
+    measurements: Sequence[Measurement],
+    runs: Mapping[str, RunRecord],
+    forks: Mapping[str, Sequence[ForkRecord]],
+    rows: Sequence[ExperimentRow],
+) -> Iterator[Caveat]:
+    """Doubts about every table."""
+    for one in measurements:
+        if one.name not in runs:
+            continue
+        run = runs[one.name]
+        yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
+        for variant in one.variants:
+            failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
+            if failed:
+                yield caveat.failed_forks(f"{one.name}/{variant}", failed)
+    off = dict.fromkeys(forks, 0)
+    for disturbance in disturbances(forks):
+        off[disturbance.variant] += 1
+    if any(off.values()):
+        yield _disturbed(off, sum(len(group) for group in forks.values()))
+    furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
+    if furthest >= NOTABLE_SCALE:
+        yield caveat.small_scale(rounded_ratio(furthest))
+    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+        yield caveat.bimodal_interval()
+    if any(forks.values()):
+        yield caveat.one_index_build()
+
+
+def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
+    """As for a run, but counted: an experiment has too many forks to number them."""
+    listed = ", ".join(f"{label} {count}" for label, count in off.items() if count)
+    return Caveat(
+        "disturbed",
+        f"{sum(off.values())} of {total} forks were disturbed (a host probe was more than "
+        f"{TOLERANCE_PERCENT:g} % off), and are kept in the figures: {listed}",
+    )

@@ -1,0 +1,142 @@
+"""What came of an experiment: its tables with figures and verdicts, and its expectations judged."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from benchctl.results.experiment.model import Published, Relation, TaskRef
+from benchctl.stats.analysis import Figures
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import MetricKey
+from benchctl.stats.scale import ScaleNote
+
+SCHEMA_VERSION: Final = 1
+
+Outcome = Literal["confirmed", "refuted", "inconclusive"]
+
+
+class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One comparison.
+
+    Attributes:
+        name: by which expectations refer to it.
+        label: of its row.
+        baseline, contender: what is compared.
+        metric: machine name.
+        unit: of the values.
+        higher_is_better: which way is faster.
+        figures: of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes.
+        comparison: the contender against the baseline; p-values adjusted within its table and metric.
+        published: what the source reported.
+        published_percent: its change, as printed or worked out; None without any.
+        missing: why there is nothing to compare; empty when there is.
+        scale: distance from the blog of the side that is further from it; None when it has no such task.
+        caveats: doubts about this row.
+    """
+
+    name: str
+    label: str
+    baseline: TaskRef
+    contender: TaskRef
+    metric: MetricKey
+    unit: str
+    higher_is_better: bool
+    figures: tuple[Figures, Figures]
+    comparison: Comparison
+    published: Published | None = None
+    published_percent: float | None = None
+    missing: str = ""
+    scale: ScaleNote | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether a side had not settled."""
+        return any(side.steady.state == "not steady" for side in self.figures)
+
+
+class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows that belong together, in the order of the file."""
+
+    title: str
+    rows: tuple[ExperimentRow, ...]
+
+
+class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One comparison as an expectation sees it: in the direction of speed, so that above 0 is faster.
+
+    Attributes:
+        comparison: its name.
+        outcome: what it says about the expectation.
+        speed_percent: how much faster the contender is than its baseline (negative: slower); where `than` is
+            given, that over the same of the other comparison. None without figures.
+        low_percent, high_percent: its 95 % interval, on which `slower`, `faster` and `different` are
+            confirmed.
+        low90_percent, high90_percent: its 90 % interval, which decides on everything else.
+        p: how likely so strong a support would be if the expectation did not hold.
+        reason: why it is open; empty when it is not.
+    """
+
+    comparison: str
+    outcome: Outcome
+    speed_percent: float | None = None
+    low_percent: float | None = None
+    high_percent: float | None = None
+    low90_percent: float | None = None
+    high90_percent: float | None = None
+    p: float | None = None
+    reason: str = ""
+
+
+class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement and what the measurement makes of it.
+
+    Attributes:
+        statement: in words.
+        relation: what contenders should be.
+        than: the other comparison of a difference of differences; empty for none.
+        margin_percent: below which two are alike.
+        outcome: confirmed when all comparisons confirm it, refuted when one refutes it.
+        p: the greatest of its comparisons, since all have to show it; None when one has none.
+        p_adjusted: the same by Holm over all expectations.
+        judged: its comparisons, in order.
+        needs: what has to hold for it to be answerable, from the file.
+        doubts: what weakens the outcome, a sentence each without its full stop.
+    """
+
+    statement: str
+    relation: Relation
+    than: str
+    margin_percent: float
+    outcome: Outcome
+    p: float | None
+    p_adjusted: float | None
+    judged: tuple[Judged, ...]
+    needs: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a report says about an experiment.
+
+    Attributes:
+        schema_version: of this structure.
+        experiment: id of its record.
+        forks: measurement -> variant -> finished forks that count.
+        tables: in the order of the file.
+        expectations: the same.
+        caveats: doubts about all of it.
+    """
+
+    schema_version: int
+    experiment: str
+    forks: dict[str, dict[str, int]]
+    tables: tuple[ExperimentTable, ...]
+    expectations: tuple[ExpectationResult, ...]
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ExperimentRow, ...]:
+        """Those of all tables, in order."""
+        return tuple(row for table in self.tables for row in table.rows)

@@ -1,0 +1,133 @@
+"""`benchctl experiment`: what it prints and refuses without any node."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.cli.experiment.run import _conclude
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.experiment.library import experiment_names
+from experiment.laboratory import World
+from experiment_files import load, write
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(root, ["experiment", *arguments])
+
+
+def refusal(*arguments: str) -> str:
+    result = call(*arguments)
+    assert isinstance(result.exception, UsageError), result.output
+    return str(result.exception)
+
+
+def measured(home: Path, tmp_path: Path) -> World:
+    world = World(home)
+    world.begin(load(tmp_path))
+    return world
+
+
+def test_shipped_experiments_are_listed_and_what_was_run(home: Path, tmp_path: Path):
+    world = measured(home, tmp_path)
+    rows = json.loads(call("list", "--format", "json").stdout)
+    assert [row["experiment"] for row in rows] == [*experiment_names(), "used"]
+    assert rows[-1]["id"] == world.record.id
+    assert (rows[-1]["status"], rows[-1]["forks"]) == ("complete", "12/12")
+    assert {row["status"] for row in rows[:-1]} <= {"shipped"}
+
+
+def test_looking_leaves_no_trace(home: Path, tmp_path: Path):
+    path = write(tmp_path)
+    assert call("list").exit_code == 0
+    assert call("show", str(path)).exit_code == 0
+    assert [*home.iterdir()] == []
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_shipped_experiment_is_sound(name: str):
+    result = call("show", name)
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.startswith(f"{name}: ")
+
+
+def test_show_says_what_is_asked_and_what_that_takes(tmp_path: Path):
+    text = call("show", str(write(tmp_path))).stdout
+    for part in (
+        "used: Fresh against used",
+        "Measurements",
+        "after: slower",
+        "12 forks",
+        "sees from",
+        "unknown",
+    ):
+        assert part in text
+    markdown = call("show", str(write(tmp_path)), "--format", "markdown").stdout
+    assert "\n## Comparisons\n" in markdown
+    found = json.loads(call("show", str(write(tmp_path)), "--format", "json", "--budget", "1m").stdout)
+    assert found["spec"]["name"] == "used"
+    assert found["estimate"]["blocks"] < found["estimate"]["planned"] == 3
+
+
+def test_what_is_left_out_is_told(tmp_path: Path):
+    result = call("show", str(write(tmp_path)), "--measurement", "fresh", "--forks", "7")
+    assert "left out by --measurement: 1 measurement, 1 comparison, 1 expectation" in result.stderr
+    assert "7 forks of every variant" in result.stdout
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path):
+    path = str(write(tmp_path))
+    assert "which experiment?" in refusal("run")
+    assert "there is no experiment 'nothing'" in refusal("run", "nothing")
+    assert "no measurement 'x'" in refusal("run", path, "--measurement", "x")
+    assert "--forks must be at least 1" in refusal("run", path, "--forks", "0")
+    assert "--budget must be more" in refusal("run", path, "--budget", "0s")
+    assert "--forks, --param cannot change it" in refusal(
+        "run", "--resume", "x", "--forks", "3", "--param", "iterations=3"
+    )
+    assert "cannot change it" in refusal("run", path, "--resume", "x")
+    assert "--budget must be more" in refusal("run", "--resume", "x", "--budget", "0s")
+    assert "no experiment 'x' was run here" in refusal("run", "--resume", "x", "--budget", "1h")
+    assert "no experiment 'x' was run here" in refusal("report", "x")
+
+
+def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
+    world = measured(home, tmp_path)
+    result = call("run", "--resume", "latest", "--format", "json")
+    assert result.exit_code == 0, result.exception
+    assert "is complete; nothing is measured" in result.stderr
+    assert len(world.forks) == 12
+    assert json.loads(result.stdout)
+    again = call("report", "used", "--format", "json")
+    assert json.loads(again.stdout) == json.loads(result.stdout)
+
+
+def test_the_report_is_printed_and_written_as_a_page(home: Path, tmp_path: Path):
+    world = measured(home, tmp_path)
+    result = call("report", world.record.id, "--html", str(tmp_path / "pages"))
+    assert result.exit_code == 0, result.exception
+    assert "Fresh against used" in result.stdout
+    assert (tmp_path / "pages" / "index.html").is_file()
+
+
+def test_failed_forks_are_no_success(home: Path, tmp_path: Path):
+    world = World(home, fails=lambda fork: fork == (0, "used", "es"))
+    world.begin(load(tmp_path))
+    world.folder.save(msgspec.structs.replace(world.record, status="failed"))
+    result = call("report", "latest")
+    assert result.exit_code == 0, result.exception
+    run = world.store.find(world.record.runs["used"])
+    assert len(run.load().missing()) == 1
+    with pytest.raises(BenchctlError, match="1 fork failed"):
+        _conclude(world.record, {"used": run.load()})

@@ -1,0 +1,179 @@
+"""`benchctl evidence` of a stored run."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import UsageError
+from benchctl.results.evidence import (
+    GC_DTYPES,
+    GC_FILE,
+    JIT_DTYPES,
+    JIT_FILE,
+    OS_DTYPES,
+    OS_FILE,
+    stacked_columns,
+    write_evidence,
+)
+from benchctl.results.model import BootRecord
+from benchctl.results.plan import EvidenceSpec
+from builders import make_fork, make_plan, make_record, make_summary
+from stored import ROWS, samples, stored
+
+S = 10**9
+BOOT = BootRecord((0,), 1.0, 0.1, 0.1, 0, 0, ("-Xlog:deoptimization=debug",), "", origin_ns=-5 * S)
+# Measured are the seconds 1 to 3 of the samples: 6 to 8 of the node.
+JIT = [
+    (7 * S, "compiled", 1, 4, False, "a::b", ""),
+    (round(6.1 * S), "compiled", 2, 3, False, "a::c", ""),
+    (round(7.9 * S), "deoptimised", 1, 4, False, "a::b", "class_check"),
+    (2 * S, "unread", -1, -1, False, "", "odd"),
+]
+GC = [(7 * S, "pause", "Young", 5 * 10**6, -1, 10, 5), (7 * S, "safepoint", "G1", 6 * 10**6, 10**6, -1, -1)]
+OS = [(0, *[0.0] * 8, 9.0, 2e6), (10 * S, *[10.0] * 8, 9.0, 2e6)]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path) -> Path:
+    """Two plain forks a side, and one that carries evidence."""
+    spec = EvidenceSpec(("gc", "inlining", "jit", "os"), 1)
+    kept = stored(home / "runs", "r1", make_record("r1", plan=make_plan(evidence=spec), status="complete"))
+    forks = list(kept.record.forks)
+    for variant in ("es", "os"):
+        path = kept.folder.write_samples([samples(10**6)], variant, 2)
+        summary = make_summary("range", 3.0, samples=ROWS - 1)
+        forks.append(make_fork(variant, 2, summary, samples=path, boots=(BOOT,), evidence=spec.kinds))
+        folder = kept.folder.evidence_folder(variant, 2, 0)
+        folder.mkdir(parents=True)
+        for rows, dtypes, name in (
+            (JIT, JIT_DTYPES, JIT_FILE),
+            (GC, GC_DTYPES, GC_FILE),
+            (OS, OS_DTYPES, OS_FILE),
+        ):
+            write_evidence(stacked_columns(rows, dtypes), dtypes, folder / name)
+    kept.folder.save(msgspec.structs.replace(kept.record, forks=tuple(forks)))
+    return kept.folder.path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(root, [str(one) for one in arguments])
+
+
+def test_every_kind_has_its_table_with_variants_side_by_side(run: Path):
+    done = call("evidence", "r1")
+    assert done.exit_code == 0, done.output
+    titles = [line for line in done.stdout.splitlines() if line.startswith(("jit:", "gc:", "os:"))]
+    assert [title.partition(",")[0] for title in titles] == [
+        "jit: compilations that began",
+        "gc: pauses of the collector",
+        "gc: pauses of the collector by cause",
+        "gc: safepoints",
+        "os: seconds of the task",
+        "os: context switches of the node's threads that waited",
+        "os: page faults of the node",
+    ]
+    assert "range      1 (1, 0)  1 (1, 0)  1 (0, 0)  1 (0, 0)" in done.stdout
+    assert (
+        "range              1          1  5.000  5.000       5.000       5.000      n/a      n/a"
+        in done.stdout
+    )
+    assert "range      Young          1          1  5.000  5.000" in done.stdout
+    assert "range        2.001    2.001    2.001    2.001" in done.stdout
+    assert "means over fork 2 of es, fork 2 of os." in done.stdout
+    assert "fork 2 of es: 1 line of the compilers' log could not be read" in done.stdout
+    assert "inlining: see benchctl inlining r1" in done.stdout
+    assert f"Kept in: {run / 'evidence'}" in done.stdout
+
+
+def test_one_kind_and_one_variant_are_shown_alone(run: Path):
+    done = call("evidence", run, "--kind", "jit", "--variant", "os", "--block", 2)
+    assert done.exit_code == 0, done.output
+    assert "Operation        C1        C2  Given up    Deopts" in done.stdout
+    assert "gc:" not in done.stdout
+
+
+def test_json_holds_every_fork(run: Path):
+    done = call("evidence", run, "--format", "json")
+    found = json.loads(done.stdout)
+    assert (found["kinds"], found["forks"]) == (["jit", "gc", "os"], {"es": [2], "os": [2]})
+    (task,) = found["tasks"]
+    (jit,) = task["jit"]["es"]
+    assert jit["deoptimised"] == {"count": 1, "first": 0, "last": 1}
+    assert task["os"]["os"][0]["user_s"] == pytest.approx(2.001)
+    assert found["folders"] == ["evidence/002-es", "evidence/002-os"]
+
+
+def test_samples_that_are_gone_are_said(run: Path):
+    (run / "forks" / "002-es.parquet").unlink()
+    done = call("evidence", run)
+    assert done.exit_code == 0, done.output
+    assert "the samples of fork 2 of es are not there" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--variant", "ox"), "has no variant 'ox'"),
+        (("--block", "0"), "no finished fork of block 0 carries evidence"),
+    ],
+)
+def test_what_would_print_nothing_is_refused(run: Path, options: tuple[str, ...], said: str):
+    with pytest.raises(UsageError, match=said):
+        CliRunner().invoke(root, ["evidence", str(run), *options], catch_exceptions=False)
+
+
+def test_a_run_without_evidence_says_how_to_get_some(home: Path):
+    stored(home / "runs", "plain")
+    with pytest.raises(UsageError, match="no finished fork of run plain carries evidence") as caught:
+        CliRunner().invoke(root, ["evidence", "plain"], catch_exceptions=False)
+    assert "--evidence jit,gc,os" in caught.value.hint
+
+
+def test_plain_forks_alone_are_compared_and_the_cost_is_told(run: Path):
+    shown = call("show", run)
+    assert shown.exit_code == 0, shown.output
+    assert "evidence: gc, inlining, jit, os, in 1 further fork of every variant" in shown.stdout
+    assert "block 2: es, os, for evidence alone" in shown.stdout
+    assert "geometric means over forks (es 2, os 2)" in shown.stdout
+    title = "What evidence (gc, inlining, jit, os) cost: mean service time of 1 fork with it over plain ones"
+    assert title in shown.stdout
+    cost = json.loads(call("show", run, "--format", "json").stdout)["evidence"]
+    assert [one["percent"] for one in cost["tasks"]] == pytest.approx(
+        [100 * (3 / np.sqrt(1 * 3) - 1), 100 * (3 / np.sqrt(2 * 4) - 1)]
+    )
+    asked = call("sql", "select block, compared, evidence from forks where variant = 'es' order by block")
+    assert [line.split()[:2] for line in asked.stdout.splitlines()[2:]] == [
+        ["0", "True"],
+        ["1", "True"],
+        ["2", "False"],
+    ]
+
+
+def test_a_page_draws_the_compilers_beside_the_requests_of_forks_that_carried_evidence(run: Path):
+    page = call("show", run, "--format", "html")
+    assert page.exit_code == 0, page.output
+    assert "Service time and the JIT compilers" in page.stdout
+    assert "es, fork 2" in page.stdout
+    assert "Service time over the course of each fork" in page.stdout
+
+
+def test_what_of_evidence_cannot_be_read_is_not_drawn(run: Path):
+    for path in run.glob("evidence/*/boot-0/jit.parquet"):
+        path.write_bytes(b"PAR1")
+    page = call("show", run, "--format", "html")
+    assert page.exit_code == 0, page.output
+    assert "Service time and the JIT compilers" not in page.stdout

@@ -1,0 +1,183 @@
+"""`benchctl minimize`: what it refuses before it starts anything, and what it prints of a finished search."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.minimize.start import check_search, default_metric
+from benchctl.results.minimize.folder import MinimizeFolder
+from benchctl.results.minimize.model import Decision, Effect, MinimizeRecord, MinimizeSpec
+from benchctl.results.plan import Plan
+from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.track.load import load_challenge, load_track
+from benchctl.track.model import Challenge, Task
+from builders import CORPUS, ES
+
+EFFECT = ("--effect", "range slower than fresh")
+SPEC = MinimizeSpec(
+    effect=Effect("range", "slower", "es"),
+    metric="throughput",
+    by=None,
+    most_forks=12,
+    prefix_iterations=None,
+    budget_s=None,
+    alpha=0.05,
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(root, ["minimize", *arguments])
+
+
+def refused(*arguments: str) -> UsageError:
+    error = call(*arguments).exception
+    assert isinstance(error, UsageError), error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--challenge and --effect"),
+        (("--challenge", "big5"), "--challenge and --effect"),
+        (("--challenge", "big5", "--effect", "range slow"), "cannot read"),
+        (("--challenge", "big5", *EFFECT, "--variant", "es", "--variant", "os"), "about one variant"),
+        (("--challenge", "range-only-short", *EFFECT), "first task"),
+        (("--challenge", "big5", *EFFECT, "--forks", "2"), "at least 3"),
+        (("--challenge", "big5", *EFFECT, "--by", "0%"), "more than 0"),
+        (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
+        (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "offered by its rate"),
+        (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
+        (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
+        (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "no challenge or track uses it"),
+        (("--resume", "x"), "of the searches"),
+        (("--resume", "x", "--forks", "5"), "cannot change it"),
+    ],
+)
+def test_what_makes_no_search_is_refused_before_anything_starts(
+    arguments: tuple[str, ...], words: str, home: Path
+) -> None:
+    assert words in refused(*arguments).message
+    assert not list(home.glob("minimize/*"))
+
+
+def test_challenges_that_make_their_own_data_cannot_lose_tasks() -> None:
+    plan = msgspec.structs.replace(planned(), origin="empty")
+    with pytest.raises(UsageError, match="makes its own data"):
+        check_search(plan, load_track("big5", {})[0], SPEC)
+
+
+def test_a_task_with_a_rate_is_judged_by_its_times() -> None:
+    assert default_metric(Task("range", target_throughput=2.0)) == "service_time_p50"
+    assert default_metric(Task("range")) == "throughput"
+
+
+def planned() -> Plan:
+    options = PlanOptions(
+        variants=(ES,),
+        challenges=("big5rangedebug",),
+        warmup_challenges=(),
+        restart="never",
+        forks=12,
+        seed=1,
+        heap_mb=1024,
+        track="big5",
+        corpus=CORPUS,
+        segments=1,
+        params={"iterations": 30},
+    )
+    return plan_run(options)[0]
+
+
+def finished(home: Path, *, found: bool = True) -> MinimizeFolder:
+    plan = planned()
+    begun = Decision(
+        number=1,
+        phase="whole",
+        short=False,
+        steps=(0, 1),
+        tasks=("desc_sort_timestamp", "composite-date_histogram-daily"),
+        verdict="present" if found else "undecided",
+        contender=(5.0,) * 5,
+        reference=(9.0,) * 5,
+        effect_percent=-44.0,
+        low_percent=-45.0,
+        high_percent=-43.0,
+    )
+    smallest = msgspec.structs.replace(plan.schedules[0], name="big5rangedebug-minimal-range")
+    record = MinimizeRecord(
+        id="20260101-a",
+        created="",
+        status="complete",
+        spec=SPEC,
+        plan=plan,
+        decisions=(begun,),
+        found=smallest if found else None,
+        minimal=True,
+        stopped="" if found else "the effect is not confirmed",
+    )
+    folder = MinimizeFolder(home / "minimize" / record.id)
+    folder.save(record)
+    return folder
+
+
+def loaded(path: Path) -> Challenge:
+    return load_challenge(str(path), load_track("big5", {})[0], {})[0]
+
+
+def test_a_finished_search_is_printed_again_and_its_challenge_loads(home: Path, tmp_path: Path) -> None:
+    folder = finished(home)
+    done = call("--resume", "latest")
+    assert done.exit_code == 0
+    path = folder.path / "big5rangedebug-minimal-range.json"
+    assert [(task.label, task.iterations) for task in loaded(path).schedule] == [
+        ("desc_sort_timestamp", 30),
+        ("composite-date_histogram-daily", 30),
+        ("range", 30),
+    ]
+    alone = folder.path / "big5rangedebug-minimal-range-alone.json"
+    assert [task.label for task in loaded(alone).schedule] == ["range"]
+    assert "To see it again" in done.stdout
+    other = tmp_path / "mine.json"
+    assert call("--resume", "2026", "--output", str(other)).exit_code == 0
+    assert loaded(other).name == "big5rangedebug-minimal-range"
+    assert loaded(tmp_path / "mine-alone.json").name == "big5rangedebug-minimal-range-alone"
+
+
+def test_programs_get_the_decisions_the_files_and_the_command_to_run_them(home: Path) -> None:
+    finished(home)
+    document = json.loads(call("--resume", "latest", "--format", "json").stdout)
+    assert document["search"]["decisions"][0]["verdict"] == "present"
+    found, alone = document["files"]
+    command = document["commands"]["To see it again"]
+    assert command.startswith(f"benchctl run --challenge {found} --challenge {alone} --variant es")
+    # Counts are in the files.
+    assert "--param" not in command
+
+
+def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Path) -> None:
+    finished(home)
+    error = call("--resume", "latest", "--output", str(tmp_path / "nowhere" / "x.json")).exception
+    assert isinstance(error, BenchctlError)
+    assert "cannot write" in error.message
+
+
+def test_an_effect_that_is_not_confirmed_is_inconclusive(home: Path) -> None:
+    finished(home, found=False)
+    done = call("--resume", "latest")
+    assert "is not confirmed" in done.stdout
+    assert isinstance(done.exception, BenchctlError)
+    assert done.exception.exit_code == ExitCode.INCONCLUSIVE

@@ -1,0 +1,142 @@
+"""`benchctl profile` on a stored run."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import UsageError
+from benchctl.jvm.profile.collapsed import expand
+from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
+from benchctl.report.profile.stored import profile_grids
+from benchctl.results.model import BootRecord
+from benchctl.results.store import RunFolder
+from builders import make_fork, make_plan, make_record
+
+BOOT = BootRecord((0,), 1.0, 0.1, 0.1, 3, 3, (), "boots/x", origin_ns=0)
+SEARCH = "[benchctl][search][T#1]"
+WORKER = "[benchctl][transport_worker][T#1]"
+
+
+@pytest.fixture(autouse=True)
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    """Elasticsearch scores in 3 of 4 samples, OpenSearch in 1 of 2; neither has a plain fork's profile."""
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    folder = RunFolder(tmp_path / "runs" / "20260101-a")
+    for variant, engine, scores in (("es", "elasticsearch", 3), ("os", "opensearch", 1)):
+        stack = (f"org.{engine}.search.SearchService.run:7", "org.apache.lucene.A.score:9")
+        samples = [Sample(at, f"{engine}{SEARCH}", stack) for at in range(scores)]
+        samples.append(Sample(9, f"{engine}{WORKER}", ("io.netty.B.read",)))
+        samples.append(Sample(9, f"{engine}{WORKER}", ("sun.nio.ch.Net.poll",), native=True))
+        target = folder.evidence_folder(variant, 2, 0)
+        target.mkdir(parents=True)
+        (target / PROFILE_NAME).write_bytes(msgspec.json.encode(profile_of(samples)))
+    evidence = [make_fork(name, 2, boots=(BOOT,), evidence=("profile",)) for name in ("es", "os")]
+    plain = [make_fork(name, block, boots=(BOOT,)) for name in ("es", "os") for block in (0, 1)]
+    folder.save(make_record("20260101-a", plan=make_plan(), status="complete", forks=(*plain, *evidence)))
+    return folder
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(root, ["profile", "latest", *map(str, arguments)])
+
+
+def refused(*arguments: object) -> str:
+    done = call(*arguments)
+    assert isinstance(done.exception, UsageError), done.output
+    return str(done.exception)
+
+
+def test_every_variant_with_a_profile_has_its_table():
+    done = call()
+    assert done.exit_code == 0, done.output
+    assert "Profile of es, 1 fork:\nPROFILE SUMMARY from 4 events (total: 5)" in done.stdout
+    assert "PROFILE SUMMARY from 2 events (total: 3)" in done.stdout
+    assert " 75.00%            3  org.apache.lucene.A#score()\n" in done.stdout
+
+
+def test_lines_callers_threads_and_a_variant_can_be_asked_for():
+    done = call("--variant", "es", "--by", "line", "--stack", 2, "--thread", r"\[search\]")
+    assert "100.00%            3  org.apache.lucene.A#score():9\n" in done.stdout
+    assert "at org.elasticsearch.search.SearchService#run():7" in done.stdout
+    assert "opensearch" not in done.stdout
+    assert r"profile.threads=\[search\]" in done.stdout
+
+
+def test_a_difference_takes_both_engines_packages_as_one():
+    done = call("--diff", "es", "os", "--inclusive")
+    assert "75.00%  50.00%  -25.00" in done.stdout
+    assert "org.<engine>.search.SearchService#run()" in done.stdout
+    assert "org.elasticsearch" not in done.stdout
+
+
+def test_programs_get_all_of_it():
+    found = json.loads(call("--diff", "es", "os", "--format", "json").stdout)
+    assert [variant["samples"] for variant in found["variants"]] == [4, 2]
+    assert found["differences"][0]["stack"] == ["io.netty.B.read"]
+    assert found["differences"][0]["difference"] == 0.25
+    (variant,) = json.loads(call("--variant", "os", "--format", "json").stdout)["variants"]
+    assert {share["share"] for share in variant["shares"]} == {0.5}
+
+
+def test_collapsed_stacks_begin_with_the_pool(tmp_path: Path):
+    target = tmp_path / "out.collapsed"
+    done = call("--variant", "es", "--collapsed", target)
+    assert done.exit_code == 0, done.output
+    assert done.stdout == ""
+    with target.open() as lines:
+        assert expand(lines) == {
+            ("[search]", "org.elasticsearch.search.SearchService.run", "org.apache.lucene.A.score"): 3,
+            ("[transport_worker]", "io.netty.B.read"): 1,
+        }
+
+
+def test_flame_graphs_are_of_one_variant_or_of_two(tmp_path: Path):
+    one, two = tmp_path / "one.html", tmp_path / "two.html"
+    assert call("--variant", "es", "--flame", one).exit_code == 0
+    assert call("--diff", "es", "os", "--flame", two).exit_code == 0
+    assert '"names":["es"]' in one.read_text()
+    assert '"names":["es","os"]' in two.read_text()
+
+
+def test_a_file_for_one_variant_needs_its_name(tmp_path: Path):
+    assert "--variant" in refused("--flame", tmp_path / "one.html")
+    assert not (tmp_path / "one.html").exists()
+
+
+def test_what_makes_no_sense_is_refused(run: RunFolder):
+    assert "no variant 'ess'" in refused("--variant", "ess")
+    assert "leave --variant out" in refused("--variant", "es", "--diff", "es", "os")
+    assert "two different variants" in refused("--diff", "es", "es")
+    assert "is no regular expression" in refused("--thread", "[")
+    assert "none of the 5 samples of es" in refused("--thread", "merge")
+    assert "no task 'ranje'" in refused("--task", "ranje")
+    (run.evidence_folder("os", 2, 0) / PROFILE_NAME).unlink()
+    assert "no profile of os" in refused("--diff", "es", "os")
+    (run.evidence_folder("es", 2, 0) / PROFILE_NAME).unlink()
+    assert "--evidence profile" in refused()
+
+
+def test_pages_get_a_short_table_a_variant_and_none_without_profiles(run: RunFolder):
+    first, second = profile_grids(run, run.load())
+    assert first.title == "Profile of es: 4 samples of threads that ran Java, 1 fork"
+    assert first.lines[0] == ("org.apache.lucene.A#score()", "75.00", "3")
+    assert second.title.startswith("Profile of os: 2 samples")
+    for name in ("es", "os"):
+        (run.evidence_folder(name, 2, 0) / PROFILE_NAME).unlink()
+    assert profile_grids(run, run.load()) == []
+
+
+def test_a_page_has_the_tables_and_stands_a_damaged_profile(run: RunFolder):
+    page = CliRunner().invoke(root, ["show", "latest", "--format", "html"]).stdout
+    assert "Profile of es: 4 samples" in page
+    (run.evidence_folder("es", 2, 0) / PROFILE_NAME).write_text("{")
+    page = CliRunner().invoke(root, ["show", "latest", "--format", "html"])
+    assert page.exit_code == 0, page.exception
+    assert "Profile of" not in page.stdout
+    assert "is damaged" in page.stdout

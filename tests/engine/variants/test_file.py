@@ -1,0 +1,242 @@
+"""Files of variants: what they mean, what they share with the command line, and what is said of mistakes."""
+
+import re
+import string
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.variant import parse_variant
+from benchctl.engine.variants.entry import VariantEntry
+from benchctl.engine.variants.extends import resolve_variants_mapping
+from benchctl.engine.variants.file import load_variants
+from benchctl.errors import UsageError
+from benchctl.results.plan import VariantSpec
+from benchctl.yaml_file.document import Document
+
+WORDS = st.text(string.ascii_letters + string.digits + "_.-", min_size=1, max_size=10)
+KEYS = st.from_regex(r"[a-z]{1,6}(\.[a-z_]{1,6}){1,2}", fullmatch=True)
+SETTINGS = st.dictionaries(KEYS, WORDS, max_size=3)
+VARIABLES = st.dictionaries(st.from_regex(r"X[A-Z_]{0,8}", fullmatch=True), WORDS, max_size=3)
+COORDINATES = st.tuples(WORDS, WORDS, WORDS).map(":".join)
+ENTRIES = st.fixed_dictionaries(
+    {"extends": st.sampled_from(["es", "os", "es@8.19.0"])},
+    optional={
+        "jdk": st.integers(8, 30),
+        "heap": st.sampled_from(["512m", "1g", "4G"]),
+        "jvm": st.lists(WORDS.map(lambda tail: f"-XX:{tail}"), max_size=3),
+        "settings": SETTINGS,
+        "index-settings": SETTINGS,
+        "environment": VARIABLES,
+        "jars": st.lists(COORDINATES, max_size=2),
+        "plugins": st.lists(COORDINATES, max_size=2),
+        "warmups": st.lists(st.sampled_from(["warmup", "range-only"]), max_size=2),
+        "distribution": st.just("https://example.org/es.tar.gz"),
+    },
+)
+OPTIONS = {
+    "jvm": "jvm", "settings": "setting", "index-settings": "index", "environment": "env", "jars": "jar",
+    "plugins": "plugin", "warmups": "warmup",
+}  # fmt: skip
+
+
+def load(folder: Path, text: str) -> dict[str, VariantSpec]:
+    path = folder / "variants.yml"
+    path.write_text(text, encoding="utf-8")
+    return load_variants(path)
+
+
+def resolved(entries: dict[str, object]) -> dict[str, VariantSpec]:
+    typed = msgspec.convert(entries, dict[str, VariantEntry])
+    return resolve_variants_mapping(typed, Document("", "f.yml"), (), Path("/folder"))
+
+
+def as_flags(name: str, entry: dict[str, object]) -> str:
+    """The same on the command line."""
+    words = [f"{name}={entry['extends']}"]
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            words += [f"{OPTIONS[key]}:{inner}={text}" for inner, text in value.items()]
+        elif isinstance(value, list):
+            words += [f"{OPTIONS[key]}:{text}" for text in value]
+        elif key != "extends":
+            words.append(f"{key}:{value}")
+    return ",".join(words)
+
+
+@given(ENTRIES)
+def test_a_file_says_the_same_as_the_command_line(entry: dict[str, object]):
+    flags = parse_variant(as_flags("mine", entry), distributions={}, jdks={})
+    assert resolved({"mine": entry})["mine"] == flags
+
+
+def test_everything_that_a_variant_can_be(tmp_path: Path):
+    (tmp_path / "lucene-core.jar").touch()
+    (tmp_path / "icu.zip").touch()
+    found = load(
+        tmp_path,
+        """
+        mine:
+          engine: os
+          version: 2.19.0
+          jdk: jdks/own
+          heap: 2g
+          jvm: [-XX:-Inline]
+          settings: {indices: {queries.cache.size: 5%}, node.attr.rack: 3}
+          index-settings: {codec: best_compression, index.sort.field: [a, b], sort: {missing: _last}}
+          environment: {MALLOC_ARENA_MAX: 2, VERBOSE: true}
+          jars: [lucene-core.jar, org.apache.lucene:lucene-misc:9.8.0, patched:bulk-visit]
+          plugins: [icu.zip, https://example.org/x.zip]
+          warmups: [warmup, mine.json]
+        """,
+    )
+    assert found == {
+        "mine": VariantSpec(
+            name="mine",
+            engine="opensearch",
+            version="2.19.0",
+            jdk=str(tmp_path / "jdks/own"),
+            heap_mb=2048,
+            jvm_flags=("-XX:-Inline",),
+            settings={"indices.queries.cache.size": "5%", "node.attr.rack": "3"},
+            index_settings={
+                "index.codec": "best_compression",
+                "index.sort.field": ["a", "b"],
+                "index.sort.missing": "_last",
+            },
+            environment={"MALLOC_ARENA_MAX": "2", "VERBOSE": "true"},
+            jars=(
+                str(tmp_path / "lucene-core.jar"),
+                "org.apache.lucene:lucene-misc:9.8.0",
+                "patched:bulk-visit",
+            ),
+            plugins=(str(tmp_path / "icu.zip"), "https://example.org/x.zip"),
+            warmups=("warmup", str(tmp_path / "mine.json")),
+        )
+    }
+
+
+def test_lists_are_added_mappings_merged_and_all_else_replaced(tmp_path: Path):
+    found = load(
+        tmp_path,
+        """
+        child: {extends: parent, jvm: [-Xint], heap: 1g, settings: {a.b: 2, c.d: }, environment: {Y: z}}
+        parent:
+          {extends: es@8.19.0, jvm: [-Xbatch], heap: 512m, settings: {a: {b: 1}, c.d: 1}, environment: {X: y}}
+        """,
+    )
+    assert list(found) == ["child", "parent"]
+    assert found["child"] == VariantSpec(
+        name="child",
+        engine="elasticsearch",
+        version="8.19.0",
+        jvm_flags=("-Xbatch", "-Xint"),
+        heap_mb=1024,
+        settings={"a.b": "2"},
+        environment={"X": "y", "Y": "z"},
+    )
+
+
+def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
+    text = "own: {extends: es, distribution: es.zip}\nnext: {extends: own, version: 8.19.0}\n"
+    found = load(tmp_path, text)
+    assert found["own"].distribution == str(tmp_path / "es.zip")
+    assert (found["next"].distribution, found["next"].version) == (None, "8.19.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("es: {engine: es}", "1:1: 'es' is built in", "such as es-changed"),
+        ("x: {extends: es}\nos@2.19.0: {extends: os}", "2:1: 'os@2.19.0' is built in", "such as os-changed"),
+        ("X: {extends: es}", "1:1: 'X' cannot be a variant's label", "lower-case"),
+        ("x: {jvm: [-Xint]}", "1:4: x: it says neither 'engine' nor 'extends'", "extends: es"),
+        ("x: {extends: yy}\nyyy: {extends: es}", "1:14: x, extends: there is no variant 'yy'", "mean 'yyy'"),
+        ("x: {extends: es@8.11}", "1:14: x, extends: 'es@8.11' has no version", "8.11.0"),
+        (
+            "a: {extends: b}\nb: {extends: a}",
+            "2:14: b, extends: variants extend each other in a circle: a -> b -> a",
+            "break",
+        ),
+        ("a: {extends: a}", "1:14: a, extends: variants extend each other in a circle: a -> a", "break"),
+        (
+            "a: {extends: es, engine: os}",
+            "1:26: a, engine: 'a' extends 'es', which is elasticsearch",
+            "leave out",
+        ),
+        ("a: {extends: es, jmv: [-Xint]}", "1:18: a: unknown key 'jmv'", "did you mean 'jvm'?"),
+        ("a: {extends: es, jvm: -Xint}", "1:23: a, jvm: expected a list", "write [-Xint]"),
+        (
+            "a: {extends: es, jvm: [-Xint, Xint]}",
+            "1:31: a, jvm, entry 2: 'Xint' is not a JVM flag",
+            "start with",
+        ),
+        ("a: {extends: es, heap: 1t}", "1:24: a, heap: '1t' is not a heap size", "4g"),
+        ("a: {extends: es, heap: 0m}", "1:24: a, heap: a heap of nothing", "4g"),
+        ("a: {extends: es, version: '8'}", "1:27: a, version: '8' is not a version", "8.11.0"),
+        (
+            "a: {extends: es, settings: {path.data: x}}",
+            "1:40: a, settings, path.data: the node setting",
+            "benchctl",
+        ),
+        (
+            "a: {extends: es, settings: {path: {data: x}}}",
+            "1:35: a, settings, path: the node setting path.data",
+            "benchctl",
+        ),
+        (
+            "a: {extends: es, settings: {b.c: 1, b: {c: 2}}}",
+            "1:40: a, settings, b: 'b.c' is said twice",
+            "leave",
+        ),
+        (
+            "a: {extends: es, settings: {b: [{c: 2}]}}",
+            "1:32: a, settings, b: the list holds more",
+            "[one, two]",
+        ),
+        (
+            "a: {extends: es, index-settings: {number_of_shards: 2}}",
+            "index.number_of_shards is the track's",
+            "track",
+        ),
+        (
+            "a: {extends: es, environment: {ES_JAVA_HOME: /x}}",
+            "environment, ES_JAVA_HOME: the variable",
+            "jdk:",
+        ),
+        ("a: {extends: es, environment: {JAVA_TOOL_OPTIONS: -Xint}}", "would pass JVM flags by", "jvm:"),
+        (
+            "a: {extends: es, environment: {'A-B': c}}",
+            "'A-B' is no name of an environment variable",
+            "letters",
+        ),
+        ("a: {extends: es, environment: {A: 1.10}}", "expected", "'1.10'"),
+        ("a: {extends: es, jars: [none.jar]}", "1:4: a: variant 'a': there is no jar", "path"),
+        ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is no jar", ".jar"),
+        (
+            "a: {extends: es, jars: ['patched:']}",
+            "a, jars, entry 1: jar 'patched:' names no patch",
+            "patched:NAME",
+        ),
+        ("a: {extends: es, jars: ['http://x/y.jar']}", "is a URL", "path"),
+        ("a: {extends: es, plugins: [icu.jar]}", "a, plugins, entry 1: 'icu.jar' is no plug-in", ".zip"),
+        ("a: {extends: es, plugins: [icu.zip]}", "there is no plug-in", "path"),
+        ("{}", "defines no variant", "NAME"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, said: str, hint: str):
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        load(tmp_path, text)
+    assert str(tmp_path / "variants.yml") in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_mapping_within_a_file_is_told_with_its_place_there():
+    text = "title: t\nvariants:\n  a:\n    extends: os\n    heap: much\n"
+    document = Document(text, "e.yml")
+    entries = {"a": VariantEntry(extends="os", heap="much")}
+    with pytest.raises(UsageError, match=r"e\.yml:5:11: variants, a, heap: 'much' is not"):
+        resolve_variants_mapping(entries, document, ("variants",), Path("/"))

@@ -1,0 +1,177 @@
+"""Experiments without nodes: forks are made up, everything that is written is real."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+from benchctl.experiment.check import Experiment
+from benchctl.experiment.conduct import Laboratory, conduct, plans_to_open
+from benchctl.experiment.execution import adopted, begin
+from benchctl.home import Home
+from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
+from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.bench import Bench
+from benchctl.run.fork import ForkJob
+from benchctl.run.opened import OpenRun
+from benchctl.run.orchestrate import Extras, NotResumable
+from builders import make_environment, make_fork, make_record, make_summary
+
+Fork = tuple[int, str, str]
+"""(block, measurement, variant)."""
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class Observer:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.started: list[str] = []
+        self.ended: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def stage(self, text: str) -> None:
+        pass
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        pass
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        assert remaining_s is None or remaining_s >= 0
+        self.started.append(f"{variant} {number}/{total}")
+
+    def fork_done(self, record: Any) -> None:
+        self.ended.append(record.variant)
+
+
+class MadeRun(OpenRun):
+    """A run that needs no node for a fork."""
+
+    def __init__(self, world: "World", bench: Bench, folder: RunFolder, record: RunRecord) -> None:
+        subjects: Any = [SimpleNamespace(spec=spec) for spec in record.plan.variants]
+        track: Any = None
+        super().__init__(bench, folder, record, track, subjects)
+        self._world = world
+
+    def ask(self, timings: dict[str, float]) -> None:
+        timings["answers-s"] = 0.1
+
+    def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
+        variant = job.subject.spec.name
+        one = (job.block, measurement_of(self.record), variant)
+        self._world.before_fork(one)
+        self._bench.observer.fork_started(variant, number, total, left_s)
+        self._world.forks.append(one)
+        plan = self.record.plan
+        summaries = [
+            make_summary(task.label, 10.0, schedule=schedule, task=place)
+            for schedule, challenge in enumerate(plan.schedules)
+            for place, task in enumerate(challenge.schedule)
+        ]
+        changes = {"status": "failed", "reason": "no node"} if self._world.fails(one) else {}
+        fork = make_fork(variant, job.block, *summaries, wall_s=2.0, **changes)
+        self._keep(fork, None)
+        self._bench.observer.fork_done(fork)
+        self._give_up_when_hopeless(fork)
+
+
+def measurement_of(record: RunRecord) -> str:
+    (tag,) = (tag for tag in record.tags if tag.startswith("measurement-"))
+    return tag.removeprefix("measurement-")
+
+
+def nothing(_what: Any) -> None:
+    """Let it go on."""
+
+
+@dataclass
+class World:
+    """One machine.
+
+    Attributes:
+        root: of its home.
+        before_fork: called with every fork; may raise.
+        before_open: called with every plan that is opened.
+        after_open: called once a run has its folder.
+        before_reopen: called with every record that is gone on with.
+        fails: which forks fail.
+        forks: that were run, in order.
+    """
+
+    root: Path
+    before_fork: Callable[[Fork], None] = nothing
+    before_open: Callable[[Plan], None] = nothing
+    after_open: Callable[[RunRecord], None] = nothing
+    before_reopen: Callable[[RunRecord], None] = nothing
+    fails: Callable[[Fork], bool] = lambda _fork: False
+    forks: list[Fork] = field(default_factory=list)
+    observer: Observer = field(default_factory=Observer)
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root)
+
+    @property
+    def store(self) -> RunStore:
+        return RunStore(self.home.runs)
+
+    @property
+    def experiments(self) -> ExperimentStore:
+        return ExperimentStore(self.home.experiments)
+
+    @property
+    def folder(self) -> ExperimentFolder:
+        (folder,) = self.experiments.folders()
+        return folder
+
+    @property
+    def record(self) -> ExperimentRecord:
+        return self.folder.load()
+
+    def run(self, name: str) -> RunRecord:
+        return self.store.find(self.record.runs[name]).load()
+
+    def begin(self, experiment: Experiment, budget_s: float | None = None) -> ExperimentRecord:
+        folder = begin(self.experiments, experiment.spec, 12.0, NOW)
+        return conduct(folder, self.bench, experiment.plans, budget_s=budget_s, laboratory=self.laboratory)
+
+    def resume(self, budget_s: float | None = None) -> ExperimentRecord:
+        self.folder.save(adopted(self.record, self.store))
+        plans = plans_to_open(self.record, self.home)
+        return conduct(self.folder, self.bench, plans, budget_s=budget_s, laboratory=self.laboratory)
+
+    @property
+    def bench(self) -> Bench:
+        return Bench(self.home, self.store, self.observer, Event())
+
+    @property
+    def laboratory(self) -> Laboratory:
+        return Laboratory(open=self.open, reopen=self.reopen)
+
+    def open(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[OpenRun, dict[str, float]]:
+        self.before_open(plan)
+        assert not extras.forecast
+        folder = bench.store.create(f"run-{len(bench.store.folders())}")
+        record = make_record(folder.path.name, plan=plan, tags=extras.tags, environment=make_environment())
+        folder.save(record)
+        self.after_open(record)
+        return MadeRun(self, bench, folder, record), {"prepare-s": 1.5}
+
+    def reopen(self, bench: Bench, folder: RunFolder, _track: Any) -> OpenRun:
+        record = folder.load()
+        self.before_reopen(record)
+        return MadeRun(self, bench, folder, record)
+
+
+def not_resumable(record: RunRecord) -> None:
+    raise NotResumable(f"run {record.id} cannot be resumed, because the kernel was another")

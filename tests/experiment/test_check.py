@@ -1,0 +1,167 @@
+"""An experiment against its challenges: tasks, metrics and parameters that have to be there."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.experiment.changes import Changes
+from benchctl.experiment.refs import parse_ref
+from benchctl.results.experiment.model import TaskRef
+from benchctl.stats.experiment.places import place_of
+from benchctl.track.model import Challenge, Task
+from builders import make_plan
+from experiment_files import EXPERIMENT, load
+
+WORDS = st.text("abcxyz0-_.", min_size=1, max_size=6)
+
+
+def swapped(old: str, new: str) -> str:
+    assert old in EXPERIMENT
+    return EXPERIMENT.replace(old, new)
+
+
+def test_every_measurement_becomes_the_plan_of_a_run(tmp_path: Path):
+    found = load(tmp_path)
+    fresh, used = (planned.plan for planned in found.plans.values())
+    assert list(found.plans) == ["fresh", "used"]
+    assert [spec.name for spec in used.variants] == ["es", "es-noinline"]
+    assert [one.name for one in used.schedules] == ["big5rangedebug", "range-only-short"]
+    assert (fresh.restart, used.restart) == ("challenge", "never")
+    for plan in (fresh, used):
+        assert (plan.forks, plan.heap_mb, plan.corpus.documents, plan.track) == (3, 512, 20_000, "big5")
+
+
+def test_parameters_reach_the_measurements_that_know_them(tmp_path: Path):
+    text = "params: {iterations: 7, range-only-short.iterations: 9}" + swapped(
+        "challenges: [range-only-short]}", "challenges: [big5rangedebug], params: {iterations: 5}}"
+    ).replace("fresh/es/range", "fresh/es/big5rangedebug/range")
+    plans = load(tmp_path, text).plans
+    assert [task.iterations for task in plans["fresh"].plan.schedules[0].schedule] == [5, 5, 5]
+    assert plans["fresh"].unused == {"range-only-short.iterations"}
+    used = plans["used"].plan
+    assert [one.schedule[0].iterations for one in used.schedules] == [7, 9]
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path):
+    text = swapped(
+        "challenges: [range-only-short]}", "challenges: [range-only-short], params: {iterations: 5}}"
+    )
+    changes = Changes(forks=9, docs=1000, heap_mb=300, seed=4, params={"iterations": 3})
+    found = load(tmp_path, text, changes)
+    for planned in found.plans.values():
+        plan = planned.plan
+        assert (plan.forks, plan.corpus.documents, plan.heap_mb, plan.seed) == (9, 1000, 300, 4)
+        assert {task.iterations for one in plan.schedules for task in one.schedule} == {3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (swapped("used/es/range-only-short/range", "used/es/range"), "'used/es/range' is 2 tasks"),
+        (
+            swapped("used/es/range-only-short/range", "used/os/range"),
+            "measurement 'used' has no variant 'os'",
+        ),
+        (swapped("used/es/range-only-short/range", "used/es/rnge"), "did you mean 'range'?"),
+        (swapped("used/es/range-only-short/range", "used/es/short/range"), "no challenge 'short'"),
+        (swapped("metric: throughput", "metric: latency_p90"), "the task is not throttled"),
+        (swapped("metric: throughput", "metric: redline"), "no measurement searches for a red-line"),
+        ("params: {itterations: 1}" + EXPERIMENT, "no challenge of any measurement uses the parameter"),
+        (
+            "params: {x: 1}"
+            + swapped("challenges: [range-only-short]}", "challenges: [range-only-short], params: {x: 1}}"),
+            "no challenge or track uses it",
+        ),
+        (
+            swapped("challenges: [range-only-short]}", "challenges: [range-only-shrt]}"),
+            "did you mean 'range-only-short'?",
+        ),
+        (
+            swapped("challenges: [range-only-short]}", "challenges: [range-only-short], params: {x: 1}}"),
+            "no challenge or track uses it",
+        ),
+        (
+            swapped(
+                "challenges: [range-only-short]}", "challenges: [range-only-short], exclude-tasks: range}"
+            ),
+            "the filters leave no task",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_line_before_anything_starts(
+    tmp_path: Path, text: str, message: str
+):
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, text)
+    assert message in str(caught.value)
+    line, column = str(caught.value).removeprefix(f"{tmp_path / 'used.yml'}:").split(":")[:2]
+    assert int(line) >= 1
+    assert int(column) >= 1
+
+
+def test_a_throttled_task_is_compared_by_its_times_only(tmp_path: Path):
+    schedule = [{"operation": "range", "iterations": 10, "target-throughput": 5}]
+    (tmp_path / "paced.json").write_text(json.dumps({"name": "paced", "schedule": schedule}))
+    text = swapped("challenges: [range-only-short]}", "challenges: [paced.json]}")
+    with pytest.raises(UsageError, match="the task is throttled"):
+        load(tmp_path, text)
+    rows = text[: text.index("      - name: after")].replace("throughput\n", "latency_p90\n")
+    assert load(tmp_path, rows).spec.comparisons[0].metric == "latency_p90"
+
+
+def test_a_parameter_of_the_command_line_that_nothing_uses_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="--param itterations: no challenge of any measurement"):
+        load(tmp_path, changes=Changes(params={"itterations": 3}))
+
+
+@given(st.lists(WORDS, min_size=3, max_size=6))
+def test_a_reference_is_what_its_text_says(parts: list[str]):
+    ref = parse_ref("/".join(parts))
+    assert str(ref) == "/".join(parts)
+    assert (ref.measurement, ref.variant) == tuple(parts[:2])
+    assert ref.challenge == ("" if len(parts) == 3 else parts[2])
+
+
+@pytest.mark.parametrize("text", ["", "range", "fresh/range", "fresh//range", "/es/range", "fresh/es/"])
+def test_what_has_too_few_parts_is_no_reference(text: str):
+    with pytest.raises(UsageError, match="is no task"):
+        parse_ref(text)
+
+
+@given(st.data(), st.lists(st.lists(st.sampled_from("pqr"), min_size=1, max_size=4), min_size=1, max_size=5))
+def test_a_reference_with_challenge_and_number_means_that_very_task_or_is_refused(
+    data: st.DataObject, schedules: list[list[str]]
+):
+    names = data.draw(st.lists(st.sampled_from("ab"), min_size=len(schedules), max_size=len(schedules)))
+    plan = make_plan(
+        schedules=tuple(
+            Challenge(name, tuple(Task(label) for label in labels))
+            for name, labels in zip(names, schedules, strict=True)
+        )
+    )
+    schedule = data.draw(st.integers(0, len(schedules) - 1))
+    label = data.draw(st.sampled_from(schedules[schedule]))
+    number = names[: schedule + 1].count(names[schedule])
+    exact = TaskRef("m", "es", label, f"{names[schedule]}#{number}")
+    fits = [
+        (place, task)
+        for place, labels in enumerate(schedules)
+        for task, one in enumerate(labels)
+        if one == label
+    ]
+    within = [one for one in fits if one[0] == schedule]
+    if len(within) == 1:
+        assert place_of(plan, exact) == within[0]
+    else:
+        with pytest.raises(UsageError, match=f"is {len(within)} tasks"):
+            place_of(plan, exact)
+    short = TaskRef("m", "es", label)
+    if len(fits) == 1:
+        assert place_of(plan, short) == fits[0]
+    else:
+        with pytest.raises(UsageError, match=f"is {len(fits)} tasks"):
+            place_of(plan, short)

@@ -1,0 +1,258 @@
+"""Executions of experiments: interleaved, cut off at any time, gone on with, out of time, failing."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.experiment.check import Experiment
+from benchctl.experiment.execution import forks_missing, runs_of
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.run.orchestrate import NotResumable
+from experiment.laboratory import Fork, World, not_resumable
+from experiment_files import load
+
+EVERY = 3 * 4
+"""Forks: three blocks of two variants in two measurements."""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return load(tmp_path)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "home")
+
+
+def interrupt_at(number: int, world: World) -> None:
+    def before(_fork: Fork) -> None:
+        if len(world.forks) == number:
+            raise KeyboardInterrupt
+
+    world.before_fork = before
+
+
+def go_on(world: World) -> None:
+    world.before_fork = world.before_open = world.after_open = world.before_reopen = lambda _what: None
+
+
+def test_all_is_opened_then_measured_block_after_block(world: World, experiment: Experiment):
+    opened: list[int] = []
+
+    def before(_fork: Fork) -> None:
+        record = world.record
+        assert record.status == "running"
+        opened.append(len(record.runs))
+
+    world.before_fork = before
+    record = world.begin(experiment)
+    assert set(opened) == {2}
+    assert (record.status, record.stopped, record.spent_s, record.expected_s) == ("complete", "", 24.0, 12.0)
+    assert record == world.record
+    assert [block for block, *_ in world.forks] == [block for block in range(3) for _ in range(4)]
+    assert len({tuple(one[1:] for one in world.forks[start : start + 4]) for start in (0, 4, 8)}) > 1
+    for name in ("fresh", "used"):
+        run = world.run(name)
+        assert run.status == "complete"
+        assert run.tags == (f"experiment-{record.id}", f"measurement-{name}")
+        assert set(run.timings) == {"prepare-s", "answers-s", "forks-s"}
+    assert not forks_missing(record, runs_of(record, world.store, pytest.fail))
+
+
+def test_forks_are_told_with_the_name_of_their_measurement(world: World, experiment: Experiment):
+    world.begin(experiment)
+    assert sorted(set(world.observer.ended)) == ["fresh/es", "fresh/os", "used/es", "used/es-noinline"]
+    assert world.observer.started[-1].endswith("12/12")
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(number=st.integers(0, EVERY - 1))
+def test_an_interruption_at_any_fork_loses_none_and_changes_no_order(
+    tmp_path_factory: pytest.TempPathFactory, experiment: Experiment, number: int
+):
+    whole = World(tmp_path_factory.mktemp("whole"))
+    whole.begin(experiment)
+    cut = World(tmp_path_factory.mktemp("cut"))
+    interrupt_at(number, cut)
+    with pytest.raises(BenchctlError) as caught:
+        cut.begin(experiment)
+    assert caught.value.exit_code == ExitCode.INTERRUPTED
+    assert caught.value.message == f"the experiment is interrupted; {number} of 12 forks are kept"
+    assert caught.value.hint == f"go on with: benchctl experiment run --resume {cut.record.id}"
+    assert cut.record.status == "interrupted"
+    assert {cut.run(name).status for name in cut.record.runs} <= {"interrupted", "complete"}
+    go_on(cut)
+    assert cut.resume().status == "complete"
+    assert cut.forks == whole.forks
+    assert cut.record.spent_s == 24.0
+
+
+@pytest.mark.parametrize("number", [0, 5, 11])
+def test_a_killed_one_is_gone_on_with(world: World, experiment: Experiment, tmp_path: Path, number: int):
+    def before(_fork: Fork) -> None:
+        if len(world.forks) == number:
+            shutil.copytree(world.root, tmp_path / "killed")
+
+    world.before_fork = before
+    world.begin(experiment)
+    rest = World(tmp_path / "killed")
+    assert rest.record.status == "running"
+    assert rest.resume().status == "complete"
+    assert rest.forks == world.forks[number:]
+
+
+def test_one_killed_after_its_last_fork_is_complete_once_it_is_gone_on_with(
+    world: World, experiment: Experiment
+):
+    world.begin(experiment)
+    for name in world.record.runs:
+        run = world.store.find(world.record.runs[name])
+        run.save(msgspec.structs.replace(run.load(), status="running"))
+    world.folder.save(msgspec.structs.replace(world.record, status="running"))
+    done = list(world.forks)
+    assert world.resume().status == "complete"
+    assert world.forks == done
+    assert {world.run(name).status for name in world.record.runs} == {"complete"}
+
+
+def test_one_interrupted_while_it_prepares_opens_the_rest_later(world: World, experiment: Experiment):
+    def before(plan: Plan) -> None:
+        if plan.restart == "never":
+            raise KeyboardInterrupt
+
+    world.before_open = before
+    with pytest.raises(BenchctlError, match="0 of 12 forks are kept"):
+        world.begin(experiment)
+    assert list(world.record.runs) == ["fresh"]
+    assert world.run("fresh").status == "interrupted"
+    go_on(world)
+    first = world.record.runs["fresh"]
+    assert world.resume().status == "complete"
+    assert world.record.runs["fresh"] == first
+    assert len(world.forks) == EVERY
+
+
+def test_a_run_that_was_opened_and_not_noted_is_found_again(
+    world: World, experiment: Experiment, tmp_path: Path
+):
+    def after(_record: RunRecord) -> None:
+        if not (tmp_path / "killed").exists():
+            shutil.copytree(world.root, tmp_path / "killed")
+
+    world.after_open = after
+    world.begin(experiment)
+    rest = World(tmp_path / "killed")
+    assert rest.record.runs == {}
+    assert rest.resume().status == "complete"
+    assert len(rest.store.folders()) == 2
+
+
+def test_time_that_is_up_ends_it_after_a_whole_block_and_more_time_goes_on(
+    world: World, experiment: Experiment
+):
+    # A block takes eight seconds by its records, and no time by the clock that says what is to be expected.
+    record = world.begin(experiment, budget_s=7.0)
+    assert (record.status, record.stopped) == ("complete", "the time was up after 1 blocks")
+    assert len(world.forks) == 4
+    for name in ("fresh", "used"):
+        run = world.run(name)
+        assert (run.status, run.stopped, run.caveats) == ("complete", record.stopped, (record.stopped,))
+    assert forks_missing(record, runs_of(record, world.store, pytest.fail))
+    again = world.resume()
+    assert (again.status, again.stopped) == ("complete", "")
+    assert len(world.forks) == EVERY
+    assert {(world.run(name).stopped, world.run(name).caveats) for name in ("fresh", "used")} == {("", ())}
+
+
+def test_one_variant_that_fails_is_given_up_and_the_rest_is_measured(world: World, experiment: Experiment):
+    world.fails = lambda fork: fork[1:] == ("used", "es-noinline")
+    record = world.begin(experiment)
+    assert record.status == "failed"
+    assert record.stopped.startswith("given up after failures in a row: es-noinline")
+    assert world.run("fresh").status == "complete"
+    assert world.run("used").status == "failed"
+    assert len(world.forks) == EVERY - 1
+    world.fails = lambda _fork: False
+    assert world.resume().status == "complete"
+
+
+def test_what_changed_in_between_is_told_and_the_record_stays(world: World, experiment: Experiment):
+    interrupt_at(5, world)
+    with pytest.raises(BenchctlError):
+        world.begin(experiment)
+    go_on(world)
+    before, runs = world.record, {name: world.run(name) for name in world.record.runs}
+    world.before_reopen = not_resumable
+    with pytest.raises(NotResumable, match="the kernel was another") as caught:
+        world.resume()
+    assert f"benchctl experiment report {before.id}" in caught.value.hint
+    assert world.record == before
+    assert {name: world.run(name) for name in before.runs} == runs
+
+
+def test_what_ran_out_of_time_still_has_when_it_cannot_be_gone_on_with(world: World, experiment: Experiment):
+    world.begin(experiment, budget_s=7.0)
+    before, runs = world.record, {name: world.run(name) for name in world.record.runs}
+
+    def before_reopen(record: RunRecord) -> None:
+        if record.id == before.runs["used"]:
+            not_resumable(record)
+
+    world.before_reopen = before_reopen
+    with pytest.raises(NotResumable):
+        world.resume()
+    assert world.record == before
+    assert {name: world.run(name) for name in before.runs} == runs
+
+
+def test_what_cannot_be_prepared_fails_and_says_how_to_go_on(world: World, experiment: Experiment):
+    def before(plan: Plan) -> None:
+        if plan.restart == "never":
+            raise BenchctlError("the disk is full", hint="free some space, then: benchctl run --resume run-7")
+
+    world.before_open = before
+    with pytest.raises(BenchctlError, match="the disk is full") as caught:
+        world.begin(experiment)
+    resume = f"benchctl experiment run --resume {world.record.id}"
+    assert caught.value.hint == f"free some space, then: {resume}"
+    assert (world.record.status, world.record.stopped) == ("failed", "the disk is full")
+    assert world.run("fresh").status == "failed"
+    go_on(world)
+    assert world.resume().status == "complete"
+
+
+def test_advice_of_others_is_kept(world: World, experiment: Experiment):
+    def before(_plan: Plan) -> None:
+        raise UsageError("no such archive", hint="check the path")
+
+    world.before_open = before
+    with pytest.raises(BenchctlError) as caught:
+        world.begin(experiment)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.hint == f"check the path; then: benchctl experiment run --resume {world.record.id}"
+
+
+def test_a_bug_leaves_no_experiment_that_seems_to_go_on(world: World, experiment: Experiment):
+    def before(_fork: Fork) -> None:
+        raise ZeroDivisionError
+
+    world.before_fork = before
+    with pytest.raises(ZeroDivisionError):
+        world.begin(experiment)
+    assert world.record.status == "failed"
+
+
+def test_runs_that_are_gone_are_told(world: World, experiment: Experiment):
+    record = world.begin(experiment)
+    shutil.rmtree(world.store.find(record.runs["used"]).path)
+    told: list[str] = []
+    assert list(runs_of(record, world.store, told.append)) == ["fresh"]
+    assert len(told) == 1
+    assert told[0].startswith("measurement used: there is no run")

@@ -1,0 +1,211 @@
+"""What an experiment is expected to take and to see, from made-up earlier runs."""
+
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchctl.experiment import estimate as estimates
+from benchctl.experiment.changes import Changes
+from benchctl.experiment.check import Experiment
+from benchctl.experiment.describe import (
+    content_listings,
+    cost_lines,
+    estimate_lines,
+    overview_lines,
+    sight_lines,
+    variant_text,
+)
+from benchctl.experiment.estimate import BOOT_S, FORK_S, Estimate, estimate, task_s
+from benchctl.report.listing import pieces
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import VariantSpec
+from benchctl.stats.lognormal import sd_of
+from benchctl.stats.power import mde
+from benchctl.track.model import Task
+from builders import make_fork, make_record, make_summary
+from experiment_files import load
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return load(tmp_path)
+
+
+def earlier(
+    experiment: Experiment,
+    measurement: str,
+    seconds: dict[str, float],
+    *,
+    forks: int = 6,
+    wobble: float = 1.0,
+) -> RunRecord:
+    """A run that did what a measurement does."""
+    plan = experiment.plans[measurement].plan
+    done = tuple(
+        make_fork(
+            name,
+            block,
+            *(
+                make_summary(task.label, 10 + wobble * (block % 3), schedule=schedule, task=place)
+                for schedule, challenge in enumerate(plan.schedules)
+                for place, task in enumerate(challenge.schedule)
+            ),
+            wall_s=wall_s,
+        )
+        for block in range(forks)
+        for name, wall_s in seconds.items()
+    )
+    variants = tuple(spec for spec in plan.variants if spec.name in seconds)
+    return make_record(measurement, plan=msgspec.structs.replace(plan, variants=variants), forks=done)
+
+
+def found(experiment: Experiment, *records: RunRecord, budget_s: float | None = None) -> Estimate:
+    return estimate(experiment.spec, experiment.plans, records, "f", budget_s=budget_s)
+
+
+def costs(one: Estimate) -> dict[str, tuple[float, str]]:
+    return {f"{cost.measurement}/{cost.variant}": (cost.seconds, cost.basis) for cost in one.costs}
+
+
+def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(experiment: Experiment):
+    told = found(experiment)
+    assert {basis for _, basis in costs(told).values()} == {"rule"}
+    # Ten requests of a small corpus are nothing beside the node's start.
+    assert costs(told)["fresh/es"][0] == pytest.approx(FORK_S + BOOT_S, abs=0.1)
+    assert told.total_s == pytest.approx(3 * sum(one.seconds for one in told.costs))
+    assert told.expected_s is None
+    assert [one.least for one in told.sights] == [None, None, None]
+    assert [cv for cv, _ in told.assumed] == [5, 10, 15]
+    assert told.assumed[1][1] == pytest.approx(math.expm1(mde(3, 3, sd_of(0.1))))
+    text = "\n".join(estimate_lines(told))
+    assert "expected, roughly:" in text
+    assert "10 ms a request and million documents are assumed" in text
+    assert "at a CV of 10 %" in text
+
+
+def test_forks_of_the_same_variant_say_most_and_those_of_its_engine_more_than_a_rule(experiment: Experiment):
+    told = found(
+        experiment,
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0}),
+    )
+    assert costs(told) == {
+        "fresh/es": (20.0, "variant"),
+        "fresh/os": (30.0, "variant"),
+        "used/es": (40.0, "variant"),
+        "used/es-noinline": (40.0, "engine"),
+    }
+    assert told.rough == ()
+    assert told.block_s == 130
+    assert told.expected_s == told.total_s == 390
+    assert all(one.least is not None for one in told.sights)
+    assert not any(one.similar for one in told.sights)
+    assert "expected: 2 min 10 s a block" in "\n".join(cost_lines(told))
+
+
+def test_a_variant_is_the_same_whatever_it_was_called(experiment: Experiment):
+    record = earlier(experiment, "fresh", {"es": 20.0})
+    (spec,) = record.plan.variants
+    plan = msgspec.structs.replace(record.plan, variants=(msgspec.structs.replace(spec, name="baseline"),))
+    forks = tuple(msgspec.structs.replace(fork, variant="baseline") for fork in record.forks)
+    renamed = msgspec.structs.replace(record, plan=plan, forks=forks)
+    assert costs(found(experiment, renamed))["fresh/es"] == (20.0, "variant")
+
+
+def test_the_same_operations_elsewhere_are_better_than_a_rule(experiment: Experiment):
+    told = costs(found(experiment, earlier(experiment, "used", {"es": 40.0})))
+    # 11 ms each, of the same corpus.
+    assert told["fresh/es"] == (pytest.approx(FORK_S + BOOT_S + 10 * 0.011, rel=0.01), "operations")
+    assert told["fresh/os"][1] == "rule"
+
+
+def test_runs_of_another_host_say_nothing(experiment: Experiment):
+    record = earlier(experiment, "fresh", {"es": 20.0, "os": 30.0})
+    elsewhere = msgspec.structs.replace(
+        record, environment=msgspec.structs.replace(record.environment, fingerprint="other")
+    )
+    assert found(experiment, elsewhere) == found(experiment)
+
+
+def test_what_is_seen_follows_from_the_spread_of_both_sides(experiment: Experiment):
+    quiet = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}, wobble=0.1))
+    noisy = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}, wobble=3.0))
+    assert quiet.sights[0].least is not None
+    assert noisy.sights[0].least is not None
+    assert 0 < quiet.sights[0].least < noisy.sights[0].least / 10
+
+
+def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
+    records = [
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0, "es-noinline": 60.0}),
+    ]
+    assert [found(experiment, *records, budget_s=one).blocks for one in (1, 299, 300, 10_000)] == [1, 1, 2, 3]
+    short = found(experiment, *records, budget_s=300)
+    assert (short.planned, short.total_s) == (3, 300)
+    assert "will end it after about 2 of 3 blocks" in "\n".join(cost_lines(short))
+    assert "verdicts take 3" in "\n".join(sight_lines(short))
+    enough = found(experiment, *records, budget_s=10_000)
+    assert "is expected to be enough for all 3 blocks" in "\n".join(cost_lines(enough))
+
+
+@pytest.mark.parametrize(
+    ("task", "seconds"),
+    [
+        (Task("x", iterations=10, warmup_iterations=5), 1.5),
+        (Task("x", iterations=10, clients=2), 1.0),
+        (Task("x", iterations=10, clients=2, target_throughput=4.0), 5.0),
+        (Task("x", time_period=30.0, warmup_time_period=10.0), 40.0),
+        (Task("x"), 0.1),
+    ],
+)
+def test_a_task_takes_its_time_or_its_requests(task: Task, seconds: float):
+    assert task_s(task, 0.1) == pytest.approx(seconds)
+
+
+def test_warm_ups_run_after_every_start(tmp_path: Path):
+    plain = costs(found(load(tmp_path)))["fresh/es"][0]
+    text = (tmp_path / "used.yml").read_text()
+    text = text.replace(
+        "challenges: [range-only-short]}", "challenges: [range-only-short], warmup-challenges: [warmup]}"
+    )
+    warmed = costs(found(load(tmp_path, text)))["fresh/es"][0]
+    assert warmed == pytest.approx(plain + 90 * estimates.REQUEST_S, abs=0.01)
+
+
+def test_an_experiment_is_described_whole(tmp_path: Path):
+    spec = load(tmp_path, changes=Changes(params={"iterations": 3})).spec
+    text = "\n".join(overview_lines(spec))
+    assert "used: Fresh against used" in text
+    assert (
+        "3 forks of every variant, 20k documents of track big5, heap 512.0 MiB, seed 1, iterations=3" in text
+    )
+    tables = {one.title: "".join(pieces(one, "text")) for one in content_listings(spec)}
+    assert list(tables) == ["Variants", "Measurements: runs, interleaved", "Comparisons", "Expectations"]
+    assert "big5rangedebug, range-only-short; restart never" in tables["Measurements: runs, interleaved"]
+    assert "used/es/range-only-short/range" in tables["Comparisons"]
+    assert "after: slower (margin 5 %)" in tables["Expectations"]
+
+
+def test_a_variant_is_said_with_all_that_is_unusual():
+    spec = VariantSpec(
+        "x",
+        "opensearch",
+        "2.11.0",
+        jdk="17",
+        heap_mb=1024,
+        jvm_flags=("-XX:-Inline",),
+        settings={"a.b": "1"},
+        index_settings={"index.codec": "default"},
+        environment={"K": "v"},
+        jars=("patched:bulk-visit",),
+        plugins=("p.zip",),
+        warmups=("warmup",),
+    )
+    assert variant_text(spec) == (
+        "opensearch 2.11.0, JDK 17, heap 1.0 GiB, JVM -XX:-Inline, setting a.b=1, "
+        "index setting index.codec=default, environment K=v, jar patched:bulk-visit, plug-in p.zip, "
+        "warm-up warmup"
+    )

@@ -1,0 +1,149 @@
+"""Experiment files: what they say, and every mistake with its line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.experiment.file import read_experiment
+from benchctl.experiment.library import experiment_names, find_experiment
+from benchctl.results.experiment.model import Published, TaskRef
+from benchctl.stats.metrics import THROUGHPUT
+from experiment_files import EXPERIMENT, write
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    assert EXPERIMENT.count(old) == 1, old
+    return write(folder, EXPERIMENT.replace(old, new))
+
+
+def line_of(text: str) -> int:
+    return 1 + EXPERIMENT[: EXPERIMENT.index(text)].count("\n")
+
+
+def test_a_file_says_all_there_is_to_know(tmp_path: Path):
+    spec = read_experiment(write(tmp_path)).spec
+    assert (spec.name, spec.title, spec.forks, spec.docs, spec.heap_mb) == (
+        "used",
+        "Fresh against used",
+        3,
+        20_000,
+        512,
+    )
+    assert [(one.name, one.jvm_flags) for one in spec.variants] == [
+        ("es-noinline", ("-XX:-Inline",)),
+        ("es", ()),
+        ("os", ()),
+    ]
+    assert [one.name for one in spec.measurements] == ["fresh", "used"]
+    engines, after, p90 = spec.comparisons
+    assert engines.label == "engines"
+    assert engines.published == Published(0.65, 0.68, 4.62)
+    assert after.label == "after big5rangedebug"
+    assert after.contender == TaskRef("used", "es", "range", "range-only-short")
+    assert (after.metric, p90.metric) == (THROUGHPUT.key, "service_time_p90")
+    assert [(one.is_, one.margin, one.than) for one in spec.expectations] == [
+        ("alike", 0.1, ""),
+        ("slower", 0.05, ""),
+    ]
+
+
+def test_two_published_figures_leave_the_change_to_be_worked_out(tmp_path: Path):
+    spec = read_experiment(changed(tmp_path, "[0.65, 0.68, 4.62]", "[0.65, 0.68]")).spec
+    assert spec.comparisons[0].published == Published(0.65, 0.68)
+
+
+def test_challenges_are_found_beside_the_file_whatever_the_current_folder_is(tmp_path: Path):
+    (tmp_path / "own").mkdir()
+    schedule = [{"operation": "range", "iterations": 2}]
+    (tmp_path / "own" / "mine.json").write_text(json.dumps({"name": "mine", "schedule": schedule}))
+    path = changed(tmp_path, "challenges: [range-only-short]}", "challenges: [own/mine.json]}")
+    spec = read_experiment(path).spec
+    assert spec.measurements[0].challenges == (str(tmp_path / "own" / "mine.json"),)
+
+
+def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
+    challenge = tmp_path / "mine.json"
+    challenge.write_text('{"name": "mine", "schedule": [{"operation": "range"}]}')
+    path = changed(tmp_path, "challenges: [range-only-short]}", "challenges: [mine.json]}")
+    first = read_experiment(path).spec.digest
+    assert read_experiment(path).spec.digest == first
+    challenge.write_text('{"name": "mine", "schedule": [{"operation": "term"}]}')
+    second = read_experiment(path).spec.digest
+    path.write_text(path.read_text() + "# more\n")
+    assert len({first, second, read_experiment(path).spec.digest}) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("forks: 3", "forks: 0", "expected a whole number >= 1"),
+        ("docs: 20k", "docs: many", "a number of documents such as 300k"),
+        ("heap: 512m", "heap: 10m", "a node needs at least 256m"),
+        (
+            "variants: [es, os]",
+            "variants: [es, oss]",
+            "there is no variant 'oss'\n  hint: did you mean 'os'?",
+        ),
+        ("variants: [es, os]", "variants: [es, es]", "variant 'es' is there twice"),
+        ("variants: [es, os]", "variants: [es, es@latest]", "'es@latest' is not a plain version"),
+        ("variants: [es, os]", "variants: [es, es@8]", "no version behind the @"),
+        (
+            "extends: es,",
+            "extends: es, version: latest,",
+            "an experiment that can be repeated names versions",
+        ),
+        (
+            "challenges: [range-only-short]}",
+            "challenges: [x/y.json]}",
+            "there is no challenge file 'x/y.json'",
+        ),
+        ("  fresh: {", "  Fresh: {", "a name of at most 40 lower-case letters"),
+        ("contender: used/es/range-only-short/range", "contender: usde/es/range", "did you mean 'used'?"),
+        ("contender: used/es/range-only-short/range", "contender: used/range", "'used/range' is no task"),
+        (
+            "contender: used/es/range-only-short/range",
+            "contender: fresh/es/range",
+            "'fresh/es/range' is compared with itself",
+        ),
+        ("    metric: throughput\n", "", "neither the row nor its table has a 'metric'"),
+        ("metric: throughput", "metric: thruput", "did you mean 'throughput'?"),
+        ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
+        ("[0.65, 0.68, 4.62]", "[0.65]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
+        ("[0.65, 0.68, 4.62]", "[1, 2, 3, 4]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
+        ("name: p90", "name: engines", "there are two comparisons 'engines'"),
+        ("comparisons: [engines]", "comparisons: [engine]", "did you mean 'engines'?"),
+        ("comparisons: [engines]", "comparisons: []", "a list of length >= 1"),
+        ("comparisons: [engines]", "comparisons: [engines, engines]", "'engines' is there twice"),
+        ("is: alike", "is: quicker", "'quicker' is none of"),
+        ("margin: 10%", "margin: 0.1", "a percentage such as 3%"),
+        ("margin: 10%", "margin: 0%", "more than 0 % and less than 100 %"),
+        ("is: slower}", "is: slower, than: aftr}", "did you mean 'after'?"),
+        ("is: slower}", "is: slower, than: after}", "'after' is held against itself"),
+        ("is: slower}", "is: slower, than: p90}", "'after' is in throughput, 'p90' in service_time_p90"),
+        (
+            "comparisons: [after], is: slower}",
+            "comparisons: [after, p90], is: slower, than: engines}",
+            "'than'",
+        ),
+        ("title: Fresh", "titel: Fresh", "unknown key 'titel'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, message: str):
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UsageError) as caught:
+        read_experiment(path)
+    assert message in str(caught.value)
+    where = str(caught.value).removeprefix(f"{path}:").split(":")
+    assert int(where[0]) in range(line_of(old.splitlines()[0]) - 2, line_of(old.splitlines()[0]) + 4)
+    assert int(where[1]) >= 1
+
+
+def test_experiments_are_found_by_name_and_by_path(tmp_path: Path):
+    for name in experiment_names():
+        assert find_experiment(name).is_file()
+    path = write(tmp_path)
+    assert find_experiment(str(path)) == path
+    with pytest.raises(UsageError, match="there is no experiment 'nothing'"):
+        find_experiment("nothing")

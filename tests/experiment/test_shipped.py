@@ -1,0 +1,86 @@
+"""The shipped experiments can be run as they are, and the blog's figures in them are the blog's."""
+
+import pytest
+
+from benchctl.experiment.changes import Changes
+from benchctl.experiment.check import Experiment, load_experiment
+from benchctl.experiment.library import experiment_names, find_experiment
+from benchctl.home import Home
+from benchctl.results.experiment.model import Published
+from benchctl.stats.scale import BLOG_REQUESTS
+from benchctl.track.library import challenge_names
+from benchctl.track.load import load_challenge
+from report.published import BLOG_MS, BLOG_QPS, Line
+
+# What each table of the blog is called here; the figures of one stand as well in the one that repeats them.
+TABLES = {
+    "big5": "big5",
+    "big5-range": "big5, range",
+    "range-only": "range alone",
+    "big5rangedebug": "big5rangedebug",
+    "range-only-short": "range in, after and without big5rangedebug",
+    "no-inlining": "big5rangedebug without inlining",
+    "range-no-inlining": "range with and without inlining",
+    "big5rangedebug-histo-size-1": "big5rangedebug-histo-size-1",
+    "big5-warmed": "big5 after big5rangedebug-histo-size-1",
+}
+SHIPPED = ("jvm-inlining", "lucene-visit")
+
+# The core distributions lack these.
+UNSUPPORTED = {"multi_terms-keyword", "range-auto-date-histo", "range-auto-date-histo-with-metrics"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def inlining(home: Home) -> Experiment:
+    return load_experiment(find_experiment("jvm-inlining"), Changes(), home)
+
+
+def test_they_are_all_known():
+    assert experiment_names() == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_they_can_be_run_as_they_are(name: str, home: Home):
+    experiment = load_experiment(find_experiment(name), Changes(), home)
+    assert experiment.spec.expectations
+
+
+@pytest.mark.parametrize(("blog", "title"), TABLES.items())
+def test_published_figures_are_the_blogs(inlining: Experiment, blog: str, title: str):
+    (table,) = (table for table in inlining.spec.tables if table.title == title)
+    lines: tuple[Line, ...] = (BLOG_MS | BLOG_QPS)[blog]
+    assert [row.label for row in table.rows] == [line.operation for line in lines]
+    expected = [Published(line.es, line.os, float(line.diff.rstrip("%"))) for line in lines]
+    assert [row.published for row in table.rows] == expected
+    metric = "service_time_p90" if blog in BLOG_MS else "throughput"
+    assert {row.metric for row in table.rows} == {metric}
+
+
+def test_a_published_change_is_that_of_its_figures(inlining: Experiment):
+    """To what its two digits allow: the blog rounded before it divided, or after."""
+    for row in inlining.spec.comparisons:
+        if row.published is not None and row.published.change_percent is not None:
+            change = 100 * (row.published.contender / row.published.baseline - 1)
+            assert change == pytest.approx(row.published.change_percent, abs=0.06), row.name
+
+
+def test_a_short_big5_has_all_that_the_core_distributions_can_do_in_big5s_order(inlining: Experiment):
+    short = inlining.plans["big5"].plan.schedules[0]
+    whole, _ = load_challenge("big5", inlining.plans["big5"].track, {})
+    labels = [task.label for task in whole.schedule if task.label not in UNSUPPORTED]
+    assert [task.label for task in short.schedule] == labels
+
+
+def test_challenges_have_names_of_their_own_and_a_scale(inlining: Experiment):
+    folder = find_experiment("jvm-inlining").parent / "challenges"
+    names = {path.stem for path in folder.glob("*.json")}
+    assert not names & set(challenge_names())
+    used = {challenge.name for planned in inlining.plans.values() for challenge in planned.plan.schedules}
+    assert used == names
+    compared = {"range-settled", "debug-settled", "debug-size-1", "big5-short"}
+    assert compared <= BLOG_REQUESTS.keys()

@@ -1,0 +1,51 @@
+"""A search on real nodes: what warms a task up is found, and what does not matter goes."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from benchctl.home import Home
+from benchctl.results.minimize.folder import find_search
+from integration.calls import Benchctl
+
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+
+SCHEDULE = [
+    {"operation": {"name": "one", "operation-type": "search", "body": {"size": 1}}, "iterations": 1},
+    {"name": "warm-up", "operation": "range", "iterations": 400},
+    {"operation": "range", "iterations": 10},
+    {"operation": "term", "iterations": 3},
+]
+
+
+def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home, tmp_path: Path):
+    path, output = tmp_path / "warmed.json", tmp_path / "found.json"
+    path.write_text(json.dumps({"name": "warmed", "schedule": SCHEDULE}), encoding="utf-8")
+    done = benchctl(
+        "minimize", "--challenge", str(path), "--effect", "range faster than fresh", "--variant", "es",
+        "--docs", "20k", "--heap", "512m", "--forks", "4", "--prefix-iterations", "0",
+        "--output", str(output), "--wait",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    folder = find_search(home.minimize, "latest")
+    record = folder.load()
+    assert record.minimal
+    assert [one.verdict for one in record.decisions] == ["present", "present"], done.stdout
+    assert record.decisions[1].removed == ("one",)
+    assert [task.label for task in record.found.schedule] == ["warm-up", "range"]
+    assert "persists with 1 of 2 steps before it: warm-up" in " ".join(done.stdout.split())
+    for decision in record.decisions:
+        for name in decision.runs:
+            run = folder.runs.find(name).load()
+            assert run.status == "complete"
+            assert len(run.done("es")) == len(decision.contender)
+
+    # What came out can be run: once is enough to see that.
+    document = json.loads(benchctl("minimize", "--resume", record.id, "--format", "json").stdout)
+    words = shlex.split(document["commands"]["To see it again"])[1:]
+    words[words.index("--forks") + 1] = "1"
+    again = benchctl(*words, "--wait")
+    assert again.returncode == 0, again.stderr
+    assert "warmed-minimal-range" in again.stdout

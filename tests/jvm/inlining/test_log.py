@@ -1,0 +1,258 @@
+"""Logs: whose a tree is, what is found by a method's name, and that every line is accounted for."""
+
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import BenchctlError
+from benchctl.jvm.inlining.log import InliningLog, open_log
+from benchctl.jvm.inlining.model import names, simple
+from jvm_logs import head, in_file, plain, thread
+
+CALL = "                              @ {bci}   {callee} (7 bytes)   {text}"
+
+
+def call(bci: int, callee: str, text: str = "inline (hot)") -> str:
+    return CALL.format(bci=bci, callee=callee, text=text)
+
+
+def callees(log: InliningLog, number: int) -> list[str]:
+    return [one.callee for one in log.tree(number).calls]
+
+
+def test_a_tree_belongs_to_the_last_compilation_of_its_thread():
+    log = InliningLog(
+        in_file(
+            thread(4), head(10, 1, 4, "a.Big::m"),
+            thread(3), head(11, 2, 3, "a.Small::m"), call(1, "b.C1::x", "inline"),
+            thread(4), call(5, "b.C2::y"),
+            thread(3), call(2, "b.C1::z", "callee is too large"),
+            thread(4), head(12, 3, 4, "a.Next::m"), call(9, "b.C2::w"),
+        )
+    )  # fmt: skip
+    assert [one.method for one in log.compilations()] == ["a.Big::m", "a.Small::m", "a.Next::m"]
+    assert [one.thread for one in log.compilations()] == [4, 3, 4]
+    assert callees(log, 0) == ["b.C2::y"]
+    assert callees(log, 1) == ["b.C1::x", "b.C1::z"]
+    assert callees(log, 2) == ["b.C2::w"]
+    assert log.tree(0).calls[0].caller == "a.Big::m"
+    assert log.calling("Next::m") == []
+
+
+def test_two_compilers_of_a_kind_are_told_apart():
+    log = InliningLog(
+        in_file(
+            thread(4), head(10, 1, 4, "a.One::m"),
+            thread(5), head(11, 2, 4, "a.Two::m"),
+            thread(4), call(5, "b.OfOne::y"),
+            thread(5), call(5, "b.OfTwo::y"),
+        )
+    )  # fmt: skip
+    assert (callees(log, 0), callees(log, 1)) == (["b.OfOne::y"], ["b.OfTwo::y"])
+    assert [one.method for one in log.calling("OfTwo::y")] == ["a.Two::m"]
+    assert log.calling("Two::y") == log.calling("One::m") == []
+
+
+def test_standard_output_is_told_apart_by_the_words_of_the_compilers():
+    log = InliningLog(
+        plain(
+            head(10, 1, 4, "a.Big::m"),
+            head(11, 2, 3, "a.Small::m"),
+            call(1, "b.C1::x", "inline"),
+            "[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started",
+            call(5, "b.C2::y", "low call site frequency"),
+            head(12, 3, 3, "a.Other::m"),
+            call(2, "b.C1::z", "no static binding"),
+        )
+    )
+    assert [callees(log, number) for number in range(3)] == [["b.C2::y"], ["b.C1::x"], ["b.C1::z"]]
+    assert (log.index.foreign, log.index.lines) == (1, 7)
+    assert log.index.samples == ["[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started"]
+
+
+def test_a_line_in_two_writes_is_read_as_one():
+    cut = call(1, "b.C1::x", "inline")
+    log = InliningLog(
+        in_file(
+            thread(3), head(10, 1, 3, "a.Small::m"), cut[:40],
+            thread(4), head(11, 2, 4, "a.Big::m"),
+            thread(3), cut[40:], call(2, "b.C1::z", "inline"),
+        )
+    )  # fmt: skip
+    assert callees(log, 0) == ["b.C1::x", "b.C1::z"]
+    assert (log.index.foreign, log.tree(0).unread) == (0, ())
+
+
+def test_heads_say_what_was_compiled():
+    log = InliningLog(
+        plain(
+            "    216    1     n 0       jdk.internal.misc.Unsafe::getReferenceVolatile (native)   ",
+            "217    2     n 0       java.lang.Object::hashCode (native)   (static)",
+            "  16977 6403 % !b  4       a.Loop::run @ 12 (345 bytes)",
+            "17000  103  s    3       a.Sync::m (20 bytes)",
+            "17383 6403       2       a.Sync::m (20 bytes)   made not entrant",
+            "17384 6404       2       a.Sync::m (20 bytes)   made not entrant: not used",
+            "17385 6405   !   4       a.Huge::m (8001 bytes)   COMPILE SKIPPED: out of nodes (not retryable)",
+        )
+    )
+    native, static, osr, sync = log.compilations()
+    assert (native.level, native.flags, native.size) == (0, "n", None)
+    assert static.method == "java.lang.Object::hashCode"
+    assert (osr.method, osr.osr_bci, osr.size, osr.flags) == ("a.Loop::run", 12, 345, "%!b")
+    assert (osr.stamp_ms, osr.id, osr.level) == (16977, 6403, 4)
+    assert (sync.flags, sync.osr_bci, sync.thread) == ("s", None, None)
+    assert log.index.given_up == 3
+
+
+def test_when_a_compilation_was_given_up_is_known():
+    log = InliningLog(
+        plain(
+            head(10, 1, 3, "a.B::m"),
+            head(20, 2, 4, "a.B::m"),
+            "     30    1       3       a.B::m (98 bytes)   made not entrant",
+            "     40   22       3       a.B::m (98 bytes)   made not entrant",
+        )
+    )
+    assert [log.given_up_ms(one) for one in log.compilations()] == [30, None]
+
+
+def test_the_file_of_hotspot_counts_its_markup_and_unescapes_names():
+    log = InliningLog(
+        in_file(thread(3), head(10, 1, 3, "a.B::<init>"), call(1, "c.D::<init>"), "<blob name='x'/>")
+    )
+    assert [one.method for one in log.rooted("B::<init>")] == ["a.B::<init>"]
+    assert [one.method for one in log.calling("c.D::<init>")] == ["a.B::<init>"]
+    assert (log.index.markup, log.index.foreign, log.index.lines) == (10, 0, 12)
+
+
+def test_what_the_jvm_counts_up_at_its_end_is_markup():
+    log = InliningLog(
+        in_file(
+            thread(3),
+            "<statistics type='deoptimization'>",
+            "Deoptimization traps: 7",
+            "  5 (71 %) nop",
+            "</statistics>",
+            "x y",
+        )
+    )
+    assert (log.index.foreign, log.index.samples) == (1, ["x y"])
+
+
+def test_a_fragment_without_heads_is_one_compilation_without_a_method():
+    log = InliningLog(
+        b"@ 76   a.B::addAll (98 bytes)   inline (hot)\n  @ 5   a.B::size (163 bytes)   too big\n"
+    )
+    (only,) = log.compilations()
+    assert (only.id, only.level, only.method) == (None, None, "")
+    assert [one.number for one in log.calling("B::size")] == [0]
+    assert log.rooted("B::addAll") == []
+    assert log.methods() == {"a.B::addAll", "a.B::size"}
+
+
+@pytest.mark.parametrize("line_feed", ["", "\n"])
+def test_the_last_line_counts_with_and_without_a_line_feed(line_feed: str):
+    log = InliningLog(f"{head(1, 1, 4, 'a.B::m')}\n{call(1, 'c.D::m')}{line_feed}".encode())
+    assert (log.index.lines, callees(log, 0)) == (2, ["c.D::m"])
+
+
+def test_an_empty_log_has_nothing():
+    log = InliningLog(b"")
+    assert (len(log), log.index.lines, log.rooted("A::b")) == (0, 0, [])
+
+
+def test_methods_are_found_by_the_end_of_their_names():
+    log = InliningLog(
+        plain(
+            head(1, 1, 4, "org.x.Outer$Inner::run"),
+            head(2, 2, 4, "org.x.Other$Inner::run"),
+            head(3, 3, 4, "org.x.Inner::runs"),
+            head(4, 4, 4, "org.x.T$$Lambda/0x00007f3a::run"),
+        )
+    )
+    assert [one.id for one in log.rooted("Outer$Inner::run")] == [1]
+    assert [one.id for one in log.rooted("Inner::run")] == [1, 2]
+    assert [one.id for one in log.rooted("org.x.Inner::runs")] == [3]
+    assert [one.id for one in log.rooted("T$$Lambda::run")] == [4]
+    assert [one.id for one in log.rooted("run")] == [1, 2, 4]
+    assert log.rooted("nner::run") == []
+    assert log.calling("run") == []
+
+
+def test_names_without_packages_and_addresses():
+    assert simple("org.x.T$$Lambda$14/0x00007f3a::run") == "T$$Lambda::run"
+    assert simple("a.b.C$1::m") == "C$1::m"
+    assert names("a.b.C$1::m", "C$1::m")
+    assert not names("a.b.XC$1::m", "C$1::m")
+
+
+def test_a_packed_log_reads_like_a_plain_one(tmp_path: Path):
+    data = in_file(thread(3), head(10, 1, 3, "a.B::m"), call(1, "c.D::m"))
+    (tmp_path / "jvm.log").write_bytes(data)
+    (tmp_path / "jvm.log.zst").write_bytes(zstandard.ZstdCompressor().compress(data))
+    (tmp_path / "empty.log").touch()
+    for name in ("jvm.log", "jvm.log.zst"):
+        with open_log(tmp_path / name) as log:
+            assert callees(log, 0) == ["c.D::m"]
+    with open_log(tmp_path / "empty.log") as log:
+        assert len(log) == 0
+
+
+def test_a_log_that_cannot_be_read_is_an_error_with_its_path(tmp_path: Path):
+    (tmp_path / "broken.log.zst").write_bytes(b"no frame")
+    for name in ("missing.log", "broken.log.zst"):
+        with pytest.raises(BenchctlError, match=name), open_log(tmp_path / name):
+            pass
+
+
+line = st.sampled_from(
+    [
+        head(1, 1, 4, "a.B::m"),
+        head(2, 2, 3, "a.C::m"),
+        call(1, "c.D::m"),
+        call(7, "c.E::m", "inline"),
+        thread(3),
+        thread(4),
+        "   inline",
+        "<blob/>",
+        "",
+        "   ",
+        "[INFO] a line of an engine",
+        " \\-> TypeProfile (1/2 counts) = a/B",
+    ]
+)
+
+
+@given(st.lists(line, max_size=40))
+def test_every_line_is_in_exactly_one_account(lines: list[str]):
+    log = InliningLog(plain(*lines))
+    index = log.index
+    pieces = sum(
+        log._data[start:end].removesuffix(b"\n").count(b"\n") + 1
+        for start, end in zip(index.starts, index.ends, strict=True)
+    )
+    blank = sum(not one or (one.isspace()) for one in lines)
+    heads = sum(offset >= 0 for offset in index.heads)
+    told = heads + index.given_up + index.markup + index.foreign + pieces
+    assert told <= index.lines == len(lines) <= told + blank
+
+
+@given(st.binary(max_size=400))
+def test_garbage_never_raises(data: bytes):
+    log = InliningLog(data)
+    for one in log.compilations():
+        log.tree(one.number)
+    log.rooted("A::b")
+    log.calling("A::b")
+
+
+@given(st.lists(line, max_size=30), st.binary(max_size=60), st.integers(0, 2000))
+def test_garbage_within_a_log_never_raises(lines: list[str], garbage: bytes, at: int):
+    data = plain(*lines)
+    log = InliningLog(data[:at] + garbage + data[at:])
+    assert sum(len(log.tree(one.number).calls) for one in log.compilations()) <= len(lines) + garbage.count(
+        b"@"
+    )

@@ -1,0 +1,188 @@
+"""Whole reports of a made experiment, and what must hold whatever it is made of."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.report.experiment.formats import ExperimentDocument, render
+from benchctl.results.experiment.model import ExperimentRecord, Relation, TableSpec
+from benchctl.results.figures import Course
+from benchctl.results.model import RunRecord
+from benchctl.stats.experiment import analyse_experiment
+from builders import ES
+from made_experiment import comparison, expect, made_record, made_runs
+
+GOLDEN = Path(__file__).parent / "golden"
+WOBBLE = (1.0, 1.01, 0.99, 1.02, 0.98)
+MEANS = {
+    "fresh": {"es": 4.0, "os": 4.02},
+    "after": {"es": 5.0, "os": 6.5},
+    "noinline": {"es": 20.0, "os": 20.1},
+}
+
+
+def wobbling(mean_ms: float, shift: int) -> list[float]:
+    """Five forks around a mean, by a plain rule."""
+    return [mean_ms * WOBBLE[(block + shift) % 5] for block in range(5)]
+
+
+def runs_of(*measurements: str) -> dict[str, RunRecord]:
+    return made_runs(
+        {
+            name: {engine: wobbling(mean, len(name) + len(engine) * place) for place, (engine, mean) in
+                   enumerate(MEANS[name].items())}
+            for name in measurements
+        }
+    )  # fmt: skip
+
+
+def blog(**changes: Any) -> ExperimentRecord:
+    engines = TableSpec(
+        title="range",
+        source="Throughput for the range query",
+        about="Higher on a fresh node.",
+        baseline="ES",
+        contender="OS",
+        rows=(
+            comparison(
+                "after-engines",
+                "after/es/range",
+                "after/os/range",
+                label="after",
+                published=(0.45, 0.33, -26.67),
+            ),
+            comparison(
+                "fresh-engines", "fresh/es/range", "fresh/os/range", label="fresh", published=(0.65, 0.68)
+            ),
+        ),
+    )
+    slowed = TableSpec(
+        title="what ran before",
+        baseline="fresh",
+        contender="after",
+        rows=(
+            comparison("after-es", "fresh/es/range", "after/es/range", label="ES"),
+            comparison("after-os", "fresh/os/range", "after/os/range", label="OS"),
+            comparison("p90", "fresh/os/range", "after/os/range", label="OS", metric="service_time_p90"),
+        ),
+    )
+    without = TableSpec(
+        title="no inlining",
+        rows=(comparison("noinline", "noinline/es/range", "noinline/os/range", label="range"),),
+    )
+    expectations = (
+        expect("range is as fast on OS as on ES on a fresh node", "alike", "fresh-engines"),
+        expect("what ran before slows both down", "slower", "after-es", "after-os"),
+        expect("OS slows down more", "slower", "after-os", than="after-es", needs="many documents."),
+        expect("OS is faster afterwards", "faster", "after-engines"),
+        expect("engines are alike without inlining", "alike", "noinline"),
+    )
+    tables = (engines, slowed, without)
+    record = made_record(tables, expectations, measurements=("fresh", "after", "noinline"), **changes)
+    spec = msgspec.structs.replace(
+        record.spec, about="Why range is slow.\n\nIn two parts.", source="a blog", docs=4_000_000
+    )
+    return msgspec.structs.replace(record, spec=spec, expected_s=540.0)
+
+
+def rendered(record: ExperimentRecord, runs: dict[str, RunRecord], form: Any) -> str:
+    return render(record, runs, analyse_experiment(record, runs), form)
+
+
+@pytest.mark.parametrize(("form", "name"), [("text", "whole.txt"), ("markdown", "whole.md")])
+def test_the_whole_report(form: str, name: str):
+    record = blog()
+    text = rendered(record, runs_of("fresh", "after", "noinline"), form)
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_the_report_of_an_interrupted_experiment():
+    record = blog(status="interrupted", runs={"fresh": "20260101-000000-fresh"})
+    text = rendered(record, runs_of("fresh"), "text")
+    assert text == (GOLDEN / "interrupted.txt").read_text(encoding="utf-8")
+
+
+def test_text_has_a_hundred_columns_at_most():
+    text = rendered(blog(), runs_of("fresh", "after", "noinline"), "text")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_json_holds_all_of_it_in_full_precision():
+    record, runs = blog(), runs_of("fresh", "after", "noinline")
+    found = msgspec.json.decode(rendered(record, runs, "json"), type=ExperimentDocument)
+    assert found.experiment == record
+    assert found.analysis == analyse_experiment(record, runs)
+    assert found.sources["after"].run == "20260101-000000-after"
+
+
+def test_an_experiment_without_expectations_or_tables_has_a_report():
+    record = made_record([])
+    text = rendered(record, runs_of("fresh"), "text")
+    assert "Expectations" not in text
+    assert "fresh  benchctl show 20260101-000000-fresh" in text
+
+
+def test_many_comparisons_of_an_expectation_are_counted():
+    names = [f"c{number}" for number in range(6)]
+    specs = [comparison(name, "fresh/os/range", "after/os/range") for name in names]
+    relation: Relation = "slower"
+    record = made_record(specs, [expect("all slow down", relation, *names)])
+    text = rendered(record, runs_of("fresh", "after"), "text")
+    assert re.search(r"of 6 comparisons 6\s+confirmed", text)
+
+
+def summarised(run: RunRecord, **changes: Any) -> RunRecord:
+    """Every summary of a run changed alike."""
+    forks = tuple(
+        msgspec.structs.replace(
+            fork, summaries=tuple(msgspec.structs.replace(one, **changes) for one in fork.summaries)
+        )
+        for fork in run.forks
+    )
+    return msgspec.structs.replace(run, forks=forks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6}, "slower, not steady"),
+        ({"failures": {"timeout": 3}}, "slower, requests failed"),
+        ({"unsupported": "no such query", "throughput_per_s": None}, "n/a"),
+    ],
+)
+def test_a_verdict_does_not_hide_what_weakens_it(changes: dict[str, Any], words: str):
+    runs = runs_of("fresh", "after")
+    runs["after"] = summarised(runs["after"], **changes)
+    record = made_record([comparison("a", "fresh/os/range", "after/os/range")])
+    table = rendered(record, runs, "markdown")
+    assert f"| {words} |" in table
+
+
+def test_a_scale_near_the_blogs_is_not_mentioned():
+    runs = {name: summarised(run, warmup_samples=200) for name, run in runs_of("fresh", "after").items()}
+    assert "Scale:" not in rendered(blog(), runs, "text")
+
+
+def test_how_variants_differ_is_said_once():
+    noinline = msgspec.structs.replace(ES, name="noinline", jvm_flags=("-XX:-Inline",))
+    runs = runs_of("fresh", "after")
+    for name, run in runs.items():
+        plan = msgspec.structs.replace(run.plan, variants=(ES, noinline))
+        runs[name] = msgspec.structs.replace(run, plan=plan)
+    text = rendered(made_record([]), runs, "text")
+    assert text.count("-XX:-Inline") == 1
+
+
+def test_control_characters_do_not_reach_a_terminal():
+    record = made_record([comparison("a", "fresh/es/range", "fresh/os/range", label="bad\x1b[31m")])
+    assert "\x1b" not in rendered(record, runs_of("fresh"), "text")
+
+
+def test_another_format_is_refused():
+    record = blog()
+    with pytest.raises(UsageError, match="no output format 'csv'"):
+        rendered(record, runs_of("fresh"), "csv")

@@ -1,0 +1,113 @@
+"""Experiments on disk."""
+
+import errno
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.results.experiment.folder import RECORD_NAME, ExperimentFolder, ExperimentStore
+from benchctl.results.experiment.model import ExperimentRecord, ExperimentSpec, Measurement
+from builders import ES
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ExperimentStore:
+    return ExperimentStore(tmp_path / "experiments")
+
+
+def record(name: str, experiment_id: str) -> ExperimentRecord:
+    spec = ExperimentSpec(
+        name=name,
+        title="T",
+        forks=1,
+        docs=1,
+        heap_mb=256,
+        seed=1,
+        variants=(ES,),
+        measurements=(Measurement(name="m", variants=("es",), challenges=("c",)),),
+    )
+    return ExperimentRecord(id=experiment_id, created="", status="running", spec=spec)
+
+
+def made(store: ExperimentStore, name: str, second: int) -> ExperimentFolder:
+    folder = store.create(name, f"20261121-0000{second:02d}")
+    folder.save(record(name, folder.path.name))
+    return folder
+
+
+def test_a_record_is_read_as_it_was_written(store: ExperimentStore):
+    folder = made(store, "a", 1)
+    assert folder.load() == record("a", folder.path.name)
+    assert [path.name for path in folder.path.iterdir()] == [RECORD_NAME]
+
+
+def test_an_id_is_short_enough_for_a_tag(store: ExperimentStore):
+    folder = made(store, "x" * 200, 1)
+    assert len(f"experiment-{folder.path.name}") <= 64
+
+
+def test_executions_are_found_by_id_its_beginning_name_path_and_latest(
+    store: ExperimentStore, tmp_path: Path
+):
+    first, second, other = made(store, "a", 1), made(store, "a", 2), made(store, "b", 3)
+    find = lambda name: store.find(name, pytest.fail)  # noqa: E731 - short, and used six times
+    assert find(first.path.name) == first
+    assert find("20261121-000002") == second
+    assert find("a") == second
+    assert find("latest") == other
+    assert find(str(first.path)) == first
+    with pytest.raises(UsageError, match="'2026' fits 3 experiments"):
+        find("2026")
+    with pytest.raises(UsageError, match="no experiment 'c' was run here"):
+        find("c")
+    assert list(tmp_path.iterdir()) == [store.root]
+
+
+def test_looking_makes_no_folder(store: ExperimentStore):
+    assert store.folders() == []
+    with pytest.raises(UsageError, match="no experiment 'latest'"):
+        store.find("latest", pytest.fail)
+    assert not store.root.exists()
+
+
+def test_a_damaged_record_is_told_and_passed_over(store: ExperimentStore):
+    whole, broken = made(store, "a", 1), made(store, "a", 2)
+    broken.record_path.write_text('{"record-version": 1, "id": 7}')
+    told: list[str] = []
+    assert [folder for folder, _ in store.records(told.append)] == [whole]
+    assert len(told) == 1
+    assert f"{broken.record_path} is damaged" in told[0]
+
+
+def test_another_version_is_refused(store: ExperimentStore):
+    folder = made(store, "a", 1)
+    text = folder.record_path.read_text()
+    folder.record_path.write_text(text.replace('"record-version": 1', '"record-version": 2'))
+    with pytest.raises(BenchctlError, match="version 2, this benchctl reads 1"):
+        folder.load()
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+):
+    folder = made(store, "a", 1)
+    before = folder.load()
+
+    def full(_self: Path, _content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(BenchctlError, match="cannot write"):
+        folder.save(record("b", "b"))
+    monkeypatch.undo()
+    assert folder.load() == before
+    assert [path.name for path in folder.path.iterdir()] == [RECORD_NAME]
+
+
+def test_a_missing_record_is_told(tmp_path: Path):
+    with pytest.raises(BenchctlError, match="is missing"):
+        ExperimentFolder(tmp_path).load()

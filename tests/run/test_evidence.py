@@ -1,0 +1,141 @@
+"""Evidence of a node start: collectors called in their order, and what they leave kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast, get_args
+
+import pytest
+import zstandard
+
+from benchctl.engine.evidence.collector import Scene
+from benchctl.engine.node import Node
+from benchctl.engine.target import Target
+from benchctl.errors import BenchctlError
+from benchctl.results.plan import EvidenceKind
+from benchctl.run import evidence
+from benchctl.run.evidence import Collection, collecting, collectors, keep_evidence
+
+LONG = b"[1ns][7] a line\n" * 100_000
+
+
+@dataclass
+class Recorder:
+    """Notes how it is called, and breaks where it is told to."""
+
+    scene: Scene
+    kind: EvidenceKind = "jit"
+    calls: list[str] = field(default_factory=list)
+    breaks: str = ""
+
+    def flags(self) -> tuple[str, ...]:
+        return (f"-X{self.kind}",)
+
+    def begin(self, node: Node) -> None:
+        self._note("begin")
+        del node
+
+    def measured(self, node: Node) -> None:
+        self._note("measured")
+        del node
+
+    def end(self) -> None:
+        (self.scene.folder / f"{self.kind}.log").write_bytes(LONG if self.kind == "jit" else b"short")
+        self._note("end")
+
+    def _note(self, what: str) -> None:
+        self.calls.append(what)
+        if what == self.breaks:
+            raise BenchctlError(f"{self.kind} broke at its {what}")
+
+
+Recorders = list[Recorder]
+
+
+@pytest.fixture
+def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
+    scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path)
+    made = [Recorder(scene), Recorder(scene, "gc")]
+    monkeypatch.setattr(evidence, "collectors", lambda *_: made)
+    return made
+
+
+def node() -> Node:
+    return Node.__new__(Node)
+
+
+def collect(recorders: Recorders, kept: Path, during: Callable[[], None] = lambda: None) -> Collection:
+    with collecting(("jit", "gc"), recorders[0].scene, kept) as found:
+        found.begin(node())
+        during()
+        found.measured(node())
+    return found
+
+
+def test_collectors_are_called_in_their_order_and_their_flags_add_up(recorders: Recorders, tmp_path: Path):
+    found = collect(recorders, tmp_path / "kept")
+    assert [one.calls for one in recorders] == [["begin", "measured", "end"]] * 2
+    assert found.flags == ("-Xjit", "-Xgc")
+
+
+def test_what_they_leave_is_moved_and_long_logs_are_packed(recorders: Recorders, tmp_path: Path):
+    kept = tmp_path / "kept" / "boot-0"
+    kept.mkdir(parents=True)
+    (kept / "old").touch()
+    collect(recorders, kept)
+    assert sorted(path.name for path in kept.iterdir()) == ["gc.log", "jit.log.zst"]
+    with (kept / "jit.log.zst").open("rb") as file:
+        assert zstandard.ZstdDecompressor().stream_reader(file).read() == LONG
+    assert not recorders[0].scene.folder.exists()
+
+
+def fail() -> None:
+    raise BenchctlError("the node died")
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("during", "raised"), [(fail, BenchctlError), (interrupt, KeyboardInterrupt)])
+def test_evidence_of_what_failed_is_kept_and_the_failure_is_what_is_told(
+    recorders: Recorders, tmp_path: Path, during: Callable[[], None], raised: type[BaseException]
+):
+    recorders[0].breaks = "end"
+    with pytest.raises(raised) as caught:
+        collect(recorders, tmp_path / "kept", during)
+    assert "broke" not in str(caught.value)
+    assert [one.calls for one in recorders] == [["begin", "end"]] * 2
+    assert (tmp_path / "kept" / "gc.log").exists()
+
+
+def test_a_collector_that_fails_stops_no_other(recorders: Recorders, tmp_path: Path):
+    recorders[0].breaks = "end"
+    with pytest.raises(BenchctlError, match="jit broke at its end"):
+        collect(recorders, tmp_path / "kept")
+    assert recorders[1].calls[-1] == "end"
+    assert (tmp_path / "kept" / "jit.log.zst").exists()
+
+
+def test_of_a_cluster_there_is_nothing_to_collect(recorders: Recorders):
+    found = Collection(recorders)
+    found.begin(cast("Target", Target.__new__(Target)))
+    found.measured(cast("Target", Target.__new__(Target)))
+    assert [one.calls for one in recorders] == [[], []]
+
+
+def test_every_kind_has_its_collector(tmp_path: Path):
+    kinds: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
+    found = collectors(kinds, Scene(tmp_path, tmp_path))
+    assert tuple(one.kind for one in found) == kinds
+
+
+def test_a_link_that_a_node_left_is_not_followed(tmp_path: Path):
+    secret = tmp_path / "secret.log"
+    secret.write_bytes(LONG)
+    folder = tmp_path / "evidence"
+    folder.mkdir()
+    (folder / "jit.log").symlink_to(secret)
+    keep_evidence(folder, tmp_path / "kept")
+    assert (tmp_path / "kept" / "jit.log").is_symlink()
+    assert secret.read_bytes() == LONG

@@ -1,0 +1,91 @@
+"""Which evidence a run may collect, in which of its forks, and what it is compared with."""
+
+from typing import cast
+
+import msgspec
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.results.likeness import deciding, unlike
+from benchctl.results.plan import EvidenceKind, EvidenceSpec, Plan, TargetSpec
+from benchctl.run.evidence_plan import EVIDENCE_KINDS, check_evidence
+from benchctl.run.pilot import _like_compared
+from benchctl.stats.history import _same
+from builders import ES, OS, make_fork, make_plan, make_record
+
+EXTRA = EvidenceSpec(("gc", "jit"), 2)
+EVERYWHERE = EvidenceSpec(("gc", "jit"), 0)
+
+
+def test_a_cluster_that_runs_already_takes_no_flags():
+    target = msgspec.structs.replace(OS, name="prod", target=TargetSpec(("http://h:9200",)))
+    with pytest.raises(UsageError, match=r"'prod' is a cluster that runs already \(--target\)"):
+        check_evidence(EXTRA, (ES, target))
+    check_evidence(EXTRA, (ES, OS))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [(EvidenceSpec(()), "names no kind"), (EvidenceSpec(("jit",), -1), "must be at least 1, or all")],
+)
+def test_evidence_of_nothing_or_in_no_fork_is_refused(evidence: EvidenceSpec, said: str):
+    with pytest.raises(UsageError, match=said):
+        check_evidence(evidence, (ES,))
+
+
+def test_all_kinds_are_known():
+    assert EVIDENCE_KINDS == ("inlining", "profile", "jit", "gc", "os")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "carrying", "extra"),
+    [(None, set(), set()), (EXTRA, {2, 3}, {2, 3}), (EVERYWHERE, {0, 1, 2, 3}, set())],
+)
+def test_extra_forks_come_behind_the_plans_own(
+    evidence: EvidenceSpec | None, carrying: set[int], extra: set[int]
+):
+    plan = make_plan(evidence=evidence)
+    assert {block for block in range(4) if plan.evidence_in(block)} == carrying
+    assert {block for block in range(4) if plan.is_extra(block)} == extra
+
+
+def test_a_record_knows_its_blocks_and_who_is_compared():
+    forks = tuple(make_fork("es", block) for block in (0, 1, 3))
+    record = make_record(plan=make_plan(evidence=EXTRA), forks=forks)
+    assert (record.block_numbers, record.blocks, record.total) == ((0, 1, 2, 3), 4, 8)
+    assert [fork.block for fork in record.done("es")] == [0, 1, 3]
+    assert [fork.block for fork in record.compared("es")] == [0, 1]
+    assert (2, "es") in record.missing()
+
+
+def test_blocks_for_evidence_stay_where_they_are_when_a_run_ends_early():
+    plan = make_plan(forks=50, evidence=EXTRA)
+    forks = tuple(make_fork(name, block) for block in (0, 1, 50) for name in ("es", "os"))
+    record = make_record(plan=plan, forks=forks, stopped="ended after 2 of at most 50 forks a side")
+    assert record.block_numbers == (0, 1, 50, 51)
+    assert record.missing() == ((51, "es"), (51, "os"))
+
+
+def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_nothing():
+    plain, extra, everywhere = (
+        make_record(name, plan=make_plan(evidence=evidence))
+        for name, evidence in (("1", None), ("2", EXTRA), ("3", EVERYWHERE))
+    )
+    assert unlike(plain, extra) == ()
+    (said,) = unlike(plain, everywhere)
+    assert said == "evidence differs (none, gc+jit)"
+    assert not _same(plain.plan, everywhere.plan)
+    assert _same(plain.plan, extra.plan)
+
+
+def test_digests_of_plans_without_evidence_are_what_they_were():
+    assert "evidence" not in deciding(make_plan(evidence=EXTRA))
+    assert deciding(make_plan(evidence=EVERYWHERE))["evidence"] == "gc+jit"
+
+
+@pytest.mark.parametrize(("evidence", "kinds"), [(EXTRA, ()), (EVERYWHERE, ("gc", "jit"))])
+def test_pilot_forks_are_like_those_that_are_compared(
+    evidence: EvidenceSpec, kinds: tuple[EvidenceKind, ...]
+):
+    plan = cast("Plan", _like_compared(make_plan(forks=1, evidence=evidence)))
+    assert plan.evidence_in(3) == kinds

@@ -1,0 +1,68 @@
+"""What runs on a node before its schedules, and for whom."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from benchctl.home import Home
+from benchctl.load.executor import Job, Stage, TaskResult
+from benchctl.run.plan import boots
+from benchctl.run.session import Serving
+from benchctl.run.steps import Load, StepRunner
+from benchctl.track.load import load_track
+from benchctl.track.model import Challenge, Task
+from builders import make_plan
+
+
+class Recording(StepRunner):
+    """Writes down what would be run."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.ran: list[tuple[str, bool]] = []
+
+    def run_step(
+        self, serving: Serving, jobs: Sequence[Job], stage: Stage, load: Load
+    ) -> tuple[TaskResult, ...]:
+        del serving, stage, load
+        self.ran += [(job.task.operation, job.measured) for job in jobs]
+        return ()
+
+
+class Settings:
+    """A node that is only told cluster settings."""
+
+    def __init__(self) -> None:
+        self.put: list[Any] = []
+        self.client = SimpleNamespace(put_cluster_settings=self.put.append)
+
+
+@pytest.mark.parametrize(
+    ("variant", "ran", "put"),
+    [
+        ("es", [("default", False), ("range", True)], ["common"]),
+        ("es-warm", [("term", False), ("default", False), ("range", True)], ["own", "common"]),
+    ],
+)
+def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
+    variant: str, ran: list[tuple[str, bool]], put: list[str], tmp_path: Path
+):
+    own, common = (
+        Challenge(name, (Task(task, iterations=3),), cluster_settings={"for": name})
+        for name, task in (("own", "term"), ("common", "default"))
+    )
+    plan = msgspec.structs.replace(
+        make_plan(), warmup_challenges=(common,), variant_warmups={"es-warm": (own,)}
+    )
+    track, _ = load_track("big5", {})
+    runner = Recording(plan, track, Home(tmp_path), None, threading.Event())
+    node, stage = Settings(), SimpleNamespace(context=SimpleNamespace(plugin=None))
+    (steps,) = boots(plan)
+    runner.run(cast("Serving", node), steps, cast("Stage", stage), Load(), variant=variant)
+    assert runner.ran == ran
+    assert [one["for"] for one in node.put] == put

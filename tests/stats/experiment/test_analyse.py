@@ -1,0 +1,303 @@
+"""Comparisons across runs, the doubts that reach their rows, and expectations as a reader meets them."""
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind, ttest_rel
+
+from benchctl.results.experiment.model import TableSpec
+from benchctl.results.figures import Course
+from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
+from benchctl.results.plan import EvidenceSpec
+from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_summary
+from made_experiment import comparison, expect, made_plan, made_record, made_runs
+
+FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
+SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
+SLOWER = comparison("slower", "fresh/os/range", "after/os/range")
+ENGINES = comparison("engines", "fresh/es/range", "fresh/os/range")
+TIMES = {"fresh": {"es": FAST, "os": FAST[::-1]}, "after": {"es": (5.0, 5.1, 4.9, 5.05, 4.95), "os": SLOW}}
+
+
+def first_row(runs: dict[str, RunRecord], spec: Any = SLOWER) -> ExperimentRow:
+    return analyse_experiment(made_record([spec]), runs).rows[0]
+
+
+def only(runs: dict[str, RunRecord], *expectation: Any, **changes: Any) -> ExpectationResult:
+    record = made_record([SLOWER, ENGINES], [expect("so it is", *expectation, **changes)])
+    return analyse_experiment(record, runs).expectations[0]
+
+
+def edited(runs: dict[str, RunRecord], measurement: str, **changes: Any) -> dict[str, RunRecord]:
+    return runs | {measurement: msgspec.structs.replace(runs[measurement], **changes)}
+
+
+def resummarised(run: RunRecord, **changes: Any) -> RunRecord:
+    """Every summary of a run changed alike."""
+    forks = tuple(
+        msgspec.structs.replace(
+            fork, summaries=tuple(msgspec.structs.replace(one, **changes) for one in fork.summaries)
+        )
+        for fork in run.forks
+    )
+    return msgspec.structs.replace(run, forks=forks)
+
+
+class TestComparisons:
+    def test_forks_of_different_runs_are_compared_by_welchs_t_on_logarithms(self):
+        row = first_row(made_runs(TIMES))
+        expected = ttest_ind(np.log(1 / np.array(SLOW)), np.log(1 / np.array(FAST)), equal_var=False)
+        assert row.comparison.p == pytest.approx(expected.pvalue)
+        assert not row.comparison.paired
+        assert row.comparison.verdict == "slower"
+        assert [side.variant for side in row.figures] == ["fresh/os", "after/os"]
+
+    def test_two_tasks_of_the_same_forks_are_pairs(self):
+        plan = made_plan(
+            Challenge("debug", (Task("range", iterations=300),)),
+            Challenge("range-settled", (Task("range", iterations=300),)),
+            restart="never",
+        )
+        within = ((4.0, 4.4), (5.0, 5.4), (3.0, 3.4), (4.2, 4.7))
+        forks = tuple(
+            make_fork(
+                "os",
+                block,
+                make_summary("range", pair[0]),
+                make_summary("range", pair[1], schedule=1),
+            )
+            for block, pair in enumerate(within)
+        )
+        runs = edited(made_runs(TIMES), "after", plan=plan, forks=forks)
+        spec = comparison("in", "after/os/debug/range", "after/os/range-settled/range")
+        record = made_record([spec], [expect("it slows", "slower", "in")])
+        found = analyse_experiment(record, runs)
+        logs = -np.log(np.array(within))
+        expected = ttest_rel(logs[:, 1], logs[:, 0])
+        assert found.rows[0].comparison.paired
+        assert found.rows[0].comparison.p == pytest.approx(expected.pvalue)
+        assert found.expectations[0].p == pytest.approx(expected.pvalue)
+
+    def test_p_values_are_adjusted_within_a_tables_metric(self):
+        p90 = comparison("p90", "fresh/es/range", "after/es/range", metric="service_time_p90")
+        specs = [SLOWER, p90, ENGINES]
+        tables = [TableSpec(title="one", rows=tuple(specs)), TableSpec(title="two", rows=())]
+        rows = {
+            row.name: row.comparison for row in analyse_experiment(made_record(tables), made_runs(TIMES)).rows
+        }
+        assert rows["p90"].p_adjusted == rows["p90"].p
+        assert rows["slower"].p is not None
+        assert rows["slower"].p_adjusted == pytest.approx(2 * rows["slower"].p)
+
+    def test_published_figures_stand_beside_what_was_measured(self):
+        printed = comparison("a", "fresh/es/range", "fresh/os/range", published=(0.65, 0.68, 4.62))
+        worked_out = comparison("b", "fresh/es/range", "fresh/os/range", published=(0.65, 0.68))
+        rows = analyse_experiment(made_record([printed, worked_out]), made_runs(TIMES)).rows
+        assert rows[0].published_percent == 4.62
+        assert rows[1].published_percent == pytest.approx(4.615, abs=0.01)
+
+    def test_a_measurement_without_a_run_is_missing_and_nothing_else(self):
+        runs = made_runs({"fresh": TIMES["fresh"]})
+        found = analyse_experiment(made_record([SLOWER, ENGINES]), runs)
+        assert found.rows[0].missing == "after has not been measured"
+        assert found.rows[0].comparison.verdict == "n/a"
+        assert found.rows[1].missing == ""
+        assert found.forks == {"fresh": {"es": 5, "os": 5}, "after": {"es": 0, "os": 0}}
+
+    def test_a_run_without_forks_yet_is_missing_too(self):
+        row = first_row(edited(made_runs(TIMES), "after", forks=()))
+        assert row.missing == "no fork of after/os has finished"
+
+    def test_forks_for_evidence_alone_count_nowhere(self):
+        runs = made_runs(TIMES)
+        plan = msgspec.structs.replace(
+            runs["after"].plan, evidence=EvidenceSpec(("inlining",), extra_forks=1)
+        )
+        extra = make_fork("os", 5, make_summary("range", 60.0), evidence=("inlining",))
+        found = first_row(edited(runs, "after", plan=plan, forks=(*runs["after"].forks, extra)))
+        assert found.comparison == first_row(runs).comparison
+
+    def test_evidence_in_all_forks_is_compared(self):
+        runs = made_runs(TIMES)
+        plan = msgspec.structs.replace(runs["after"].plan, evidence=EvidenceSpec(("gc",)))
+        forks = tuple(msgspec.structs.replace(fork, evidence=("gc",)) for fork in runs["after"].forks)
+        assert first_row(edited(runs, "after", plan=plan, forks=forks)).comparison.n_contender == 5
+
+
+class TestDoubts:
+    def test_a_side_that_had_not_settled_is_told_by_its_measurement(self):
+        course = Course("warm-up", 150, 300, (0, 150), (8e6, 4e6))
+        runs = made_runs(TIMES)
+        runs["after"] = resummarised(runs["after"], course=course, mean_ns=6e6)
+        row = first_row(runs)
+        assert row.unsteady
+        assert any(doubt.text.startswith("not steady: after/os") for doubt in row.caveats)
+
+    def test_forks_in_two_groups_are_told(self):
+        runs = made_runs(TIMES | {"after": {"es": FAST, "os": (4.0, 4.01, 6.0, 6.01, 6.02)}})
+        found = analyse_experiment(made_record([SLOWER]), runs)
+        assert any(doubt.code == "bimodal" for doubt in found.rows[0].caveats)
+        assert any(doubt.code == "bimodal" for doubt in found.caveats)
+
+    def test_answers_that_differ_are_told_where_both_variants_are_compared(self):
+        finding = AnswerFinding("range", "os", "es", "different", "hits.total 1 and 2")
+        runs = made_runs(TIMES, answers=AnswerCheck(("range",), {}, (finding,)))
+        rows = analyse_experiment(made_record([SLOWER, ENGINES]), runs).rows
+        assert [doubt.code for doubt in rows[1].caveats] == ["answers-differ"]
+        assert not rows[0].caveats
+
+    def test_a_throttled_task_has_no_verdict_in_throughput(self):
+        plan = made_plan(Challenge("c", (Task("range", iterations=300, target_throughput=2.0),)))
+        runs = {name: msgspec.structs.replace(run, plan=plan) for name, run in made_runs(TIMES).items()}
+        row = first_row(runs)
+        assert row.comparison.verdict == "n/a"
+        assert any(doubt.code == "offered-rate" for doubt in row.caveats)
+
+    def test_a_percentile_of_too_few_requests_has_no_verdict(self):
+        runs = {name: resummarised(run, samples=5) for name, run in made_runs(TIMES).items()}
+        row = first_row(runs, msgspec.structs.replace(SLOWER, metric="service_time_p90"))
+        assert row.comparison.verdict == "insufficient"
+        assert {doubt.code for doubt in row.caveats} == {"few-samples"}
+
+    def test_document_visits_are_held_against_the_blogs(self):
+        row = first_row(made_runs(TIMES))
+        assert row.scale is not None
+        assert row.scale.requests == 300
+        assert row.scale.blog_requests == 10
+        assert row.scale.ratio == pytest.approx(486_989_570 * 10 / (1_119_019 * 300), rel=0.01)
+
+    def test_the_side_that_is_further_from_the_blog_counts_with_its_warm_up(self):
+        runs = made_runs(TIMES)
+        runs["after"] = resummarised(runs["after"], warmup_samples=200)
+        runs["fresh"] = resummarised(runs["fresh"], samples=40, warmup_samples=10)
+        scales = [row.scale for row in analyse_experiment(made_record([SLOWER, ENGINES]), runs).rows]
+        assert [scale.requests for scale in scales if scale] == [50, 50]
+        runs["fresh"] = resummarised(runs["fresh"], samples=800)
+        scale = first_row(runs).scale
+        assert scale is not None
+        assert scale.requests == 500
+
+    def test_disturbed_forks_are_counted_over_all_runs(self):
+        calm, off = (HostProbe(cpu, 100, 0.0, 0.1, None) for cpu in (100, 120))
+        runs = made_runs(TIMES)
+        for name, run in runs.items():
+            forks = tuple(
+                msgspec.structs.replace(fork, probes=(off if (name, fork.block) == ("after", 2) else calm,))
+                for fork in run.forks
+            )
+            runs[name] = msgspec.structs.replace(run, forks=forks)
+        texts = [doubt.text for doubt in analyse_experiment(made_record([SLOWER]), runs).caveats]
+        assert any(text.startswith("2 of 20 forks were disturbed") for text in texts)
+        assert any(text.endswith("after/es 1, after/os 1") for text in texts)
+
+    def test_failed_forks_are_counted(self):
+        runs = made_runs(TIMES)
+        forks = (*runs["after"].forks, make_fork("os", 5, status="failed", reason="gone"))
+        found = analyse_experiment(made_record([SLOWER]), edited(runs, "after", forks=forks))
+        assert "1 fork of after/os failed and is not in the figures" in [one.text for one in found.caveats]
+        assert found.rows[0].comparison.n_contender == 5
+
+
+class TestExpectations:
+    def test_an_expectation_is_judged_in_the_direction_of_speed_in_every_metric(self):
+        times = msgspec.structs.replace(SLOWER, name="p90", metric="service_time_p90")
+        record = made_record([SLOWER, times], [expect("it slows", "slower", "slower", "p90")])
+        result = analyse_experiment(record, made_runs(TIMES)).expectations[0]
+        assert result.outcome == "confirmed"
+        speeds = [one.speed_percent for one in result.judged]
+        assert speeds[0] == pytest.approx(speeds[1])
+        assert speeds[0] == pytest.approx(100 * (4 / 6 - 1), abs=0.5)
+
+    def test_the_intervals_of_an_expectation_are_those_of_its_row(self):
+        runs = made_runs(TIMES)
+        row, judged = first_row(runs).comparison, only(runs, "slower", "slower").judged[0]
+        assert judged.low_percent == pytest.approx(row.low_percent)
+        assert judged.high90_percent == pytest.approx(row.high90_percent)
+
+    def test_one_comparison_that_refutes_decides(self):
+        result = only(made_runs(TIMES), "slower", "slower", "engines")
+        assert [one.outcome for one in result.judged] == ["confirmed", "refuted"]
+        assert result.outcome == "refuted"
+
+    def test_too_few_forks_leave_it_open_and_say_so(self):
+        times = {name: {one: values[:2] for one, values in own.items()} for name, own in TIMES.items()}
+        result = only(made_runs(times), "slower", "slower")
+        assert result.outcome == "inconclusive"
+        assert result.p is None
+        assert result.judged[0].reason == "2 forks a side: a verdict needs 3"
+
+    @pytest.mark.parametrize("metric", ["throughput", "service_time_p90"])
+    def test_one_fork_a_side_shows_its_change_without_an_interval(self, metric: str):
+        times = {name: {one: values[:1] for one, values in own.items()} for name, own in TIMES.items()}
+        row = msgspec.structs.replace(SLOWER, metric=metric)
+        record = made_record([row], [expect("it slows", "slower", "slower")])
+        judged = analyse_experiment(record, made_runs(times)).expectations[0].judged[0]
+        assert judged.outcome == "inconclusive"
+        assert judged.speed_percent == pytest.approx(100 * (TIMES["fresh"]["os"][0] / 6 - 1))
+        assert judged.low_percent is None
+
+    def test_what_was_not_measured_leaves_it_open_and_says_so(self):
+        result = only(made_runs({"fresh": TIMES["fresh"]}), "slower", "slower")
+        assert (result.outcome, result.judged[0].reason) == ("inconclusive", "after has not been measured")
+
+    def test_a_difference_of_differences_holds_one_slowdown_against_the_other(self):
+        es = comparison("es", "fresh/es/range", "after/es/range")
+        record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
+        result = analyse_experiment(record, made_runs(TIMES)).expectations[0]
+        assert result.outcome == "confirmed"
+        assert result.judged[0].speed_percent == pytest.approx(100 * (5 / 6 - 1), abs=0.5)
+
+    def test_what_two_comparisons_share_cancels(self):
+        """Both against the same forks: what is left is one contender against the other, by Welch's t."""
+        es = comparison("es", "fresh/os/range", "after/es/range")
+        record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
+        judged = analyse_experiment(record, made_runs(TIMES)).expectations[0].judged[0]
+        left, right = (np.log(1 / np.array(TIMES["after"][name])) for name in ("es", "os"))
+        expected = ttest_ind(right, left, equal_var=False).confidence_interval(0.95)
+        assert judged.low_percent == pytest.approx(100 * math.expm1(expected.low))
+        assert judged.high_percent == pytest.approx(100 * math.expm1(expected.high))
+
+    def test_p_values_are_adjusted_over_all_expectations(self):
+        expectations = [expect("a", "slower", "slower"), expect("b", "different", "slower")]
+        expectations.append(expect("c", "slower", "slower", than="engines"))
+        record = made_record([SLOWER, ENGINES], expectations)
+        results = analyse_experiment(record, made_runs(TIMES)).expectations
+        assert [one.p_adjusted for one in results] != [one.p for one in results]
+        assert results[0].p is not None
+        assert results[0].p_adjusted == pytest.approx(3 * results[0].p)
+
+    def test_unsettled_rows_and_a_small_scale_are_doubts_of_the_expectation(self):
+        course = Course("warm-up", 150, 300, (0, 150), (8e6, 4e6))
+        runs = {
+            name: resummarised(run, course=course, mean_ns=6e6, samples=30)
+            for name, run in made_runs(TIMES).items()
+        }
+        doubts = only(runs, "slower", "slower").doubts
+        assert doubts[0] == "no comparison of it is between settled speeds"
+        assert doubts[1].startswith("up to 150 times fewer document visits than in the blog")
+
+    def test_needs_are_handed_on(self):
+        assert only(made_runs(TIMES), "slower", "slower", needs="many documents").needs == "many documents"
+
+    def test_the_weakest_of_its_comparisons_is_its_p(self):
+        result = only(made_runs(TIMES), "different", "slower", "engines")
+        assert result.p == max(one.p for one in result.judged if one.p is not None)
+        assert len({one.p for one in result.judged}) == 2
+
+    def test_what_it_is_held_against_has_to_be_judged_and_can_weaken_it(self):
+        """The other comparison lacks forks, and has wrong answers."""
+        times = TIMES | {"after": {"es": TIMES["after"]["es"][:2], "os": SLOW}}
+        finding = AnswerFinding("range", "es", "", "wrong", "hits.total 1 and 2")
+        runs = made_runs(times, answers=AnswerCheck(("range",), {}, (finding,)))
+        es = comparison("es", "fresh/es/range", "after/es/range")
+        record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
+        result = analyse_experiment(record, runs).expectations[0]
+        assert result.outcome == "inconclusive"
+        assert result.judged[0].reason == "2 forks a side: a verdict needs 3"
+        assert "an engine answers wrongly" in result.doubts

@@ -1,0 +1,141 @@
+"""Expectations keep their promises: rules from intervals, and error rates by simulation."""
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.results.experiment.model import Relation
+from benchctl.stats.contrast import Contrast, contrast
+from benchctl.stats.experiment.judge import judge_relation, support, together
+
+MARGIN = 0.05
+LIMIT = math.log1p(MARGIN)
+REPETITIONS = 2000
+FORK_SD = 0.03
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
+MOST = 0.065
+
+SPEEDS = st.builds(Contrast, st.floats(-0.3, 0.3), st.floats(0.001, 0.2), st.floats(2, 40))
+
+
+def sure(estimate: float, error: float = 0.001) -> Contrast:
+    return Contrast(estimate, error, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "slower", "faster", "alike", "different"),
+    [
+        (-0.20, "confirmed", "refuted", "refuted", "confirmed"),
+        (-0.01, "refuted", "refuted", "confirmed", "refuted"),
+        (0.00, "refuted", "refuted", "confirmed", "refuted"),
+        (0.01, "refuted", "refuted", "confirmed", "refuted"),
+        (0.20, "refuted", "confirmed", "refuted", "confirmed"),
+    ],
+)
+def test_a_sure_estimate_decides_every_relation(
+    estimate: float, slower: str, faster: str, alike: str, different: str
+):
+    found = {relation: judge_relation(relation, sure(estimate), MARGIN) for relation in RELATIONS}
+    assert found == {"slower": slower, "faster": faster, "alike": alike, "different": different}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_wide_interval_around_nothing_leaves_every_relation_open(relation: Relation):
+    assert judge_relation(relation, sure(0.0, 0.1), MARGIN) == "inconclusive"
+
+
+def test_slower_is_confirmed_without_its_size_being_known():
+    """The 95 % interval lies below 0, but reaches into the margin."""
+    assert judge_relation("slower", sure(-0.08, 0.03), MARGIN) == "confirmed"
+
+
+def test_the_margin_is_a_ratio_alike_in_both_directions():
+    just_inside = sure(-math.log(1.0499), 1e-7)
+    just_outside = sure(-math.log(1.0501), 1e-7)
+    assert judge_relation("alike", just_inside, MARGIN) == "confirmed"
+    assert judge_relation("alike", just_outside, MARGIN) == "refuted"
+
+
+@given(SPEEDS)
+def test_nothing_is_confirmed_to_be_two_things(speed: Contrast):
+    confirmed = {one for one in RELATIONS if judge_relation(one, speed, MARGIN) == "confirmed"}
+    assert confirmed in (set(), {"alike"}, {"slower", "different"}, {"faster", "different"}, {"different"})
+
+
+@given(SPEEDS)
+def test_faster_is_slower_in_a_mirror(speed: Contrast):
+    mirrored = Contrast(-speed.estimate, speed.error, speed.df)
+    assert judge_relation("faster", speed, MARGIN) == judge_relation("slower", mirrored, MARGIN)
+    for relation in ("alike", "different"):
+        assert judge_relation(relation, speed, MARGIN) == judge_relation(relation, mirrored, MARGIN)
+
+
+@given(SPEEDS, st.sampled_from(RELATIONS))
+def test_what_is_confirmed_has_a_p_of_at_most_five_percent(speed: Contrast, relation: Relation):
+    p = support(relation, speed, MARGIN)
+    assert 0 <= p <= 1
+    if judge_relation(relation, speed, MARGIN) == "confirmed":
+        assert p <= 0.05 + 1e-9
+
+
+@given(SPEEDS)
+def test_what_goes_the_wrong_way_supports_nothing(speed: Contrast):
+    wrong: Relation = "slower" if speed.estimate > 0 else "faster"
+    assert support(wrong, speed, MARGIN) == (1.0 if speed.estimate else speed.p)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (["confirmed", "confirmed"], "confirmed"),
+        (["confirmed", "inconclusive"], "inconclusive"),
+        (["inconclusive", "refuted", "confirmed"], "refuted"),
+        ([], "inconclusive"),
+    ],
+)
+def test_all_must_be_confirmed_and_one_refutes(outcomes: list[str], expected: str):
+    assert together(outcomes) == expected
+
+
+def share(relation: Relation, outcome: str, effect: float, forks: int, sides: int = 2) -> float:
+    """How often an outcome comes of a true effect; of four groups, of a difference of differences."""
+    generator = np.random.default_rng([forks, sides, round(1e6 * (1 + effect)), RELATIONS.index(relation)])
+    drawn = generator.normal(0, FORK_SD, (REPETITIONS, sides, forks))
+    drawn[:, 1] += effect
+    weights = [-1.0, 1.0, 1.0, -1.0][:sides]
+    found = [contrast(list(groups), weights) for groups in drawn]
+    return float(np.mean([judge_relation(relation, one, MARGIN) == outcome for one in found if one]))
+
+
+@pytest.mark.parametrize("sides", [2, 4])
+@pytest.mark.parametrize("forks", [3, 8])
+class TestErrorRates:
+    @pytest.mark.parametrize("relation", ["slower", "faster", "different"])
+    def test_no_effect_is_rarely_confirmed_to_be_one(self, relation: Relation, forks: int, sides: int):
+        assert share(relation, "confirmed", 0.0, forks, sides) <= MOST
+
+    @pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT)])
+    def test_an_effect_beyond_the_margin_is_rarely_refuted(
+        self, relation: Relation, effect: float, forks: int, sides: int
+    ):
+        assert share(relation, "refuted", effect, forks, sides) <= MOST
+
+    def test_a_difference_of_the_margin_is_rarely_confirmed_to_be_alike(self, forks: int, sides: int):
+        assert share("alike", "confirmed", LIMIT, forks, sides) <= MOST
+
+    def test_a_difference_within_the_margin_is_rarely_refuted_to_be_alike(self, forks: int, sides: int):
+        assert share("alike", "refuted", LIMIT, forks, sides) <= MOST
+
+    def test_a_difference_of_the_margin_is_rarely_refuted_to_be_one(self, forks: int, sides: int):
+        assert share("different", "refuted", LIMIT, forks, sides) <= MOST
+
+
+@pytest.mark.parametrize(
+    ("relation", "effect"), [("slower", -0.2), ("faster", 0.2), ("different", 0.2), ("alike", 0.0)]
+)
+def test_eight_forks_find_what_is_there(relation: Relation, effect: float):
+    assert share(relation, "confirmed", effect, 8) >= 0.8

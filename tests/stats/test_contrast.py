@@ -1,0 +1,90 @@
+"""The contrast is Welch's t and the paired t where these are defined, and their generalisation elsewhere."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind, ttest_rel
+
+from benchctl.stats.contrast import contrast
+
+GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
+
+
+def varied(*groups: list[float]) -> None:
+    assume(all(np.var(group, ddof=1) > 1e-6 for group in groups))
+
+
+@given(GROUP, GROUP)
+def test_two_groups_are_welchs_t(left: list[float], right: list[float]):
+    varied(left, right)
+    found = contrast([np.array(left), np.array(right)], [-1, 1])
+    expected = ttest_ind(right, left, equal_var=False)
+    assert found is not None
+    assert found.p == pytest.approx(expected.pvalue, abs=1e-12)
+    assert found.df == pytest.approx(expected.df)
+    for confidence in (0.9, 0.95):
+        interval = expected.confidence_interval(confidence)
+        assert found.interval(confidence) == pytest.approx((interval.low, interval.high))
+
+
+@given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=2, max_size=12))
+def test_one_group_of_differences_is_the_paired_t(pairs: list[tuple[float, float]]):
+    left, right = (np.array(side) for side in zip(*pairs, strict=True))
+    varied((right - left).tolist())
+    found = contrast([right - left], [1])
+    expected = ttest_rel(right, left)
+    assert found is not None
+    assert found.p == pytest.approx(expected.pvalue, abs=1e-12)
+    assert found.df == pytest.approx(expected.df)
+
+
+@given(GROUP, GROUP)
+def test_one_sided_p_values_are_scipys(left: list[float], right: list[float]):
+    varied(left, right)
+    found = contrast([np.array(left), np.array(right)], [-1, 1])
+    assert found is not None
+    for truth in (0.0, 0.3):
+        shifted = np.array(right) - truth
+        less = ttest_ind(shifted, left, equal_var=False, alternative="less")
+        greater = ttest_ind(shifted, left, equal_var=False, alternative="greater")
+        assert found.p_at_most(truth) == pytest.approx(less.pvalue, abs=1e-12)
+        assert found.p_at_least(truth) == pytest.approx(greater.pvalue, abs=1e-12)
+
+
+@given(GROUP, GROUP, st.floats(0.1, 10), st.floats(-5, 5))
+def test_scaling_the_weights_scales_the_estimate_and_shifting_a_group_shifts_it(
+    left: list[float], right: list[float], factor: float, shift: float
+):
+    varied(left, right)
+    plain = contrast([np.array(left), np.array(right)], [-1, 1])
+    changed = contrast([np.array(left), np.array(right) + shift], [-factor, factor])
+    assert plain is not None
+    assert changed is not None
+    assert changed.estimate == pytest.approx(factor * (plain.estimate + shift), abs=1e-9)
+    assert changed.error == pytest.approx(factor * plain.error)
+    assert changed.df == pytest.approx(plain.df, rel=1e-5)
+
+
+def test_degrees_of_freedom_of_four_alike_groups_are_those_of_all_values():
+    groups = [np.array([0.0, 1.0, 2.0]) + shift for shift in range(4)]
+    found = contrast(groups, [1, -1, -1, 1])
+    assert found is not None
+    assert found.df == pytest.approx(8)
+    assert found.estimate == pytest.approx(0)
+    assert found.error == pytest.approx(np.sqrt(4 / 3))
+
+
+def test_a_group_without_weight_does_not_count():
+    groups = [np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 4.0]), np.array([9.0])]
+    assert contrast(groups, [-1, 1, 0]) == contrast(groups[:2], [-1, 1])
+
+
+@pytest.mark.parametrize("groups", [[], [[1.0], [1.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]]])
+def test_without_a_spread_there_is_nothing_to_test(groups: list[list[float]]):
+    assert contrast([np.array(group) for group in groups], [1.0] * len(groups)) is None
+
+
+def test_every_group_needs_a_weight():
+    with pytest.raises(ValueError, match="zip"):
+        contrast([np.array([1.0, 2.0])], [1, 2])
