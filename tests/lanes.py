@@ -8,7 +8,9 @@ if TYPE_CHECKING:
 
 INTEGRATION = PurePosixPath("tests/integration")
 # These start nodes or browsers, but never benchctl's command line: they meet nobody at the host's lock.
-WITHOUT_LOCK = frozenset({"test_index", "test_nodes", "test_operations", "test_page", "test_resuming"})
+WITHOUT_LOCK = frozenset(
+    {"test_index", "test_nodes", "test_operations", "test_page", "test_patched_jar", "test_resuming"}
+)
 
 
 def lane(nodeid: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from benchctl.results.experiment.model import (
+    CallSite,
     ComparisonSpec,
     Expectation,
     ExperimentRecord,
@@ -47,6 +48,19 @@ def comparison(name: str, baseline: str, contender: str, **changes: Any) -> Comp
 
 def expect(statement: str, is_: str, *comparisons: str, **changes: Any) -> Expectation:
     base = Expectation(statement=statement, comparisons=comparisons, is_=is_, margin=0.05)
+    return msgspec.structs.replace(base, **changes)
+
+
+def call_site(name: str, measurement: str, **changes: Any) -> CallSite:
+    base = CallSite(
+        name=name,
+        label=name,
+        measurement=measurement,
+        variants=("es", "os"),
+        method="DocIdsWriter::readInts24",
+        callee="visit",
+        task="range",
+    )
     return msgspec.structs.replace(base, **changes)
 
 

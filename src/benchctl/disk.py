@@ -47,6 +47,15 @@ def require_space(
         )
 
 
+def expanded(text: str) -> Path:
+    """A path, with a home for `~` or `~USER` where there is one; else as written, for others to miss."""
+    path = Path(text)
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
 @contextlib.contextmanager
 def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file beside the target that takes its place when the block ends well, else it is gone.

@@ -12,6 +12,10 @@ import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.experiment.execution import tags_of
+from benchctl.home import Home
+from benchctl.results.store import RunStore
+from builders import make_record
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +143,14 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):
                 walk(inner, [*path, name])
 
     walk(root, [])
+
+
+def test_a_run_of_an_experiment_is_not_gone_on_with_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    home, runs = Home(tmp_path / "home"), tmp_path / "runs"
+    folder = RunStore(runs).create("one")
+    folder.save(make_record("one", tags=tags_of("20261121-used", "fresh")))
+    (home.experiments / "20261121-used").mkdir(parents=True)
+    assert guarded(root, ["run", "--resume", "one", "--runs", str(runs)]) == 2
+    said = capsys.readouterr().err
+    assert "run one is a measurement of experiment 20261121-used" in said
+    assert "benchctl experiment run --resume 20261121-used" in said

@@ -12,7 +12,7 @@ from benchctl.cli import root
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_record, make_summary
-from jvm_logs import INLINED_VISIT, VIRTUAL_VISIT, visits
+from jvm_logs import INLINED_VISIT, INTS, SORT_VISITOR, VIRTUAL_VISIT, head, visits
 
 BOOT = BootRecord((0,), 5.0, 0.1, 1.0, 10, 10, ("java",), "")
 OTHER_VISIT = (
@@ -70,13 +70,48 @@ def test_forks_are_grouped_by_the_fate_of_a_call():
     done = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "os")
     assert done.exit_code == 0, done.output
     assert "range of os, by what became of visit in DocIdsWriter::readInts24" in done.stdout
-    assert "\nPointValues$IntersectVisitor::visit virtual call: 2 forks (block 0, 2)" in done.stdout
+    assert (
+        "\nvirtual call: PointValues$IntersectVisitor::visit virtual call: 2 forks (block 0, 2)"
+        in done.stdout
+    )
     assert (
         "NumericComparator$NumericLeafComparator$1::visit inline (hot): 2 forks (block 1, 3)" in done.stdout
     )
     assert "second group over first" in done.stdout
+    assert "\ninlined: PointRangeQuery$1$1::visit inline (hot); " in done.stdout
     nothing = call("latest", "--group", READ, "--callee", "nobody", "--task", "range", "--variant", "os")
     assert "not compiled by C2: 4 forks" in nothing.stdout
+
+
+def test_a_call_whose_code_is_there_for_some_receivers_only_is_told_in_groups_and_differences(home: Path):
+    """C2 inlined the one receiver that had nearly all calls, and dispatches the others without a word."""
+    folder = RunFolder(home / "runs" / "20260101-000000-c")
+    log = folder.evidence_folder("es", 2, 0) / "jvm.log.zst"
+    major = (
+        f"{' ' * 30}@ 35   {SORT_VISITOR}::visit (21 bytes)   inline (hot)",
+        f"{' ' * 30} \\-> TypeProfile (950/1000 counts) = {SORT_VISITOR.replace('.', '/')}",
+    )
+    log.write_bytes(zstandard.ZstdCompressor().compress(visits(*major)))
+    groups = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "es").stdout
+    assert "\ninlined: PointRangeQuery$1$1::visit inline (hot); " in groups
+    told = "inlined in part: NumericComparator$NumericLeafComparator$1::visit inline (hot): 1 fork (block 2)"
+    assert f"\n{told}" in groups
+    diff = call("latest", "--diff", "es", "os", "--block", 2)
+    assert "\n      inlined in part: the code of some receivers is there, calls of the others" in diff.stdout
+    site = json.loads(call("latest", "--diff", "es", "os", "--block", 2, "--format", "json").stdout)
+    (visit,) = site["differences"]
+    assert (visit["es"]["found"], visit["os"]["found"]) == ("partly", "virtual")
+    assert "inlined in part" not in call("latest", "--diff", "es", "os", "--block", 0).stdout
+
+
+def test_forks_whose_compilation_was_given_up_since_are_named(home: Path):
+    folder = RunFolder(home / "runs" / "20260101-000000-c")
+    log = folder.evidence_folder("os", 2, 0) / "jvm.log.zst"
+    gone = head(9000, 77, 4, INTS, 198) + "   made not entrant"
+    log.write_bytes(zstandard.ZstdCompressor().compress(visits(*VIRTUAL_VISIT, gone)))
+    done = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "os")
+    assert "block 2: that compilation was given up at 9.00 s" in done.stdout
+    assert done.stdout.count("given up") == 1
 
 
 def test_a_log_file_needs_no_run(tmp_path: Path):
@@ -88,6 +123,16 @@ def test_a_log_file_needs_no_run(tmp_path: Path):
     assert "  b.log: PointValues$IntersectVisitor::visit  virtual call" in both.stdout
 
 
+def test_two_log_files_of_one_name_are_told_apart(tmp_path: Path):
+    paths = [tmp_path / side / "jvm.log" for side in ("a", "b")]
+    for path, lines in zip(paths, (INLINED_VISIT, VIRTUAL_VISIT), strict=True):
+        path.parent.mkdir()
+        path.write_bytes(visits(*lines))
+    document = json.loads(call("latest", "--diff", *paths, "--format", "json").stdout)
+    assert set(document["only"]) == set(map(str, paths))
+    assert {str(path) for path in paths} <= document["differences"][0].keys()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -95,10 +140,15 @@ def test_a_log_file_needs_no_run(tmp_path: Path):
         (("--method", READ), "name one of the variants: es, os"),
         (("--method", "readInts25", "--variant", "es"), "near are: DocIdsWriter::readInts24"),
         (("--diff", "es", "new"), "new has no inlining log"),
+        (("--diff", "es", "es"), "two different variants"),
         (("--group", READ, "--variant", "es"), "--group needs --callee and --task"),
         (
             ("--group", READ, "--callee", "visit", "--task", "rnge", "--variant", "es"),
             "did you mean 'range'?",
+        ),
+        (
+            ("--group", READ, "--callee", "visit", "--task", "d/range", "--variant", "es"),
+            "there is no task 'd/range'",
         ),
     ],
 )
@@ -112,3 +162,5 @@ def test_a_file_has_no_forks_to_group(tmp_path: Path):
     (tmp_path / "a.log").write_bytes(visits())
     done = call(tmp_path / "a.log", "--group", READ, "--callee", "visit", "--task", "range")
     assert "a log file alone has no forks" in f"{done.output}{done.exception}"
+    done = call(tmp_path / "a.log", "--method", READ, "--block", 1)
+    assert "a log file alone has no variants, blocks or boots" in str(done.exception)

@@ -63,14 +63,30 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
         (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
         (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "no challenge or track uses it"),
-        (("--resume", "x"), "of the searches"),
-        (("--resume", "x", "--forks", "5"), "cannot change it"),
+        (("--resume", "x"), "there is no search 'x' in"),
+        (("--resume", "x", "--forks", "5"), "with a search as it was begun: --forks cannot change it"),
     ],
 )
 def test_what_makes_no_search_is_refused_before_anything_starts(
     arguments: tuple[str, ...], words: str, home: Path
 ) -> None:
     assert words in refused(*arguments).message
+    assert not list(home.glob("minimize/*"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"), [({"operation-type": "sleep", "duration": 1}, "sleep"), ("refresh", "refresh")]
+)
+def test_what_reports_nothing_shows_no_effect(
+    operation: dict[str, object] | str, kind: str, tmp_path: Path, home: Path
+) -> None:
+    if isinstance(operation, str):
+        operation = {"operation-type": operation}
+    schedule = [{"operation": "range"}, {"name": "last", "operation": {"name": "last", **operation}}]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "schedule": schedule}))
+    error = refused("--challenge", str(path), "--effect", "last slower than fresh")
+    assert f"'last' is a {kind}, which has no figures" in error.message
     assert not list(home.glob("minimize/*"))
 
 
@@ -170,7 +186,19 @@ def test_programs_get_the_decisions_the_files_and_the_command_to_run_them(home: 
 
 def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Path) -> None:
     finished(home)
-    error = call("--resume", "latest", "--output", str(tmp_path / "nowhere" / "x.json")).exception
+    (tmp_path / "file").touch()
+    (tmp_path / "y-alone.json").touch()
+    for name, words in (
+        ("nowhere/x.json", "no file in a folder"),
+        ("file/x.json", "no file in a folder"),
+        ("", "no file in a folder"),
+        ("file", "is there already"),
+        ("y.json", "y-alone.json is there already"),
+    ):
+        error = call("--challenge", "nosuch", *EFFECT, "--output", name and str(tmp_path / name)).exception
+        assert isinstance(error, UsageError)
+        assert words in error.message
+    error = call("--resume", "latest", "--output", str(tmp_path / f"{'x' * 300}.json")).exception
     assert isinstance(error, BenchctlError)
     assert "cannot write" in error.message
 

@@ -104,6 +104,26 @@ def test_flame_graphs_are_of_one_variant_or_of_two(tmp_path: Path):
     assert '"names":["es","os"]' in two.read_text()
 
 
+def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path: Path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to(target)
+    assert call("--variant", "es", "--collapsed", link).exit_code == 0
+    assert link.is_symlink()
+    assert target.read_text().endswith("\n")
+    assert "[search]" in target.read_text()
+
+
+def test_files_of_others_are_not_overwritten_and_own_ones_are(tmp_path: Path):
+    for option in ("--flame", "--collapsed"):
+        target = tmp_path / option
+        target.write_text("[settings]\nmine = 1\n")
+        assert "was not written by benchctl" in refused("--variant", "es", option, target)
+        assert target.read_text() == "[settings]\nmine = 1\n"
+        target.write_text("")
+        assert call("--variant", "es", option, target).exit_code == 0
+        assert call("--variant", "os", option, target).exit_code == 0
+
+
 def test_a_file_for_one_variant_needs_its_name(tmp_path: Path):
     assert "--variant" in refused("--flame", tmp_path / "one.html")
     assert not (tmp_path / "one.html").exists()
@@ -140,3 +160,13 @@ def test_a_page_has_the_tables_and_stands_a_damaged_profile(run: RunFolder):
     assert page.exit_code == 0, page.exception
     assert "Profile of" not in page.stdout
     assert "is damaged" in page.stdout
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"stack": [99, 0, 0, 0, 0]}, {"thread": [-1, 0, 0, 0, 0]}, {"stacks": [[99]]}, {"native": []}],
+)
+def test_a_profile_that_does_not_hold_together_is_damaged(run: RunFolder, changed: dict[str, object]):
+    path = run.evidence_folder("es", 2, 0) / PROFILE_NAME
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    assert "is damaged" in str(call().exception)

@@ -1,5 +1,7 @@
 """Variants get their versions, and are checked before anybody asks for those."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -35,3 +37,14 @@ def test_what_no_node_can_be_given_is_refused():
         check_spec(msgspec.structs.replace(ES, settings={"path.data": "/x"}))
     with pytest.raises(UsageError, match="not a JVM flag"):
         check_spec(msgspec.structs.replace(ES, jvm_flags=("Xint",)))
+    with pytest.raises(UsageError, match="seems to hold a secret"):
+        check_spec(msgspec.structs.replace(ES, environment={"MY_PASSWORD": "x"}))
+
+
+@pytest.mark.parametrize(
+    "change", [{"distribution": "https://me:pw@h/es.zip"}, {"plugins": ("http://me@h/x.zip",)}]
+)
+def test_a_url_with_a_user_in_it_is_refused_and_not_repeated(change: dict[str, Any]):
+    with pytest.raises(UsageError, match=r"the URL of h/.* holds a user or a password") as caught:
+        check_spec(msgspec.structs.replace(ES, **change))
+    assert "me" not in caught.value.message

@@ -18,6 +18,7 @@ from benchctl.engine.settings import (
     OWN_SETTINGS,
     BootFolders,
     adapt_jvm_options,
+    check_environment,
     environment,
     hand_over,
     write_config,
@@ -176,7 +177,24 @@ def test_what_is_benchctls_own_cannot_be_set(installed: Installed, boot: BootFol
     assert not boot.config.exists()
 
 
-@pytest.mark.parametrize("flag", ["Xmx1g", "", "-Xmx1g\n-Xms1g"])
+@pytest.mark.parametrize(
+    "name",
+    ["http.host", "http.bind_host", "http.host.0", "network.bind_host", "network.publish_host.1",
+     "transport.host", "transport.bind_host", "transport.profiles.x.bind_host", "remote_cluster.host",
+     "grpc.bind_host"],
+)  # fmt: skip
+def test_no_setting_opens_a_node_to_the_network(installed: Installed, boot: BootFolders, name: str):
+    with pytest.raises(UsageError, match=f"the node setting {name} is benchctl's own"):
+        configured(installed("elasticsearch"), boot, settings={name: "_site_"})
+    assert not boot.config.exists()
+
+
+def test_settings_that_only_sound_alike_are_taken(installed: Installed, boot: BootFolders):
+    settings = {"http.hostess": "x", "http.max_header_size": "8kb", "reindex.remote.host": "x"}
+    assert settings.items() <= configured(installed("elasticsearch"), boot, settings=settings).items()
+
+
+@pytest.mark.parametrize("flag", ["Xmx1g", "", "-Xmx1g\n-Xms1g", "-Xmx1g\r-Xms1g"])
 def test_a_flag_that_is_none_is_refused(installed: Installed, boot: BootFolders, flag: str):
     with pytest.raises(UsageError, match="is not a JVM flag"):
         configured(installed("elasticsearch"), boot, jvm_flags=(flag,))
@@ -240,6 +258,22 @@ def test_a_variants_variables_are_in_the_environment_but_benchctls_own_are_not_c
     for name in ("HOME", "TMPDIR", "ES_PATH_CONF", "OPENSEARCH_JAVA_HOME", "ES_JAVA_OPTS", "_JAVA_OPTIONS"):
         with pytest.raises(UsageError, match=name):
             environment(boot, installation, runtime(), {name: "x"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["AWS_SECRET_ACCESS_KEY", "ES_PASSWORD", "passwd", "GithubToken", "API_KEY", "APIKEY", "Private_Key"],
+)
+def test_a_variable_that_seems_to_hold_a_secret_is_refused_since_it_would_be_recorded(name: str):
+    with pytest.raises(UsageError, match=f"{name} seems to hold a secret") as caught:
+        check_environment({name: "hunter2"})
+    assert "recorded" in caught.value.hint
+    assert "hunter2" not in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "KEYBOARD", "PASS", "ACCESS_LOG"])
+def test_other_variables_are_no_secrets(name: str):
+    assert check_environment({name: "1"}) == {name: "1"}
 
 
 def test_nothing_is_handed_over_without_an_owner(boot: BootFolders):

@@ -138,6 +138,8 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,heap:1t", "variant 'x': '1t' is not a heap size"),
         ("x=es,heap:1g,heap:2g", "needs one heap"),
         ("x=es,env:A", "env 'A' is not KEY=VALUE"),
+        ("x=es,env:A=\udcff", "is not UTF-8 text"),
+        ("x=es,setting:http.bind_host=0.0.0.0", "http.bind_host is benchctl's own"),
         ("x=es,env:TMPDIR=/x", "the variable TMPDIR is benchctl's own"),
         ("x=es,env:_JAVA_OPTIONS=-Xint", "would pass JVM flags by the record"),
         ("x=es,index:number_of_replicas=1", "index.number_of_replicas is the track's"),

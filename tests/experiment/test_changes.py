@@ -42,7 +42,11 @@ def test_a_measurement_without_any_comparison_can_be_made_alone(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [(Changes(only=("fesh",)), "did you mean 'fresh'?"), (Changes(forks=0), "--forks must be at least 1")],
+    [
+        (Changes(only=("fesh",)), "did you mean 'fresh'?"),
+        (Changes(forks=0), "--forks must be at least 1"),
+        (Changes(forks=10**26), "--forks must be at most 10,000"),
+    ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, changes: Changes, message: str):
     with pytest.raises(UsageError) as caught:

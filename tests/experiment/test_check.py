@@ -68,6 +68,14 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path):
         ),
         (swapped("used/es/range-only-short/range", "used/es/rnge"), "did you mean 'range'?"),
         (swapped("used/es/range-only-short/range", "used/es/short/range"), "no challenge 'short'"),
+        (
+            swapped("used/es/range-only-short/range", "fresh/es/range-only-short/range"),
+            "'fresh/es/range-only-short/range' is the same task as 'fresh/es/range'",
+        ),
+        (
+            swapped("used/es/range-only-short/range", "fresh/es/range-only-short#1/range"),
+            "it is compared with itself",
+        ),
         (swapped("metric: throughput", "metric: latency_p90"), "the task is not throttled"),
         (swapped("metric: throughput", "metric: redline"), "no measurement searches for a red-line"),
         ("params: {itterations: 1}" + EXPERIMENT, "no challenge of any measurement uses the parameter"),

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.check import Experiment
-from benchctl.experiment.execution import forks_missing, runs_of
+from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.orchestrate import NotResumable
 from experiment.laboratory import Fork, World, not_resumable
-from experiment_files import load
+from experiment_files import EXPERIMENT, load
 
 EVERY = 3 * 4
 """Forks: three blocks of two variants in two measurements."""
@@ -171,6 +171,51 @@ def test_time_that_is_up_ends_it_after_a_whole_block_and_more_time_goes_on(
     assert {(world.run(name).stopped, world.run(name).caveats) for name in ("fresh", "used")} == {("", ())}
 
 
+WITH_EVIDENCE = EXPERIMENT.replace(
+    "restart: never}",
+    """restart: never}
+  jit: {variants: [es], challenges: [big5rangedebug], forks: 1, evidence: {kinds: [inlining], forks: 2}}
+  logged: {variants: [es], challenges: [range-only-short], forks: 2, evidence: {kinds: [jit], forks: all}}""",
+)
+
+
+def blocks_of(world: World, measurement: str) -> list[int]:
+    return [block for block, name, _ in world.forks if name == measurement]
+
+
+def test_forks_for_evidence_come_behind_a_measurements_own(world: World, tmp_path: Path):
+    record = world.begin(load(tmp_path, WITH_EVIDENCE))
+    assert record.status == "complete"
+    assert (blocks_of(world, "jit"), blocks_of(world, "logged")) == ([0, 1, 2], [0, 1])
+    assert len(world.forks) == EVERY + 3 + 2 == record.spec.total_forks
+    assert [one.block for one in world.run("jit").compared("es")] == [0]
+    assert [one.block for one in world.run("logged").compared("es")] == [0, 1]
+
+
+def test_time_that_is_up_leaves_the_forks_for_evidence(world: World, tmp_path: Path):
+    record = world.begin(load(tmp_path, WITH_EVIDENCE), budget_s=7.0)
+    assert (record.status, record.stopped) == ("complete", "the time was up after 1 blocks")
+    assert (blocks_of(world, "jit"), blocks_of(world, "logged")) == ([0, 1, 2], [0])
+    assert world.run("jit").stopped == ""
+    assert world.run("logged").stopped == record.stopped
+    assert forks_missing(record, runs_of(record, world.store, pytest.fail))
+    assert world.resume().stopped == ""
+    assert (blocks_of(world, "jit"), blocks_of(world, "logged")) == ([0, 1, 2], [0, 1])
+
+
+def test_an_interruption_among_forks_for_evidence_leaves_the_rest_of_them(world: World, tmp_path: Path):
+    def before(fork: Fork) -> None:
+        if fork[:2] == (1, "jit"):
+            raise KeyboardInterrupt
+
+    world.before_fork = before
+    with pytest.raises(BenchctlError, match="of 17 forks are kept"):
+        world.begin(load(tmp_path, WITH_EVIDENCE))
+    go_on(world)
+    assert world.resume().status == "complete"
+    assert blocks_of(world, "jit") == [0, 1, 2]
+
+
 def test_one_variant_that_fails_is_given_up_and_the_rest_is_measured(world: World, experiment: Experiment):
     world.fails = lambda fork: fork[1:] == ("used", "es-noinline")
     record = world.begin(experiment)
@@ -256,3 +301,76 @@ def test_runs_that_are_gone_are_told(world: World, experiment: Experiment):
     assert list(runs_of(record, world.store, told.append)) == ["fresh"]
     assert len(told) == 1
     assert told[0].startswith("measurement used: there is no run")
+
+
+def test_an_experiment_without_one_of_its_runs_has_to_be_started_anew(world: World, experiment: Experiment):
+    interrupt_at(5, world)
+    with pytest.raises(BenchctlError):
+        world.begin(experiment)
+    go_on(world)
+    before = world.record
+    kept = world.run("fresh")
+    shutil.rmtree(world.store.find(before.runs["used"]).path)
+    with pytest.raises(NotResumable, match="the run of measurement 'used' is gone") as caught:
+        world.resume()
+    assert "start the experiment anew" in caught.value.hint
+    assert "--resume" not in caught.value.hint
+    assert world.record == before
+    assert world.run("fresh") == kept
+    assert len(world.forks) == 5
+
+
+def test_a_measurement_that_is_complete_changes_no_order_of_the_others(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+):
+    text = EXPERIMENT.replace("forks: 3", "forks: 8").replace("short]}", "short], forks: 1}")
+    experiment = load(tmp_path, text)
+    whole = World(tmp_path_factory.mktemp("whole"))
+    whole.begin(experiment)
+    cut = World(tmp_path_factory.mktemp("cut"))
+    interrupt_at(5, cut)
+    with pytest.raises(BenchctlError):
+        cut.begin(experiment)
+    assert not cut.run("fresh").missing()
+    go_on(cut)
+    cut.resume()
+    assert cut.forks == whole.forks
+
+
+def test_a_challenge_that_changed_before_its_measurement_was_opened_is_told(world: World, tmp_path: Path):
+    challenge = tmp_path / "mine.json"
+    challenge.write_text('{"name": "mine", "schedule": [{"operation": "range", "iterations": 2}]}')
+    text = EXPERIMENT.replace("[big5rangedebug, range-only-short]", "[mine.json, range-only-short]")
+
+    def before(plan: Plan) -> None:
+        if plan.restart == "never":
+            raise KeyboardInterrupt
+
+    world.before_open = before
+    with pytest.raises(BenchctlError):
+        world.begin(load(tmp_path, text))
+    go_on(world)
+    written = challenge.read_text()
+    challenge.write_text(written.replace("2", "3"))
+    interrupted = world.record
+    with pytest.raises(
+        NotResumable, match="measurement 'used' is made from, such as its challenges"
+    ) as caught:
+        world.resume()
+    assert "start the experiment anew" in caught.value.hint
+    assert world.record == interrupted
+    challenge.write_text(written)
+    assert world.resume().status == "complete"
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (tags_of("20261121-used", "fresh"), "20261121-used"),
+        (("experiment-of-mine",), ""),
+        (("measurement-fresh", "nightly"), ""),
+        ((), ""),
+    ],
+)
+def test_a_run_is_known_to_belong_to_an_experiment_by_its_tags(tags: tuple[str, ...], expected: str):
+    assert experiment_of(tags) == expected

@@ -25,7 +25,7 @@ from benchctl.stats.lognormal import sd_of
 from benchctl.stats.power import mde
 from benchctl.track.model import Task
 from builders import make_fork, make_record, make_summary
-from experiment_files import load
+from experiment_files import EXPERIMENT, load
 
 
 @pytest.fixture
@@ -137,6 +137,29 @@ def test_what_is_seen_follows_from_the_spread_of_both_sides(experiment: Experime
     assert 0 < quiet.sights[0].least < noisy.sights[0].least / 10
 
 
+def test_tasks_of_the_same_forks_are_marked_since_pairs_may_see_less(tmp_path: Path):
+    plain = found(load(tmp_path))
+    assert not any(one.shared for one in plain.sights)
+    assert "+:" not in "\n".join(sight_lines(plain))
+    text = EXPERIMENT.replace("baseline: fresh/es/range", "baseline: used/es/big5rangedebug/range")
+    experiment = load(tmp_path, text)
+    told = found(experiment, earlier(experiment, "used", {"es": 40.0}))
+    sight = next(one for one in told.sights if one.comparison == "after")
+    assert (sight.shared, sight.least is not None) == (True, True)
+    assert "+: tasks of the same forks are compared as pairs" in "\n".join(sight_lines(told))
+
+
+def test_one_comparison_over_another_sees_less_than_either(tmp_path: Path):
+    text = EXPERIMENT.replace("comparisons: [after]", "comparisons: [after], than: engines")
+    experiment = load(tmp_path, text)
+    records = [
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0}),
+    ]
+    least = {one.comparison: one.least for one in found(experiment, *records).sights}
+    assert least["after over engines"] > max(least["after"], least["engines"])
+
+
 def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     records = [
         earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
@@ -149,6 +172,61 @@ def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     assert "verdicts take 3" in "\n".join(sight_lines(short))
     enough = found(experiment, *records, budget_s=10_000)
     assert "is expected to be enough for all 3 blocks" in "\n".join(cost_lines(enough))
+
+
+def test_a_budget_for_the_most_forks_that_there_may_be_is_worked_out_at_once(tmp_path: Path):
+    experiment = load(tmp_path, changes=Changes(forks=10_000))
+    records = [
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0, "es-noinline": 60.0}),
+    ]
+    for budget_s, blocks in ((150.0, 1), (150.0 * 7777 - 1, 7776), (150.0 * 7777, 7777), (1e9, 10_000)):
+        assert found(experiment, *records, budget_s=budget_s).blocks == blocks
+
+
+def test_fewer_forks_and_those_for_evidence_are_counted(tmp_path: Path):
+    text = EXPERIMENT.replace(
+        "challenges: [range-only-short]}",
+        "challenges: [range-only-short], forks: 2, evidence: {kinds: [inlining], forks: 3}}",
+    )
+    experiment = load(tmp_path, text)
+    records = [
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0, "es-noinline": 60.0}),
+    ]
+    told = found(experiment, *records)
+    assert [(one.forks, one.extra) for one in told.costs] == [(2, 3), (2, 3), (3, 0), (3, 0)]
+    assert told.planned_forks == 2 * 5 + 2 * 3
+    assert told.total_s == told.planned_s == 5 * 50 + 3 * 100
+    text = "\n".join(cost_lines(told))
+    assert "16 forks: up to 3 of each and 6 for evidence alone of 4 variants" in text
+    assert "2 min 30 s a block, 9 min 10 s for" in text
+    # Evidence is collected whatever the budget is: 150 s.
+    assert [found(experiment, *records, budget_s=one).blocks for one in (1, 449, 450, 549, 550)] == [
+        1, 1, 2, 2, 3,
+    ]  # fmt: skip
+    assert found(experiment, *records, budget_s=450).total_s == 450
+
+
+def test_a_side_with_fewer_forks_sees_less(tmp_path: Path):
+    def least(forks: str) -> float:
+        text = EXPERIMENT.replace(
+            "challenges: [range-only-short]}", f"challenges: [range-only-short]{forks}}}"
+        )
+        experiment = load(tmp_path, text)
+        told = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}))
+        assert told.sights[0].least is not None
+        return told.sights[0].least
+
+    assert least(", forks: 2") > 1.5 * least("")
+
+
+def test_an_experiment_of_fewer_forks_alone_has_as_many_blocks(tmp_path: Path):
+    text = EXPERIMENT.replace("challenges: [range-only-short]}", "challenges: [range-only-short], forks: 2}")
+    experiment = load(tmp_path, text, Changes(only=("fresh",)))
+    told = found(experiment)
+    assert (told.planned, told.blocks) == (2, 2)
+    assert "4 forks: 2 of each of 2 variants" in "\n".join(cost_lines(told))
 
 
 @pytest.mark.parametrize(

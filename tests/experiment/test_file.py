@@ -79,6 +79,14 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
     ("old", "new", "message"),
     [
         ("forks: 3", "forks: 0", "expected a whole number >= 1"),
+        ("forks: 3", "forks: 10001", "expected a whole number <= 10000"),
+        ("forks: 3", f"forks: {10**26}", "expected a whole number <= 10000"),
+        ("challenges: [range-only-short]}", f"challenges: [range-only-short], forks: {10**26}}}", "<= 10000"),
+        (
+            "challenges: [range-only-short]}",
+            f"challenges: [range-only-short], evidence: {{kinds: [gc], forks: {10**26}}}}}",
+            "forks",
+        ),
         ("docs: 20k", "docs: many", "a number of documents such as 300k"),
         ("heap: 512m", "heap: 10m", "a node needs at least 256m"),
         (
@@ -112,6 +120,10 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
         ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
         ("[0.65, 0.68, 4.62]", "[0.65]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[1, 2, 3, 4]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
+        ("[0.65, 0.68, 4.62]", "[0, 1]", "a published figure is more than 0, not 0"),
+        ("[0.65, 0.68, 4.62]", "[1, -0.5]", "a published figure is more than 0, not -0.5"),
+        ("[0.65, 0.68, 4.62]", "[1, .nan]", ".nan is not a finite number"),
+        ("[0.65, 0.68, 4.62]", "[1, 2, -100]", "figures above 0 never differ by -100 %"),
         ("name: p90", "name: engines", "there are two comparisons 'engines'"),
         ("comparisons: [engines]", "comparisons: [engine]", "did you mean 'engines'?"),
         ("comparisons: [engines]", "comparisons: []", "a list of length >= 1"),

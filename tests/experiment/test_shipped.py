@@ -1,12 +1,16 @@
 """The shipped experiments can be run as they are, and the blog's figures in them are the blog's."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from benchctl.experiment.changes import Changes
 from benchctl.experiment.check import Experiment, load_experiment
 from benchctl.experiment.library import experiment_names, find_experiment
+from benchctl.experiment.plan import digest_of, plan_measurement
 from benchctl.home import Home
-from benchctl.results.experiment.model import Published
+from benchctl.results.experiment.model import ExperimentSpec, Published
 from benchctl.stats.scale import BLOG_REQUESTS
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge
@@ -84,3 +88,40 @@ def test_challenges_have_names_of_their_own_and_a_scale(inlining: Experiment):
     assert used == names
     compared = {"range-settled", "debug-settled", "debug-size-1", "big5-short"}
     assert compared <= BLOG_REQUESTS.keys()
+
+
+def test_a_lucene_with_a_change_has_its_control_which_has_to_be_alike(inlining: Experiment):
+    """Compiling the class anew may change its speed by itself: that is not the change's doing."""
+    variants = {spec.name: spec.jars for spec in inlining.spec.variants}
+    assert variants["es-recompiled"] == ("patched:recompiled",)
+    rows = {row.name: row for row in inlining.spec.comparisons}
+    patched, control = rows["patched-es"], rows["recompiled-es"]
+    assert (patched.baseline, patched.metric) == (control.baseline, control.metric)
+    assert str(control.contender) == "size-1/es-recompiled/range"
+    (expected,) = (one for one in inlining.spec.expectations if "recompiled-es" in one.comparisons)
+    assert (expected.is_, expected.margin, expected.comparisons) == ("alike", 0.15, ("recompiled-es",))
+
+
+def test_the_cause_is_looked_up_where_the_blog_found_it(inlining: Experiment):
+    plans = {name: planned.plan for name, planned in inlining.plans.items()}
+    for site in inlining.spec.call_sites:
+        plan = plans[site.measurement]
+        assert (site.method, site.callee) == ("DocIdsWriter::readInts24", "visit")
+        assert [plan.evidence_in(block) for block in range(plan.forks)] == [("inlining",)] * 4
+    for logged, plain in (("jit", "debug"), ("jit-size-1", "size-1")):
+        assert plans[logged].schedules[0] == plans[plain].schedules[0]
+    fates = {(one.call_site, one.variant): one.is_ for one in inlining.spec.fates}
+    assert fates == {
+        ("visit", "es"): "inlined",
+        ("visit", "os"): "virtual",
+        ("visit-size-1", "es"): "virtual",
+    }
+    compared = {ref.measurement for row in inlining.spec.comparisons for ref in (row.baseline, row.contender)}
+    assert not compared & {"jit", "jit-size-1"}
+
+
+def test_the_same_plans_come_out_of_a_record_that_was_stored(inlining: Experiment, tmp_path: Path):
+    stored = msgspec.json.decode(msgspec.json.encode(inlining.spec), type=ExperimentSpec)
+    for measurement in stored.measurements:
+        assert measurement.digest
+        assert digest_of(plan_measurement(stored, measurement, Home(tmp_path)).plan) == measurement.digest

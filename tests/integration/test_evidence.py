@@ -1,6 +1,8 @@
-"""Evidence on real nodes: collected in forks of its own, kept, counted, and in no comparison."""
+"""Evidence of all kinds on real nodes: collected in forks of its own, kept, shown, and in no comparison."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -13,53 +15,128 @@ from benchctl.results.evidence import (
     OS_FILE,
     fork_evidence,
 )
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.results.windows import task_windows
 from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
-SMALL = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--param", "iterations=30")
+SMALL = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--param", "iterations=300")
+# The engines of these tests start without C2, whose decisions this is about.
+BOTH_COMPILERS = "jvm:-XX:TieredStopAtLevel=4"
+VARIANTS = ("es-c2", "os-c2")
 
 
-def test_a_fork_more_of_both_engines_carries_evidence(benchctl: Benchctl, store: RunStore):
-    done = benchctl("run", *SMALL, "--forks", "2", "--evidence", "jit,gc,os", "--wait")
+@pytest.fixture(scope="module")
+def run(benchctl: Benchctl, store: RunStore) -> RunFolder:
+    """A plain fork of either engine, and one more that carries evidence."""
+    done = benchctl(
+        *("run", *SMALL, "--forks", "1", "--evidence", "all"),
+        *("--variant", f"es-c2=es,{BOTH_COMPILERS}", "--variant", f"os-c2=os,{BOTH_COMPILERS}"),
+    )
     assert done.returncode == 0, done.stderr
-    assert "geometric means over forks (es 2, os 2)" in done.stdout
-    assert "What evidence (gc, jit, os) cost" in done.stdout
-    folder = store.find("latest")
-    record = folder.load()
-    assert [sorted({fork.block for fork in record.forks if fork.evidence})] == [[2]]
-    for variant in ("es", "os"):
-        assert [fork.block for fork in record.compared(variant)] == [0, 1]
-        fork = record.done(variant)[2]
-        (window,) = task_windows(folder, fork).values()
-        jit = fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES)
-        assert jit is not None
-        assert not (jit["what"] == "unread").any()
-        assert ((jit["what"] == "compiled") & (jit["level"] == 4)).sum() > 100
-        assert (jit["what"] == "deoptimised").any()
-        # The engine compiles before its first request, during the task, and does not outlive its stop.
-        started_ns = fork.boots[0].origin_ns
-        assert started_ns is not None
-        assert started_ns < jit["t_ns"][0] < window.begin_ns < jit["t_ns"][-1]
-        assert jit["t_ns"][-1] < window.end_ns + 20e9
-        assert ((jit["t_ns"] > window.begin_ns) & (jit["t_ns"] < window.end_ns)).any()
-        gc = fork_evidence(folder, fork, GC_FILE, GC_DTYPES)
-        assert gc is not None
-        assert {"pause", "safepoint"} == set(gc["what"])
-        readings = fork_evidence(folder, fork, OS_FILE, OS_DTYPES)
-        assert readings is not None
-        assert readings["t_ns"][0] < window.begin_ns < window.end_ns < readings["t_ns"][-1]
-        assert readings["user_s"][-1] > readings["user_s"][0] > 0
-        plain = record.done(variant)[0]
-        assert not any("jit+compilation" in word for word in plain.boots[0].command)
+    assert "geometric means over forks (es-c2 1, os-c2 1)" in done.stdout
+    assert "What evidence (gc, inlining, jit, os, profile) cost" in done.stdout
+    return store.find("latest")
 
-    shown = benchctl("evidence", record.id)
-    assert shown.returncode == 0, shown.stderr
-    assert all(f"{kind}: " in shown.stdout for kind in ("jit", "gc", "os"))
-    (task,) = json.loads(benchctl("evidence", record.id, "--format", "json").stdout)["tasks"]
-    for variant in ("es", "os"):
+
+def called(benchctl: Benchctl, *arguments: str) -> str:
+    done: subprocess.CompletedProcess[str] = benchctl(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_only_the_forks_behind_the_plan_s_own_carry_it(run: RunFolder):
+    record = run.load()
+    kinds = ("gc", "inlining", "jit", "os", "profile")
+    assert {(fork.block, fork.evidence) for fork in record.forks} == {(0, ()), (1, kinds)}
+    assert all([fork.block for fork in record.compared(variant)] == [0] for variant in VARIANTS)
+    assert all(boot.searches_counted == boot.searches_sent for fork in record.forks for boot in fork.boots)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_compilers_collectors_and_the_kernel_did_is_on_the_clock_of_the_samples(
+    run: RunFolder, variant: str
+):
+    plain, fork = run.load().done(variant)
+    (window,) = task_windows(run, fork).values()
+    jit = fork_evidence(run, fork, JIT_FILE, JIT_DTYPES)
+    assert jit is not None
+    assert not (jit["what"] == "unread").any()
+    assert ((jit["what"] == "compiled") & (jit["level"] == 4)).sum() > 100
+    assert (jit["what"] == "deoptimised").any()
+    # The engine compiles before its first request, during the task, and does not outlive its stop.
+    started_ns = fork.boots[0].origin_ns
+    assert started_ns is not None
+    assert started_ns < jit["t_ns"][0] < window.begin_ns < jit["t_ns"][-1]
+    assert jit["t_ns"][-1] < window.end_ns + 20e9
+    assert ((jit["t_ns"] > window.begin_ns) & (jit["t_ns"] < window.end_ns)).any()
+    gc = fork_evidence(run, fork, GC_FILE, GC_DTYPES)
+    assert gc is not None
+    assert {"pause", "safepoint"} == set(gc["what"])
+    readings = fork_evidence(run, fork, OS_FILE, OS_DTYPES)
+    assert readings is not None
+    assert readings["t_ns"][0] < window.begin_ns < window.end_ns < readings["t_ns"][-1]
+    assert readings["user_s"][-1] > readings["user_s"][0] > 0
+    assert not any("jit+compilation" in word for word in plain.boots[0].command)
+
+
+def test_it_is_shown_task_by_task(run: RunFolder, benchctl: Benchctl):
+    shown = called(benchctl, "evidence", run.path.name)
+    assert all(f"{kind}: " in shown for kind in ("jit", "gc", "os"))
+    (task,) = json.loads(called(benchctl, "evidence", run.path.name, "--format", "json"))["tasks"]
+    for variant in VARIANTS:
         (jit_counts,), (os_counts,) = task["jit"][variant], task["os"][variant]
         assert jit_counts["c1"]["count"] > 0
         assert 0 < os_counts["user_s"] < 4 * os_counts["seconds"]
+
+
+def test_a_node_leaves_its_inlining_log_and_lucene_is_in_it(run: RunFolder, benchctl: Benchctl):
+    method = ("inlining", run.path.name, "--variant", "es-c2", "--level", "3", "--method")
+    shown = called(benchctl, *method, "BKDReader$BKDPointTree::addAll")
+    assert (
+        "es-c2, block 1, boot 0: org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll (98 bytes)"
+        in shown
+    )
+    assert "by C1, level 3" in shown
+    document = json.loads(called(benchctl, *method, "BKDPointTree::addAll", "--format", "json"))
+    assert document["lines"] > 10_000
+    assert document["foreign-lines"] < document["lines"] / 1000
+    assert document["unread"] == []
+    assert any(call["callee"].endswith("DocIdsWriter::readInts") for call in document["calls"])
+
+    # The JVM's lines are in the log alone; the engine's own stay where they were.
+    _, fork = run.load().done("es-c2")
+    output = (run.path / fork.boots[0].logs / "stdout.log").read_text()
+    assert "started" in output
+    assert " bytes)   inline" not in output
+
+
+def test_what_is_inlined_in_one_and_virtual_in_the_other_is_said(run: RunFolder, benchctl: Benchctl):
+    shown = called(benchctl, "inlining", run.path.name, "--diff", *VARIANTS)
+    assert "call sites in newest compilations by C2 on both sides" in shown
+
+
+def test_the_hottest_frames_of_searches_are_those_of_lucene_and_the_engine(
+    run: RunFolder, benchctl: Benchctl
+):
+    shown = called(benchctl, "profile", run.path.name, "--variant", "es-c2", "--inclusive", "--top", "500")
+    assert "PROFILE SUMMARY from " in shown
+    assert "org.apache.lucene." in shown
+    assert "org.elasticsearch.search." in shown
+    assert "not understood" not in shown
+
+
+def test_samples_of_the_measured_task_are_some_but_not_all(run: RunFolder, benchctl: Benchctl):
+    asked = ("profile", run.path.name, "--variant", "es-c2", "--format", "json")
+    samples = [
+        json.loads(called(benchctl, *asked, *arguments))["variants"][0]["samples"]
+        for arguments in ((), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
+    ]
+    assert samples[0] >= samples[1] >= samples[2] > 0
+
+
+def test_a_flame_graph_can_be_written(run: RunFolder, benchctl: Benchctl, tmp_path: Path):
+    page = tmp_path / "flame.html"
+    called(benchctl, "profile", run.path.name, "--diff", *VARIANTS, "--flame", str(page))
+    assert "org.apache.lucene." in page.read_text(encoding="utf-8")

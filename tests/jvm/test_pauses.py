@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.jvm.pauses import GcPause, Safepoint, read_stops
+from benchctl.jvm.pauses import GcPause, Safepoint, parse_pause, read_stops
 
 MB = 1 << 20
 PID = 3204
@@ -30,6 +30,12 @@ def test_pauses_know_the_heap_where_the_collector_says_it(text: str, expected: G
     assert read(text) == [expected]
 
 
+def test_a_line_with_any_decorations_is_read_on_the_clock_that_its_end_is_told_by():
+    line = "[2026-11-21T13:06:39.013+0000][11037][info ][gc     ] GC(2) Pause Remark 18M->17M(4096M) 3.091ms"
+    assert parse_pause(line, -1) == GcPause(-3_091_001, 3_091_000, "Remark", 18 * MB, 17 * MB)
+    assert parse_pause(line.removesuffix("ms"), -1) is None
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -41,6 +47,20 @@ def test_pauses_know_the_heap_where_the_collector_says_it(text: str, expected: G
 def test_a_safepoint_begins_when_it_was_asked_for(parts: str):
     found = read(f' Safepoint "ICBufferFull", Time since last: 583353540 ns, {parts}')
     assert found == [Safepoint(18_991_000, 5129, 9000, "ICBufferFull")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f" GC(0) Pause Remark 18M->17M(4096M) {'9' * 400}.091ms",
+        f" GC(0) Pause Remark {'9' * 5000}M->17M(4096M) 3.091ms",
+        f" GC(0) Pause Remark 18M->{'9' * 5000}M(4096M) 3.091ms",
+        f' Safepoint "Cut", Reaching safepoint: {"9" * 5000} ns, Total: 9000 ns',
+    ],
+)
+def test_numbers_that_no_jvm_writes_are_passed_over(text: str):
+    assert not any(isinstance(stop, Safepoint) or stop.before_bytes for stop in read(text))
+    assert not list(read_stops([f"[{'9' * 5000}ns][{PID}] GC(0) Pause Remark 0.5ms"], PID, 0))
 
 
 def test_what_stands_around_pauses_is_passed_over():

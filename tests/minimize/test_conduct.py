@@ -12,7 +12,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.minimize.candidates import Candidates, candidates_of
-from benchctl.minimize.conduct import Desk, conduct
+from benchctl.minimize.conduct import SearchContext, conduct
 from benchctl.minimize.measure import Job
 from benchctl.results.minimize.folder import MinimizeFolder, find_search
 from benchctl.results.minimize.model import Effect, MinimizeRecord, MinimizeSpec
@@ -138,7 +138,8 @@ def searched(
     )
     record = folder.load() if again else record
     return conduct(
-        Desk(folder, candidates, world, SilentObserver(), budget_s, clock=lambda: world.clock_s), record
+        SearchContext(folder, candidates, world, SilentObserver(), budget_s, clock=lambda: world.clock_s),
+        record,
     )
 
 
@@ -185,6 +186,17 @@ def test_both_sides_of_every_question_are_the_target_behind_others_and_alone(fol
         assert labels(whole) == [*one.tasks, "range"]
         assert labels(alone) == ["range"]
         assert whole.name != alone.name
+
+
+def test_what_is_found_can_be_a_file_whatever_its_challenge_is_called(folder: MinimizeFolder) -> None:
+    plain = made()
+    for name in ("../a/b", "x" * 300, "\x1b[31m", "\U00020000" * 100):
+        challenge = msgspec.structs.replace(plain.challenge, name=name)
+        found = searched(folder, World(), replace(plain, challenge=challenge)).found
+        assert found is not None
+        path = folder.path / f"{found.name}-alone.json"
+        path.write_text("", encoding="utf-8")
+        assert path.parent == folder.path
 
 
 def test_no_effect_ends_after_the_first_question(folder: MinimizeFolder) -> None:
@@ -365,5 +377,5 @@ def test_searches_are_found_by_a_beginning_of_their_id(folder: MinimizeFolder) -
     assert find_search(root, "latest") == other
     assert find_search(root, str(folder.path)) == folder
     for name in ("2026", "x", ""):
-        with pytest.raises(BenchctlError, match="of the searches"):
+        with pytest.raises(BenchctlError, match=r"fits 2 searches|no search 'x?' in"):
             find_search(root, name)

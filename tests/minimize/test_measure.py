@@ -1,9 +1,19 @@
 """What whoever watches a search is told of its runs, and what not."""
 
+from pathlib import Path
+from threading import Event
 from typing import Any
 
-from benchctl.minimize.measure import _CalmObserver
-from builders import make_fork
+import pytest
+
+from benchctl.home import Home
+from benchctl.minimize.measure import Job, Nodes, _CalmObserver
+from benchctl.results.store import RunStore
+from benchctl.run.bench import Bench
+from benchctl.run.documents import FileOptions
+from benchctl.run.opened import OpenRun
+from benchctl.track.model import Track
+from builders import make_fork, make_plan, make_record
 
 
 class Heard:
@@ -47,3 +57,27 @@ def test_what_is_fetched_and_built_is_told_once_and_of_forks_everything_but_when
         "a task",
         3,
     ]
+
+
+class OpenedAnew(Exception):  # noqa: N818 - what happened, and no mistake
+    """Runs are made instead of gone on with."""
+
+
+class NoNodes(Nodes):
+    """Opens nothing."""
+
+    def _new(self, job: Job) -> list[OpenRun]:
+        del job
+        raise OpenedAnew
+
+
+def test_a_question_whose_runs_are_gone_is_asked_anew(tmp_path: Path) -> None:
+    heard, store = Heard(), RunStore(tmp_path / "runs")
+    track = Track(name="t", indices=(), operations={}, digest="")
+    nodes = NoNodes(Bench(Home(tmp_path), store, heard, Event()), store, track, FileOptions())
+    kept = store.create("kept")
+    kept.save(make_record(kept.path.name))
+    names = (kept.path.name, "20260101-gone")
+    with pytest.raises(OpenedAnew):
+        nodes.measure(Job((make_plan(),), names, started=print, enough=str, left_s=None))
+    assert heard.told == [("note", "20260101-gone is gone; its forks are measured again")]

@@ -97,5 +97,5 @@ def test_one_failed_fork_may_be_bad_luck_and_two_are_not() -> None:
 
 def test_a_target_without_any_figure_shows_nothing() -> None:
     nothing = values_of([run("a", "range", forks=es(None)), run("range", forks=es(1.0))], SLOWER, THROUGHPUT)
-    with pytest.raises(BenchctlError, match="no figure in 3 blocks"):
-        require_values(nothing, "range", 3)
+    with pytest.raises(BenchctlError, match="no figure in any block"):
+        require_values(nothing, "range")

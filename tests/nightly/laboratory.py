@@ -27,7 +27,7 @@ from builders import make_environment, make_fork, make_record, make_summary
 SLOW_FLAG = "-XX:-Inline"
 
 SUITE = """
-variants: ["candidate=es{flags}"]
+variants: ["{label}=es{options}"]
 canary: steady=os
 challenges: [range-only-short]
 forks: 5
@@ -107,10 +107,11 @@ class World:
     def site(self) -> Path:
         return self.root / "site"
 
-    def night(self, *, flags: str = "", more: str = "") -> Ended:
+    def night(self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = "") -> Ended:
         """Run one, a day after the last."""
         path = self.root / "suite.yml"
-        path.write_text(SUITE.format(flags=flags and f",jvm:{flags}", more=more, limits=self.host_limits))
+        options += flags and f",jvm:{flags}"
+        path.write_text(SUITE.format(label=label, options=options, more=more, limits=self.host_limits))
         suite = load_suite(path)
         laboratory = Laboratory(
             start=self.start,

@@ -8,9 +8,25 @@ import pytest
 
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
 from benchctl.nightly.baseline import Baselines
-from benchctl.results.nightly.events import Annotated, Event, Raised, Recovered, alarms_of
-from benchctl.results.nightly.model import AnswerChange, Change, Confirmation, NightRecord
+from benchctl.results.nightly.events import (
+    Acknowledged,
+    AlarmKind,
+    Annotated,
+    Event,
+    Raised,
+    Recovered,
+    alarms_of,
+)
+from benchctl.results.nightly.model import (
+    AnswerChange,
+    Change,
+    Confirmation,
+    NightRecord,
+    NightVariant,
+    SeriesKey,
+)
 from benchctl.results.nightly.series import Series
+from builders import ES, OS
 from night_records import KEY, finding, night
 
 QUIET = SimpleNamespace(holds=lambda _key, _direction: "", text="")
@@ -148,6 +164,30 @@ def test_a_finding_that_is_an_alarms_way_back_is_no_news() -> None:
         "unconfirmed",
         "unconfirmed",
     ]
+
+
+def test_open_alarms_about_a_variant_that_is_gone_are_closed_and_say_so() -> None:
+    def raised(number: int, variant: str, kind: AlarmKind = "figure") -> Raised:
+        return Raised(number, "", night(1).id, kind, "", SeriesKey(variant, "", "", ""))
+
+    events = [
+        raised(1, "es"),
+        raised(2, "os"),
+        raised(3, "os", "answer"),
+        raised(4, "", "host"),
+        raised(5, "os"),
+        Acknowledged(5, "", "ann"),
+        raised(6, "os"),
+        Recovered(6, "", night(2).id),
+    ]
+    only_es = NightVariant("es", "watched", "es", ES)
+    closed = desk([night(5, variants=(only_es,))], events).gone()
+    assert [(one.alarm, one.text) for one in closed] == [
+        (2, "closed: the suite has no os any more"),
+        (3, "closed: the suite has no os any more"),
+    ]
+    both = (only_es, NightVariant("os", "watched", "os", OS))
+    assert desk([night(5, variants=both)], events).gone() == []
 
 
 def test_a_canary_that_stays_off_is_told_once_and_recovers() -> None:

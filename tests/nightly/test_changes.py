@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.nightly.changes import changes, era_of
+from benchctl.nightly.changes import changes, era_of, own_warmups
 from benchctl.results.model import EngineFacts
 from benchctl.results.nightly.model import NIGHT_VERSION, Change, NightRecord, NightVariant
-from benchctl.results.plan import CorpusFile, PinSpec
+from benchctl.results.plan import CorpusFile, PinSpec, Plan
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task, Track
 from builders import CORPUS, ES, OS, make_environment, make_plan
@@ -104,6 +104,12 @@ def test_a_little_memory_that_a_kernel_keeps_is_no_change():
         (spec(distribution="/x"), "distribution", "", "/x"),
         (spec(jdk="17"), "JDK asked for", "", "17"),
         (spec(settings={"b": 1, "a": "x"}), "settings", "", "a=x b=1"),
+        (spec(heap_mb=1024), "heap", "", "1024 MiB"),
+        (spec(index_settings={"index.codec": "default"}), "index settings", "", "index.codec=default"),
+        (spec(environment={"MALLOC_ARENA_MAX": "2"}), "environment", "", "MALLOC_ARENA_MAX=2"),
+        (spec(warmups=("warmup",)), "warm-up challenges", "", "warmup"),
+        (facts(jars={"lucene-core-9.8.0.jar": "e" * 64}), "jars", "", f"lucene-core-9.8.0.jar={'e' * 12}"),
+        (facts(plugins={"analysis-icu": "8.11.0"}), "plug-ins", "", "analysis-icu=8.11.0"),
         (variant(index_key="n" * 40), "prepared index", "k" * 12, "n" * 12),
     ],
 )
@@ -126,12 +132,38 @@ def test_variants_that_came_and_went_are_told():
 
 def test_without_facts_what_was_asked_for_is_compared():
     before = variant(facts=None, index_key="")
-    flagged = msgspec.structs.replace(ES, version="8.12.0", jvm_flags=("-Xint",))
+    flagged = msgspec.structs.replace(ES, version="8.12.0", jvm_flags=("-Xint",), jars=("/a.jar",))
     now = variant(facts=None, index_key="", spec=flagged)
     assert changes(night(before), night(now)) == (
         Change("es: version", "8.11.0", "8.12.0", "es"),
         Change("es: JVM flags", "", "-Xint", "es"),
+        Change("es: jars", "", "/a.jar", "es"),
     )
+
+
+def test_what_a_variant_warms_up_with_is_its_own_change_and_no_new_era():
+    track, _ = load_track("big5", {})
+    warm = msgspec.structs.replace(ES, name="es-warm", warmups=("w",))
+
+    def plan_with(iterations: int, operation: str = "term") -> Plan:
+        own = Challenge("w", (Task(operation, iterations=iterations),), description=f"{iterations}")
+        return make_plan(variants=(ES, warm), variant_warmups={"es-warm": (own,)})
+
+    def after(plan: Plan, of: Track = track) -> NightRecord:
+        warmups = own_warmups(plan, of, "es-warm")
+        return night(VARIANT, NightVariant("es-warm", "watched", "w", warm, warmups=warmups))
+
+    usual = plan_with(3)
+    assert own_warmups(usual, track, "es") == ""
+    assert changes(after(usual), after(plan_with(3))) == ()
+    operations = {**track.operations, "term": track.operations["range"]}
+    changed = msgspec.structs.replace(track, operations=operations)
+    for other in (after(plan_with(4)), after(plan_with(3, "range")), after(usual, changed)):
+        assert [one.what for one in changes(after(usual), other)] == ["es-warm: warm-up challenges"]
+    unknown = night(VARIANT, NightVariant("es-warm", "watched", "w", warm))
+    assert changes(unknown, after(usual)) == ()
+    for plan, of in ((plan_with(4), track), (plan_with(3, "range"), track), (PLAN, changed)):
+        assert era_of(plan, HOST, of) == era_of(PLAN, HOST, track)
 
 
 def test_a_night_without_an_environment_says_nothing_of_its_host():

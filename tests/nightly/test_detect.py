@@ -62,7 +62,7 @@ def test_a_slower_night_is_a_finding_that_waits_to_be_looked_into():
 def test_what_the_canary_shows_as_well_is_held():
     found = detected(*QUIET, 70.0, canary=(50.0, 50.5, 49.5, 50.2, 49.8, 35.0))
     assert [one.status for one in found.findings] == ["held"]
-    assert "canary canary is slower" in found.canary.text
+    assert "the canary is slower" in found.canary.text
 
 
 def test_a_canary_by_itself_is_no_finding():

@@ -107,6 +107,24 @@ def test_what_is_back_for_three_nights_recovers_and_raises_nothing(usual: World)
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 
+def test_open_alarms_of_a_variant_that_left_the_suite_are_closed(usual: World) -> None:
+    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
+    ended = usual.night(label="another")
+    message = message_of(ended.record, ended.events)
+    assert (len(message.recovered), message.open) == (2, ())
+    assert "the suite has no candidate any more" in message.text
+
+
+def test_what_a_variant_alone_warms_up_with_is_a_change_and_no_new_era(usual: World) -> None:
+    before = usual.night().record
+    warm = usual.night(options=",warmup:warmup").record
+    assert [one.what for one in warm.changes] == ["candidate: asked for", "candidate: warm-up challenges"]
+    assert warm.era == before.era
+    digests = [one.warmups for one in warm.variants]
+    assert digests[0]
+    assert digests[1] == ""
+
+
 def test_one_night_at_the_old_level_raises_no_second_alarm_about_the_new_one(usual: World) -> None:
     raised = [len(usual.night(flags=flags).raised) for flags in (*[SLOW_FLAG] * 3, "", SLOW_FLAG)]
     assert raised == [2, 0, 0, 0, 0]

@@ -66,6 +66,11 @@ def test_a_runtime_given_by_an_option_is_no_secret():
         ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
         ({"distribution": "/d/es.zip"}, "distribution /d/es.zip instead of Maven Central"),
+        (
+            {"distribution": "https://me:secret@host/d/es.zip?key=1"},
+            "distribution es.zip instead of Maven Central",
+        ),
+        ({"plugins": ("https://me:secret@host/icu.zip?key=1",)}, "plug-ins icu.zip"),
         ({"jvm_flags": ("-Xint",), "environment": {"A": "b"}}, "JVM flags -Xint; environment A=b"),
     ],
 )

@@ -39,12 +39,19 @@ def test_what_is_unknown_stays_unknown_and_nothing_is_a_table_without_rows(tmp_p
 
 
 def test_a_file_that_is_no_evidence_is_refused(tmp_path: Path):
-    (tmp_path / "e.parquet").write_bytes(b"PAR1")
+    (tmp_path / "other.parquet").write_bytes(b"PAR1")
     with pytest.raises(BenchctlError, match="cannot read the evidence"):
-        read_evidence(tmp_path / "e.parquet", JIT_DTYPES)
+        read_evidence(tmp_path / "other.parquet", JIT_DTYPES)
     write_evidence(stacked_columns(ROWS, JIT_DTYPES), JIT_DTYPES, tmp_path / "e.parquet")
     with pytest.raises(BenchctlError, match=r"lacks the columns .*rss_bytes"):
         read_evidence(tmp_path / "e.parquet", OS_DTYPES)
+
+
+def test_nothing_is_written_through_what_a_node_left_in_its_place(tmp_path: Path):
+    (tmp_path / "e.parquet").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BenchctlError, match="something is there already"):
+        write_evidence(stacked_columns(ROWS, JIT_DTYPES), JIT_DTYPES, tmp_path / "e.parquet")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def kept(tmp_path: Path, *starts: BootRecord) -> tuple[RunFolder, ForkRecord]:

@@ -155,6 +155,13 @@ def test_a_run_id_is_a_plain_file_name(label: str):
     assert len(name.encode()) < 255
 
 
+@pytest.mark.parametrize("letter", ["a", "\u00e4", "\u4e16", "\U00010400"])
+def test_a_long_label_is_cut_at_a_whole_letter_before_it_is_too_long_for_a_folder(letter: str):
+    name = new_run_id(100 * letter, "20260101-000000")
+    label = name.removeprefix("20260101-000000-")[:-5]
+    assert label == letter * (60 // len(letter.encode()))
+
+
 def test_a_command_line_finds_a_run_wherever_it_lies(tmp_path: Path, record: RecordMaker):
     usual, other = RunStore(tmp_path / "home" / "runs"), RunStore(tmp_path / "my own" / "runs")
     for store in (usual, other):

@@ -15,11 +15,13 @@ def test_a_window_begins_with_the_first_request_and_ends_with_the_last_answer(tm
     folder = RunFolder(tmp_path)
     warm_up, unmeasured = samples(1000), samples(1000)
     warm_up["schedule"] -= 1
+    measured = samples(10**6)
+    measured["boot"][:] = 2
     unmeasured["task"] += 1
     unmeasured["warmup"][:] = True
-    path = folder.write_samples([samples(10**6), warm_up, unmeasured], "es", 0)
+    path = folder.write_samples([measured, warm_up, unmeasured], "es", 0)
     found = task_windows(folder, make_fork("es", 0, samples=path))
-    assert found == {(0, 0): TaskWindow(0, 10**9, 3 * 10**9 + 10**6)}
+    assert found == {(0, 0): TaskWindow(0, 10**9, 3 * 10**9 + 10**6, boot=2)}
     assert found[0, 0].seconds == pytest.approx(2.001)
 
 

@@ -14,7 +14,7 @@ from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
 from benchctl.run import evidence
-from benchctl.run.evidence import Collection, collecting, collectors, keep_evidence
+from benchctl.run.evidence import Collection, check_runtime, collecting, collectors, keep_evidence
 
 LONG = b"[1ns][7] a line\n" * 100_000
 
@@ -54,7 +54,7 @@ Recorders = list[Recorder]
 
 @pytest.fixture
 def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
-    scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path)
+    scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path, 21)
     made = [Recorder(scene), Recorder(scene, "gc")]
     monkeypatch.setattr(evidence, "collectors", lambda *_: made)
     return made
@@ -86,6 +86,8 @@ def test_what_they_leave_is_moved_and_long_logs_are_packed(recorders: Recorders,
     assert sorted(path.name for path in kept.iterdir()) == ["gc.log", "jit.log.zst"]
     with (kept / "jit.log.zst").open("rb") as file:
         assert zstandard.ZstdDecompressor().stream_reader(file).read() == LONG
+    packed = zstandard.get_frame_parameters((kept / "jit.log.zst").read_bytes())
+    assert (packed.content_size, packed.has_checksum) == (len(LONG), True)
     assert not recorders[0].scene.folder.exists()
 
 
@@ -126,8 +128,14 @@ def test_of_a_cluster_there_is_nothing_to_collect(recorders: Recorders):
 
 def test_every_kind_has_its_collector(tmp_path: Path):
     kinds: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
-    found = collectors(kinds, Scene(tmp_path, tmp_path))
+    found = collectors(kinds, Scene(tmp_path, tmp_path, 21))
     assert tuple(one.kind for one in found) == kinds
+
+
+def test_a_runtime_is_asked_for_what_the_wanted_kinds_need(tmp_path: Path):
+    check_runtime(("gc", "jit", "inlining", "os"), tmp_path)
+    with pytest.raises(BenchctlError, match="profiles need jcmd"):
+        check_runtime(("jit", "profile"), tmp_path)
 
 
 def test_a_link_that_a_node_left_is_not_followed(tmp_path: Path):

@@ -14,10 +14,13 @@ from benchctl.run.opened import Hopeless, OpenRun
 class Made:
     """A run of which only the order of its forks matters."""
 
-    def __init__(self, name: str, variants: str, blocks: int, log: list[Any], fails: str = "") -> None:
+    def __init__(
+        self, name: str, variants: str, blocks: int, log: list[Any], fails: str = "", *, extra: int = 0
+    ) -> None:
         self.name, self.log, self.fails = name, log, fails
-        self.left = [(block, variant) for block in range(blocks) for variant in variants]
-        self.record = SimpleNamespace(id=name, total=len(self.left))
+        self.left = [(block, variant) for block in range(blocks + extra) for variant in variants]
+        plan = SimpleNamespace(is_extra=lambda block: block >= blocks)
+        self.record = SimpleNamespace(id=name, total=len(self.left), plan=plan)
         self.ended: list[str] = []
         self.reasons: list[str] = []
 
@@ -85,6 +88,14 @@ def test_what_is_missing_keeps_the_order_that_it_had() -> None:
     assert forks(rest) == [entry for entry in forks(whole) if entry != (0, "b", "y")]
 
 
+def test_runs_keep_their_order_by_their_numbers_when_others_are_whole() -> None:
+    every: list[Any] = []
+    go([Made("a", "xyz", 4, every), Made("b", "xyz", 4, every), Made("c", "xyz", 4, every)])
+    rest: list[Any] = []
+    go([Made("a", "xyz", 4, rest), Made("c", "xyz", 4, rest)], numbers=[0, 2])
+    assert forks(rest) == [entry for entry in forks(every) if entry[1] != "b"]
+
+
 def test_a_variant_that_fails_again_and_again_is_given_up_and_the_others_go_on() -> None:
     log: list[Any] = []
     assert "given up" in go([Made("a", "xy", 3, log, fails="y"), Made("b", "y", 3, log)])
@@ -123,3 +134,43 @@ def test_what_is_known_before_the_first_block_needs_none() -> None:
     log: list[Any] = []
     assert go([Made("a", "x", 2, log)], enough=lambda: "it was known") == "it was known"
     assert forks(log) == []
+
+
+def test_forks_for_evidence_are_run_although_the_time_is_up() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "x", 3, log), Made("b", "x", 3, log, extra=1), Made("c", "x", 1, log, extra=2)]
+    assert "time was up after 1 blocks" in go(runs, left_s=lambda: -1.0)
+    assert sorted(forks(log)) == [
+        (0, "a", "x"), (0, "b", "x"), (0, "c", "x"), (1, "c", "x"), (2, "c", "x"), (3, "b", "x"),
+    ]  # fmt: skip
+    assert log[-1][3:] == (6, 6)
+
+
+def test_a_block_that_leaves_no_room_for_the_evidence_behind_it_is_not_begun() -> None:
+    def blocks(extra: int) -> list[int]:
+        log: list[Any] = []
+
+        def clock() -> float:
+            """A fork takes a second."""
+            return float(len(forks(log)))
+
+        go([Made("a", "xy", 3, log, extra=extra)], left_s=lambda: 7.0 - clock(), clock=clock)
+        return [entry[0] for entry in forks(log)]
+
+    assert blocks(0) == [0, 0, 1, 1, 2, 2]
+    assert blocks(1) == [0, 0, 1, 1, 3, 3]
+
+
+def test_forks_for_evidence_are_run_although_it_is_enough() -> None:
+    log: list[Any] = []
+    runs = [Made("a", "x", 5, log), Made("b", "x", 5, log, extra=1)]
+    assert go(runs, enough=lambda: "it is known" if len(forks(log)) >= 4 else "") == "it is known"
+    assert [entry[:2] for entry in forks(log)][4:] == [(5, "b")]
+    assert [run.reasons for run in runs] == [["it is known"], ["it is known"]]
+
+
+def test_what_only_misses_evidence_is_never_too_late() -> None:
+    log: list[Any] = []
+    run = Made("a", "x", 0, log, extra=2)
+    assert go([run], left_s=lambda: -1.0) == ""
+    assert [block for block, *_ in forks(log)] == [0, 1]

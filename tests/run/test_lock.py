@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.run.lock import host_lock
+from benchctl.run.lock import host_lock, measuring_pid
 
 NAME = f"\0benchctl-test-{os.getpid()}"
 
@@ -30,6 +30,13 @@ def test_the_holder_is_named_however_often_it_is_asked_for():
         for _ in range(10):
             with pytest.raises(BenchctlError, match=f"process {os.getpid()}"):
                 try_to_hold()
+
+
+def test_who_measures_can_be_asked():
+    assert measuring_pid(NAME) is None
+    with host_lock(wait=False, on_wait=print, name=NAME):
+        assert measuring_pid(NAME) == os.getpid()
+    assert measuring_pid(NAME) is None
 
 
 def test_a_lock_that_cannot_be_taken_at_all_is_not_waited_for():

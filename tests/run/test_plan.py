@@ -63,6 +63,19 @@ def test_warm_up_counts_do_not_follow_the_measured_ones():
     assert {task.iterations for task in plan.warmup_challenges[0].schedule} == {30}
 
 
+@pytest.mark.parametrize("of", ["plan", "variant"])
+def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of: str):
+    text = '{"name": "heat", "schedule": [{"operation": "range", "iterations": {{ rounds | default(2) }}}]}'
+    path = str(write_files(tmp_path, {"heat.json": text}) / "heat.json")
+    heated = msgspec.structs.replace(ES, name="heated", warmups=(path,))
+    warm: dict[str, Any] = {"warmup_challenges": (path,)} if of == "plan" else {"variants": (heated,)}
+    with pytest.raises(UsageError, match="--param rounds: no challenge") as caught:
+        plan_run(options(**warm, params={"rounds": 9}))
+    assert "heat.rounds" in caught.value.hint
+    plan, _ = plan_run(options(**warm, params={"heat.rounds": 9}))
+    assert plan.all_warmups[0].schedule[0].iterations == 9
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

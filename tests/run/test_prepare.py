@@ -21,7 +21,13 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, operations_used, plan_run
-from benchctl.run.prepare import _book, _generators_book, check_answers, check_memory
+from benchctl.run.prepare import (
+    _book,
+    _generators_book,
+    building_heap_mb,
+    check_answers,
+    check_memory,
+)
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
 from builders import ES, OS, make_plan
@@ -181,3 +187,16 @@ def test_the_largest_heap_of_all_variants_has_to_fit():
     large = msgspec.structs.replace(ES, heap_mb=1000)
     with pytest.raises(BenchctlError, match="a heap of 1000 MB leaves too little"):
         check_memory(make_plan(heap_mb=512, variants=(ES, large)), 1024 * 2**20)
+
+
+def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
+    small = msgspec.structs.replace(ES, heap_mb=300)
+    plan = make_plan(heap_mb=4096, variants=(small, msgspec.structs.replace(OS, heap_mb=400)))
+    check_memory(plan, 1024 * 2**20)
+    assert building_heap_mb(plan) == 400
+    mixed = msgspec.structs.replace(plan, variants=(small, OS))
+    with pytest.raises(BenchctlError, match="a heap of 4096 MB leaves too little"):
+        check_memory(mixed, 1024 * 2**20)
+    assert building_heap_mb(mixed) == 4096
+    large = msgspec.structs.replace(plan, heap_mb=350)
+    assert building_heap_mb(large) == 350

@@ -18,6 +18,8 @@ from builders import CORPUS, ES, OS, make_environment, make_fork, make_plan, mak
 HOST = make_environment().fingerprint
 PLAN = make_plan()
 RANGE = (0, 0)
+SLOW = msgspec.structs.replace(ES, name="slow", jvm_flags=("-XX:-Inline",))
+NEW = make_plan(variants=(msgspec.structs.replace(ES, name="new", jvm_flags=("-Xint",)),))
 
 
 def run(
@@ -68,16 +70,54 @@ def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_
     assert (noise.df, noise.forks) == (4, 6)
 
 
-def test_all_variants_of_an_engine_say_something_about_it_each_around_its_own_mean():
-    twin = msgspec.structs.replace(ES, name="es-again", jvm_flags=("-XX:-Inline",))
-    found = look(
-        run("a", {"es": [10, 11], "es-again": [50, 55, 60]}, make_plan(variants=(ES, twin))), plan=PLAN
-    )
-    noise = found.noise(RANGE, SERVICE_TIME, ES)
+def test_without_forks_of_its_own_all_variants_of_the_engine_say_something_each_around_its_own_mean():
+    found = look(run("a", {"es": [10, 11], "slow": [50, 55, 60]}, make_plan(variants=(ES, SLOW))), plan=NEW)
+    noise = found.noise(RANGE, SERVICE_TIME, NEW.variants[0])
     assert noise is not None
-    assert (noise.df, noise.forks) == (3, 5)
+    assert (noise.df, noise.forks, noise.match) == (3, 5, "similar")
+    assert (found.forks, found.runs) == (5, ("a",))
+    assert found.block_s(NEW) == 20.0
     assert found.noise(RANGE, SERVICE_TIME, OS) is None
     assert found.block_s(PLAN) is None
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"jvm_flags": ("-XX:-Inline",)},
+        {"jars": ("patched:bulk-visit",)},
+        {"jdk": "17"},
+        {"settings": {"a.b": "1"}},
+        {"heap_mb": 256},
+        {"environment": {"MALLOC_ARENA_MAX": "2"}},
+        {"plugins": ("icu.zip",)},
+        {"version": "8.19.0"},
+    ],
+)
+def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(traits: dict[str, Any]):
+    slow = msgspec.structs.replace(ES, name="slow", **traits)
+    both = make_plan(variants=(ES, slow))
+    records = [
+        run("b", {"es": [10, 11]}, make_plan(variants=(ES,)), wall_s=10.0),
+        run("a", {"slow": [50, 55, 90]}, make_plan(variants=(slow,)), wall_s=70.0),
+    ]
+    found = look(*records, plan=both)
+    for spec, df in ((ES, 1), (slow, 2)):
+        noise = found.noise(RANGE, SERVICE_TIME, spec)
+        assert noise is not None
+        assert (noise.df, noise.match) == (df, "same")
+    assert found.block_s(both) == 80.0
+    assert look(*records).fork_time_s(ES) == 10.0
+    assert look(*records, plan=make_plan(variants=(ES,))).runs == ("b",)
+
+
+def test_a_variant_is_the_same_whatever_it_was_called_and_in_whatever_order_it_was_written():
+    first = msgspec.structs.replace(ES, name="a", settings={"x": "1", "y": "2"})
+    second = msgspec.structs.replace(ES, name="b", settings={"y": "2", "x": "1"})
+    found = look(run("r", {"a": [10, 11]}, make_plan(variants=(first,))), plan=make_plan(variants=(second,)))
+    noise = found.noise(RANGE, SERVICE_TIME, second)
+    assert noise is not None
+    assert noise.match == "same"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +195,7 @@ def test_a_single_fork_or_a_failed_one_has_no_spread():
     record = make_record(plan=PLAN, forks=(make_fork("es", 0, make_summary("range", 10)), failed))
     found = look(record)
     assert found.noises == {}
-    assert found.fork_s == {kind_of(ES): 1.0}
+    assert found.fork_s == {kind_of(ES): 1.0, kind_of(ES).of_engine: 1.0}
     assert found.forks == 0
 
 

@@ -140,6 +140,17 @@ def test_a_few_lines_that_unfold_to_billions_of_values_are_refused():
         value_of("\n".join(lines))
 
 
+def test_a_few_lines_that_merge_billions_of_mappings_are_read_at_once_or_refused():
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)]
+    assert value_of("\n".join(lines))["a39"] == {"x": 1}
+    keys = ", ".join(f"k{n}: 1" for n in range(500))
+    with pytest.raises(UsageError, match=f"<< repeats more than {MOST_VALUES:,} values"):
+        value_of(f"a: &a {{{keys}}}\nb: {{<<: [{', '.join(['*a'] * 100)}]}}")
+    with pytest.raises(UsageError, match="<< takes a mapping"):
+        value_of("a: &x {<<: [*x, *x, *x]}")
+
+
 def test_depth_and_size_are_bounded():
     assert value_of("[" * MOST_LEVELS + "]" * MOST_LEVELS)
     with pytest.raises(UsageError, match=f"more than {MOST_LEVELS} levels"):

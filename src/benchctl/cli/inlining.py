@@ -9,24 +9,26 @@ import click
 
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
+from benchctl.jvm.inlining.called import Called, read_called
 from benchctl.jvm.inlining.cut import cut_tree
 from benchctl.jvm.inlining.diff import compare_sites
 from benchctl.jvm.inlining.find import find_newest
-from benchctl.jvm.inlining.log import open_log
-from benchctl.jvm.inlining.model import C2_LEVEL, names, simple
+from benchctl.jvm.inlining.log import InliningLog
+from benchctl.jvm.inlining.model import C2_LEVEL, simple
 from benchctl.jvm.inlining.of_run import RunLog, choose, logs_of
 from benchctl.jvm.inlining.sites import newest_sites
-from benchctl.nearest import suggestion
 from benchctl.report.inlining.differences import differences_document, differences_text
 from benchctl.report.inlining.groups import GroupedFork, groups_document, groups_text
 from benchctl.report.inlining.trees import tree_document, tree_text
+from benchctl.report.inlining.words import FOUND_WORDS
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.places import task_named
+from benchctl.results.plan import Place
 
 Format = Literal["text", "json"]
-NOT_COMPILED = "not compiled by C2"
 
 
 @click.command("inlining")
@@ -54,7 +56,7 @@ NOT_COMPILED = "not compiled by C2"
 )
 @click.option("--group", metavar="METHOD", help="Group forks by the fate of --callee's calls in this method.")
 @click.option("--callee", metavar="NAME", help="The called method's name, of --group.")
-@click.option("--task", metavar="TASK", help="Whose figures, of --group.")
+@click.option("--task", metavar="[CHALLENGE/]TASK", help="Whose figures, of --group.")
 @runs_option
 @click.option(
     "--format",
@@ -77,6 +79,8 @@ def inlining_command(
     if group is not None:
         answer = _group(source, group, callee, task, variant)
     elif diff is not None:
+        if diff[0] == diff[1]:
+            raise UsageError("--diff needs two different variants, or log files")
         answer = _diff(source, diff, method or "", block, boot, everything=everything)
     elif method is not None:
         answer = _tree(source.log(variant, block, boot), method, level, depth, everything=everything)
@@ -112,6 +116,8 @@ class _Source:
 
     def log(self, variant: str | None, block: int | None, boot: int | None) -> RunLog:
         """The one that is asked for."""
+        if self._file and any(one is not None for one in (variant, block, boot)):
+            raise UsageError("a log file alone has no variants, blocks or boots", hint="name a run instead")
         return self._file or choose(self.logs(), variant, block, boot)
 
     def side(self, name: str, block: int | None, boot: int | None) -> RunLog:
@@ -121,12 +127,12 @@ class _Source:
 
 
 def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything: bool) -> Answer:
-    with open_log(log.path) as opened:
-        found, index = find_newest(opened, method, level), opened.index
+    opened = InliningLog(log.path)
+    found = find_newest(opened, method, level)
     cut = cut_tree(found.tree.calls, asked=method, depth=depth, everything=everything)
     return (
-        lambda: tree_text(log.label, found, cut, index),
-        lambda: tree_document(log.label, found, cut, index),
+        lambda: tree_text(log.label, found, cut, opened.account),
+        lambda: tree_document(log.label, found, cut, opened.account),
     )
 
 
@@ -140,14 +146,13 @@ def _diff(
     everything: bool,
 ) -> Answer:
     logs = [source.side(side, block, boot) for side in sides]
-    sites = []
-    for log in logs:
-        with open_log(log.path) as opened:
-            sites.append(newest_sites(opened, under=method))
-    compared = compare_sites(sites[0], sites[1], everywhere=everything)
+    baseline, contender = (newest_sites(InliningLog(log.path), under=method) for log in logs)
+    compared = compare_sites(baseline, contender, everywhere=everything)
     where = "in all callers" if everything else "in Lucene's and the engines' callers"
     scope = f"{where}, where {method} is compiled or called" if method else where
     names_ = (_short(sides[0]), _short(sides[1]))
+    if names_[0] == names_[1]:  # two files of one name: documents have the sides as keys
+        names_ = sides
     labels = (logs[0].label, logs[1].label)
     return (
         lambda: differences_text(names_, labels, compared, scope),
@@ -164,31 +169,29 @@ def _group(source: _Source, caller: str, callee: str | None, task: str | None, v
         raise UsageError("--group needs --callee and --task", hint="such as --callee visit --task range")
     record, logs = source.record(), source.logs()
     name = choose(logs, variant, None, None).variant
+    place = task_named(record.plan, task)
     forks = []
     for fork in record.done(name):
-        summary = _summary(fork, task)
+        summary = _summary(fork, place)
         own = [log for log in logs if log.variant == name and log.block == fork.block]
         own = [log for log in own if summary.schedule in log.schedules]
         if own:
             p90 = None if summary.service_time is None else summary.service_time.p90
-            fate = _fate(own[-1], caller, callee)
-            forks.append(GroupedFork(fork.block, fate, summary.throughput_per_s, p90))
+            called = read_called(InliningLog(own[-1].path), caller, callee)
+            forks.append(
+                GroupedFork(fork.block, _fate(called), summary.throughput_per_s, p90, called.given_up_ms)
+            )
     title = f"{task} of {name}, by what became of {callee} in {simple(caller)}"
     return lambda: groups_text(title, forks), lambda: groups_document(title, forks)
 
 
-def _summary(fork: ForkRecord, task: str) -> TaskSummary:
-    found = next((one for one in reversed(fork.summaries) if one.label == task), None)
+def _summary(fork: ForkRecord, place: Place) -> TaskSummary:
+    found = next((one for one in fork.summaries if (one.schedule, one.task) == place), None)
     if found is None:
-        labels = [one.label for one in fork.summaries]
-        raise UsageError(f"there is no task '{task}'", hint=suggestion(task, labels))
+        raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
     return found
 
 
-def _fate(log: RunLog, caller: str, callee: str) -> str:
-    """What became of all calls of a name in a method, in words."""
-    with open_log(log.path) as opened:
-        sites = newest_sites(opened, under=caller)
-    fitting = [site for key, site in sites.items() if key.name == callee and names(key.caller, caller)]
-    words = sorted({site.words for site in fitting})
-    return " | ".join(words) or NOT_COMPILED
+def _fate(called: Called) -> str:
+    """What became of the calls, and how HotSpot says it."""
+    return ": ".join(filter(None, (FOUND_WORDS[called.found], called.words)))

@@ -2,18 +2,19 @@
 
 import os
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import DurationType, PercentType, format_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
+from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions
 from benchctl.cli.streams import emit
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
@@ -23,24 +24,24 @@ from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.minimize.candidates import Candidates
-from benchctl.minimize.conduct import Desk, conduct
+from benchctl.minimize.conduct import SearchContext, conduct
 from benchctl.minimize.effect import compares_variants, parse_effect
 from benchctl.minimize.forecast import start_forecast
 from benchctl.minimize.measure import Nodes
 from benchctl.minimize.questions import ALPHA
-from benchctl.minimize.start import check_search, default_metric, new_id, new_search
+from benchctl.minimize.start import check_search, default_metric, new_search
 from benchctl.plugin.consent import Consent
 from benchctl.report.command_line import command
 from benchctl.report.minimize import Ended, render_minimize
 from benchctl.results.minimize.folder import MinimizeFolder, find_search
 from benchctl.results.minimize.model import MinimizeRecord, MinimizeSpec
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunStore, new_run_id
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.observer import Observer
-from benchctl.run.plan import plan_run, reload_track
+from benchctl.run.plan import PlanOptions, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.track.model import Track
 from benchctl.track.write import challenge_text
@@ -58,6 +59,16 @@ _WITH_RESUME = frozenset(
 )  # fmt: skip
 _MOST_FORKS = 12
 _PREFIX_ITERATIONS = 10
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A search that can be carried out, or gone on with."""
+
+    folder: MinimizeFolder
+    record: MinimizeRecord
+    track: Track
+    candidates: Candidates
 
 
 @click.command("minimize")
@@ -141,6 +152,8 @@ def minimize_command(
     Every question (is it still there without these?) is measured on fresh nodes, block by block, until the
     answer is sure enough. Its runs are kept with the search.
     """
+    if output is not None:
+        _check_output(output, begun=resume is not None)
     home = resolve_home()
     consent = Consent(home, given=trust)
     if resume is None:
@@ -152,10 +165,8 @@ def minimize_command(
             forks=forks,
             schedule=ScheduleOptions(challenges=(challenge,), restart="never", warmups=()),
         )
-        effect = parse_effect(sentence, [spec.name for spec in options.variants])
-        plan, track = plan_run(replace(options, consent=consent))
         spec = MinimizeSpec(
-            effect=effect,
+            effect=parse_effect(sentence, [spec.name for spec in options.variants]),
             metric=metric or "",
             by=by,
             most_forks=forks,
@@ -163,26 +174,18 @@ def minimize_command(
             budget_s=budget_s,
             alpha=ALPHA,
         )
-        candidates = check_search(plan, track, spec)
-        spec = msgspec.structs.replace(spec, metric=metric or default_metric(candidates.target))
-        folder = MinimizeFolder(home.minimize / new_id(plan.schedules[0].name))
-        record = new_search(folder, plan, spec)
+        search = _begun(home, replace(options, consent=consent), spec)
     else:
-        _only_resume(click.get_current_context())
-        folder = find_search(home.minimize, resume)
-        record = folder.load()
-        confirm_plugin(record.plan, consent)
-        track = reload_track(record.plan)
-        candidates = check_search(record.plan, track, record.spec)
+        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a search")
+        search = _known(home, resume, consent)
+    record = search.record
     if record.status != "complete":
         with measuring(wait=wait, quiet=quiet) as observer:
             if not record.decisions:
-                _announce(home, record, candidates, observer)
-            record = _searched(
-                home, folder, record, track, candidates, subject_options.files, observer, budget_s
-            )
-    paths = _write_files(folder, record, candidates, output)
-    ended = Ended(record, tuple(map(str, paths)), _commands(record, track, paths))
+                _announce(home, search, observer)
+            record = _searched(home, search, subject_options.files, observer, budget_s)
+    paths = _write_files(search, record, output)
+    ended = Ended(record, tuple(map(str, paths)), _commands(record, search.track, paths))
     from benchctl.cli.output import text_width  # noqa: PLC0415 - loads the statistics of all reports
 
     emit(render_minimize(ended, output_format, width=text_width()))
@@ -194,50 +197,90 @@ def minimize_command(
         )
 
 
+def _check_output(output: Path, *, begun: bool) -> None:
+    """Refuse, before hours of measuring, a file that can never be written, and to lose one that is there.
+
+    Args:
+        output: as given.
+        begun: the search goes on: what is there may be what it wrote before.
+    """
+    whole = output.absolute()
+    with disk_errors(f"write {output}"):
+        if not whole.parent.is_dir() or whole.is_dir():
+            raise UsageError(
+                f"--output: '{output}' is no file in a folder that is there", hint="name another"
+            )
+        there = next((path for path in (whole, _alone(whole)) if path.is_file()), None)
+    if there is not None and not begun:
+        raise UsageError(f"--output: {there} is there already", hint="name another file, or remove it")
+
+
+def _alone(output: Path) -> Path:
+    """The file of the target alone, beside that of the schedule."""
+    return output.with_name(f"{output.stem}-alone.json")
+
+
 def _usual_variants(sentence: str) -> tuple[str, ...]:
     """What is measured when no variant is named: both where they are compared, else the first."""
     return BUILT_IN if compares_variants(sentence) else BUILT_IN[:1]
 
 
-def _announce(home: Home, record: MinimizeRecord, candidates: Candidates, observer: Observer) -> None:
-    history = earlier_runs(RunStore(home.runs), record.plan, describe_host().fingerprint, most=100)
-    for line in start_forecast(record.spec, candidates, record.plan, history):
+def _begun(home: Home, options: PlanOptions, spec: MinimizeSpec) -> _Search:
+    """A new search, checked; nothing of it is on disk before it is carried out.
+
+    Args:
+        home: where it is going to be.
+        options: of the run of the whole schedule.
+        spec: what is searched for; an empty metric means the usual one.
+    """
+    plan, track = plan_run(options)
+    candidates = check_search(plan, track, spec)
+    spec = msgspec.structs.replace(spec, metric=spec.metric or default_metric(candidates.target))
+    now_text = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = MinimizeFolder(home.minimize / new_run_id(plan.schedules[0].name, now_text))
+    return _Search(folder, new_search(folder, plan, spec), track, candidates)
+
+
+def _known(home: Home, name: str, consent: Consent) -> _Search:
+    """A search that was begun before."""
+    folder = find_search(home.minimize, name)
+    record = folder.load()
+    confirm_plugin(record.plan, consent)
+    track = reload_track(record.plan)
+    return _Search(folder, record, track, check_search(record.plan, track, record.spec))
+
+
+def _announce(home: Home, search: _Search, observer: Observer) -> None:
+    plan = search.record.plan
+    history = earlier_runs(RunStore(home.runs), plan, describe_host().fingerprint, most=100)
+    for line in start_forecast(search.record.spec, search.candidates, plan, history):
         observer.note(line)
 
 
 def _searched(
-    home: Home,
-    folder: MinimizeFolder,
-    record: MinimizeRecord,
-    track: Track,
-    candidates: Candidates,
-    files: FileOptions,
-    observer: Observer,
-    more_s: float | None,
+    home: Home, search: _Search, files: FileOptions, observer: Observer, more_s: float | None
 ) -> MinimizeRecord:
     """The search, carried out; what is given anew as a budget is for this go."""
-    store = folder.runs
+    record, store = search.record, search.folder.runs
     endpoints = endpoints_of(record.plan.variants, os.environ)
     bench = Bench(home, store, observer, threading.Event(), endpoints)
     budget = more_s
     if budget is None and record.spec.budget_s is not None:
         budget = max(1.0, record.spec.budget_s - record.spent_s)
-    desk = Desk(folder, candidates, Nodes(bench, store, track, files), observer, budget)
-    return conduct(desk, record)
+    nodes = Nodes(bench, store, search.track, files)
+    return conduct(SearchContext(search.folder, search.candidates, nodes, observer, budget), record)
 
 
-def _write_files(
-    folder: MinimizeFolder, record: MinimizeRecord, candidates: Candidates, output: Path | None
-) -> list[Path]:
+def _write_files(search: _Search, record: MinimizeRecord, output: Path | None) -> list[Path]:
     """The challenge that was found, and beside it the target alone where that is the reference."""
     if record.found is None:
         return []
-    path = output or folder.path / f"{record.found.name}.json"
+    path = output or search.folder.path / f"{record.found.name}.json"
     files = {path: record.found}
     if not record.spec.effect.against:
         name = f"{record.found.name}-alone"
         short = any(one.short for one in record.decisions if one.verdict == "present")
-        files[path.with_name(f"{path.stem}-alone.json")] = candidates.build((), name, short=short)
+        files[_alone(path)] = search.candidates.build((), name, short=short)
     for target, challenge in files.items():
         with disk_errors(f"write {target}"):
             target.write_text(challenge_text(challenge), encoding="utf-8")
@@ -264,18 +307,3 @@ def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[s
             plan, forks=10, corpus_documents=plan.corpus.documents, iterations=None
         )
     return found
-
-
-def _only_resume(context: click.Context) -> None:
-    """Refuse options that would silently have no effect."""
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in _WITH_RESUME
-        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise UsageError(
-            f"--resume goes on with a search as it was begun: {', '.join(given)} cannot change it",
-            hint=f"leave out {', '.join(given)}, or start a new search",
-        )

@@ -1,5 +1,6 @@
 """`benchctl profile`: where the nodes of a run spent their time, as tables, flame graphs and differences."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,11 @@ from benchctl.report.profile.stored import (
     profile_text,
 )
 from benchctl.report.profile.text import Form, Mode
+
+# What files that it may replace begin with.
+_START_CHARACTERS = 4096
+_FLAME = re.compile(r'<meta name="generator" content="benchctl ')
+_COLLAPSED = re.compile(r"\A\[[^\n]*?\](?:;[^\n]*)?(?: \d+\n|\Z)")
 
 
 @dataclass(frozen=True)
@@ -126,9 +132,9 @@ def profile_command(
     record, form = folder.load(), counting.form
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if files.collapsed is not None:
-        _write(files.collapsed, collapsed_text(_only(sides)))
+        _write(files.collapsed, collapsed_text(_only(sides)), _COLLAPSED)
     if files.flame is not None:
-        _write(files.flame, flame_page(record.id, sides if diff else [_only(sides)], form))
+        _write(files.flame, flame_page(record.id, sides if diff else [_only(sides)], form), _FLAME)
     if files.collapsed is not None or files.flame is not None:
         return
     if output_format == "json":
@@ -146,7 +152,23 @@ def _only(sides: list[Side]) -> Side:
     return sides[0]
 
 
-def _write(target: Path, text: str) -> None:
-    with disk_errors(f"write {target}"), replacing(target) as partial:
-        partial.write_text(text, encoding="utf-8")
+def _write(target: Path, text: str, ours: re.Pattern[str]) -> None:
+    with disk_errors(f"write {target}"):
+        _refuse_foreign(target, ours)
+        if target.is_symlink() or (target.exists() and not target.is_file()):
+            # Such as /dev/stdout: it is written to, and not replaced.
+            target.write_text(text, encoding="utf-8")
+        else:
+            with replacing(target) as partial:
+                partial.write_text(text, encoding="utf-8")
     complain(f"Written: {target}")
+
+
+def _refuse_foreign(target: Path, ours: re.Pattern[str]) -> None:
+    """Nobody's own file is lost by a typing mistake."""
+    if not target.is_file():
+        return
+    with target.open(encoding="utf-8", errors="replace") as file:
+        start = file.read(_START_CHARACTERS)
+    if start and not ours.search(start):
+        raise UsageError(f"{target} is there and was not written by benchctl", hint="name another file")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 import psutil
-from click.core import ParameterSource
 
 from benchctl.cli.conclude import conclude
 from benchctl.cli.evidence_options import EvidenceOptions, evidence_options
@@ -27,15 +26,18 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
+from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
 from benchctl.cli.trust_option import trust_option
 from benchctl.errors import UsageError
+from benchctl.experiment.execution import experiment_of
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.consent import Consent
 from benchctl.results.figures import Calibration
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
@@ -151,14 +153,31 @@ def run_command(
             )
             folder, record = start_run(bench, plan, track, extras)
     else:
-        _only_resume(click.get_current_context())
+        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a run")
         folder = store.find(resume)
-        plan = folder.load().plan
+        begun = folder.load()
+        _refuse_measurement(begun, home)
+        plan = begun.plan
         confirm_plugin(plan, consent)
         track = reload_track(plan)
         with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
             record = resume_run(bench, folder, track)
     conclude(folder, record, home, output_format)
+
+
+def _refuse_measurement(record: RunRecord, home: Home) -> None:
+    """A run of an experiment that is there goes on with the others of it.
+
+    Raises:
+        UsageError: it is one.
+    """
+    experiment = experiment_of(record.tags)
+    if experiment and (home.experiments / experiment).is_dir():
+        raise UsageError(
+            f"run {record.id} is a measurement of experiment {experiment}: its forks are interleaved with "
+            "those of the other measurements, and alone they would not be",
+            hint=f"go on with all of it: benchctl experiment run --resume {experiment}",
+        )
 
 
 @contextmanager
@@ -188,18 +207,3 @@ def _calibrated(
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
         plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))
     return plan, calibration
-
-
-def _only_resume(context: click.Context) -> None:
-    """Refuse options that would silently have no effect."""
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in _WITH_RESUME
-        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise UsageError(
-            f"--resume goes on with a run as it was planned: {', '.join(given)} cannot change it",
-            hint=f"leave out {', '.join(given)}, or start a new run",
-        )

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchctl.jvm.pauses import parse_pause
+
 _NS_PER_S = 1_000_000_000
-_NS_PER_MS = 1_000_000
 _NS_PER_US = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# As JDK 9 and later log the end of a pause, whatever the collector; generational ZGC names the generation
-# before it, and collectors that know say what the heap was before and after.
-_PAUSE = re.compile(
-    r"(?P<decorations>(?:\[[^]]*\])+) GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
-    r"(?: \d+[BKMG]->\d+[BKMG]\(\d+[BKMG]\))? (?P<ms>\d+\.\d+)ms"
-)
+_DECORATIONS = re.compile(r"(?:\[[^]]*\])+")
 _DECORATION = re.compile(r"\[([^]]*)\]")
 _UPTIME = re.compile(r"\d+\.\d+s")
 _WALL = re.compile(r"\d{4}-\d\d-\d\dT\S+")
@@ -29,7 +25,9 @@ class LogClock:
     Attributes:
         epoch_ns: when it was 1970 there: what wall times count from. Wall clocks may be set while a node
             runs, so take it from one reading of both.
-        started_ns: when the JVM started: what uptimes count from.
+        started_ns: when its process started. Uptimes count from when the JVM was loaded into it, for
+            OpenSearch a second or two later, since its start script becomes the JVM: a pause that has no
+            wall time is placed so much too early.
     """
 
     epoch_ns: int
@@ -70,14 +68,12 @@ def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[Pause]:
     with path.open(encoding="utf-8", errors="replace") as log:
         for line in log:
             # Most lines are of other things, and a log may be long.
-            found = _PAUSE.fullmatch(line.rstrip()) if "Pause" in line else None
-            if found is None:
-                continue
-            decorations = [text.strip() for text in _DECORATION.findall(found["decorations"])]
+            marks = _DECORATIONS.match(line) if "Pause" in line else None
+            decorations = [text.strip() for text in _DECORATION.findall(marks[0])] if marks else []
             end_ns = _time_ns(decorations, clock)
-            if end_ns is not None and _is_of(pid, decorations):
-                pause_ns = round(float(found["ms"]) * _NS_PER_MS)
-                yield Pause(end_ns - pause_ns, pause_ns, found["what"])
+            found = None if end_ns is None else parse_pause(line.rstrip(), end_ns)
+            if found is not None and _is_of(pid, decorations):
+                yield Pause(found.start_ns, found.pause_ns, found.what)
 
 
 def _is_of(pid: str, decorations: list[str]) -> bool:

@@ -22,6 +22,11 @@ JVM_OPTIONS_NAME = "benchctl.options"
 # A node start is lost, unfindable or open to the world when these are someone else's.
 OWN_SETTINGS = frozenset({"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"})
 
+# Whatever else says where a node listens; engines read `http.host.0` as the first of a list.
+_LISTENS = re.compile(
+    r"(.+\.(bind|publish)_host|(network|http|transport|remote_cluster|grpc|(arrow\.)?flight)\.host)(\.\d+)?"
+)
+
 # The folders that a node start is given, and what would make a JVM another in ways that no record shows.
 _OWN_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "JAVA_HOME"}
@@ -42,6 +47,7 @@ _FLAG_VARIABLES = frozenset(
     }
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_SECRET = re.compile(r"secret|passw|token|credential|(api|access|private)_?key", re.IGNORECASE)
 
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
 _GC_LOG = re.compile(r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)")
@@ -206,7 +212,7 @@ def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
         UsageError: a flag that is none, spans lines, or that OpenSearch's start script would tear apart.
     """
     for flag in flags:
-        if not flag.startswith("-") or "\n" in flag:
+        if not flag.startswith("-") or "\n" in flag or "\r" in flag:
             raise UsageError(
                 f"{flag!r} is not a JVM flag", hint="flags start with '-', such as -XX:-Inline; one flag each"
             )
@@ -222,13 +228,14 @@ def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the settings back when none of them is benchctl's own business.
 
     Raises:
-        UsageError: one of OWN_SETTINGS.
+        UsageError: one of OWN_SETTINGS, or another that opens the node to the network.
     """
-    for name in sorted(OWN_SETTINGS & settings.keys()):
-        raise UsageError(
-            f"the node setting {name} is benchctl's own and cannot be set",
-            hint="every node start gets its data, logs and ports from benchctl",
-        )
+    for name in sorted(settings):
+        if name in OWN_SETTINGS or _LISTENS.fullmatch(name):
+            raise UsageError(
+                f"the node setting {name} is benchctl's own and cannot be set",
+                hint="every node start gets its data, logs and ports from benchctl, and listens on loopback",
+            )
     return settings
 
 
@@ -237,7 +244,8 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
 
     Raises:
         UsageError: one says where a node's files are, which is benchctl's own business; holds JVM flags,
-            which would get past the record of a run's flags; or has no name that a shell could read.
+            which would get past the record of a run's flags; has no name that a shell could read; or seems
+            to hold a secret.
     """
     for name in variables:
         if name in _OWN_VARIABLES:
@@ -253,6 +261,11 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
         if not _VARIABLE.fullmatch(name):
             raise UsageError(
                 f"'{name}' is no name of an environment variable", hint="use letters, digits and underscores"
+            )
+        if _SECRET.search(name):
+            raise UsageError(
+                f"the variable {name} seems to hold a secret",
+                hint="what a variant says is recorded with its runs, and printed in reports",
             )
     return variables
 

@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from benchctl.engine.variants.entry import EntryError, VariantEntry, applied
-from benchctl.engine.variants.values import LATEST, check_version
+from benchctl.engine.variants.values import (
+    LATEST,
+    check_version,
+    placed,
+    placed_challenge,
+    placed_jar,
+    placed_plugin,
+)
 from benchctl.errors import UsageError
 from benchctl.nearest import nearest, suggestion
 from benchctl.results.plan import EngineName, VariantSpec
@@ -22,6 +30,7 @@ __all__ = [
     "check_name",
     "check_overrides",
     "parse_variant",
+    "placed_variant",
 ]
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
@@ -41,6 +50,7 @@ _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index
 _SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution"}
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
+_NO_TEXT = re.compile("[\\ud800-\\udfff]")  # what Python makes of other bytes on the command line
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
     "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
@@ -113,6 +123,25 @@ def parse_variant(
     )
 
 
+def placed_variant(text: str, folder: Path) -> str:
+    """A variant in the same form, with the paths of its options made absolute.
+
+    Args:
+        text: as `parse_variant` reads it.
+        folder: that they are relative to.
+
+    Raises:
+        UsageError: the text is not of the form, or an option names something else than it may.
+    """
+    head, pieces = _split(text)
+    found = [head]
+    for option, value in pieces:
+        place = _PLACED.get(option)
+        is_path = place is not None and value and not (option == "jdk" and value.isdigit())
+        found.append(f"{option}:{place(value, folder) if place and is_path else value}")
+    return ",".join(found)
+
+
 def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequence[VariantSpec]) -> None:
     """Refuse a distribution or JDK that is given for something that is not measured.
 
@@ -135,6 +164,8 @@ def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequenc
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
     """The head and the (option, value) pairs behind it."""
+    if _NO_TEXT.search(text):
+        raise UsageError(f"variant {text!a} is not UTF-8 text", hint="records and nodes take nothing else")
     head, *pieces = text.split(",")
     options: list[tuple[str, str]] = []
     for piece in pieces:
@@ -248,6 +279,13 @@ def _check_flag(option: str, value: str, name: str) -> str:
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, str, str], str]]] = {"jvm": _check_flag}
+_PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
+    "jar": placed_jar,
+    "plugin": placed_plugin,
+    "warmup": placed_challenge,
+    "jdk": placed,
+    "distribution": placed,
+}
 _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
     "env": "env:MALLOC_ARENA_MAX=2",

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.experiment.form import MOST_FORKS
 from benchctl.nearest import suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.experiment.model import ComparisonSpec, Expectation, ExperimentSpec, Measurement
@@ -37,10 +38,12 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     """The experiment with what was asked for; comparisons without both measurements are left out.
 
     Raises:
-        UsageError: a measurement does not exist, or there would be no fork.
+        UsageError: a measurement does not exist, or there would be no fork, or more than can be.
     """
     if changes.forks is not None and changes.forks < _FEWEST_FORKS:
         raise UsageError(f"--forks must be at least {_FEWEST_FORKS}")
+    if changes.forks is not None and changes.forks > MOST_FORKS:
+        raise UsageError(f"--forks must be at most {MOST_FORKS:,}")
     sizes = {
         name: value
         for name, value in (
@@ -65,9 +68,14 @@ def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:
     pairs = (
         ("measurement", len(before.measurements) - len(after.measurements)),
         ("comparison", len(before.comparisons) - len(after.comparisons)),
-        ("expectation", len(before.expectations) - len(after.expectations)),
+        ("expectation", _expectations(before) - _expectations(after)),
+        ("call site", len(before.call_sites) - len(after.call_sites)),
     )
     return ", ".join(counted(number, word) for word, number in pairs if number)
+
+
+def _expectations(spec: ExperimentSpec) -> int:
+    return len(spec.expectations) + len(spec.fates)
 
 
 def _overridden(measurement: Measurement, params: Mapping[str, Any]) -> Measurement:
@@ -91,6 +99,7 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         if (rows := tuple(row for row in table.rows if _measured(row, wanted)))
     )
     compared = {row.name for table in tables for row in table.rows}
+    sites = {one.name: one for one in spec.call_sites}
     used = {variant for one in measurements for variant in one.variants}
     return msgspec.structs.replace(
         spec,
@@ -98,6 +107,8 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         measurements=measurements,
         tables=tables,
         expectations=tuple(one for one in spec.expectations if _answerable(one, compared)),
+        call_sites=tuple(one for one in spec.call_sites if one.measurement in wanted),
+        fates=tuple(one for one in spec.fates if sites[one.call_site].measurement in wanted),
     )
 
 

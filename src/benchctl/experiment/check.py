@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from benchctl.errors import UsageError
 from benchctl.experiment.changes import Changes, change
 from benchctl.experiment.file import Source, read_experiment
-from benchctl.experiment.plan import Planned, Plans, plan_measurement
+from benchctl.experiment.plan import Planned, Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.results.experiment.model import ComparisonSpec, ExperimentSpec, TaskRef
+from benchctl.results.plan import Place
 from benchctl.stats.experiment.places import place_of
-from benchctl.stats.metrics import Metric, metric_of
+from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of
 from benchctl.stats.values import task_at
 from benchctl.track.model import Task
 from benchctl.yaml_file import Step
@@ -52,10 +55,24 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
+        places = []
         for side in ("baseline", "contender"):
             with source.at(*steps, side):
-                _check_side(getattr(row, side), metric_of(row.metric), plans)
-    return Experiment(spec, plans, source.spec)
+                places.append(_check_side(getattr(row, side), metric_of(row.metric), plans))
+        with source.at(*steps, "contender"):
+            _check_distinct(row, *places)
+        with source.at(*steps):
+            _check_evidence(row, plans)
+    _check_call_sites(spec, plans, source)
+    return Experiment(_sealed(spec, plans), plans, source.spec)
+
+
+def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
+    """With digests of the plans: a measurement that is opened after an interruption has to be as it was."""
+    measurements = tuple(
+        msgspec.structs.replace(one, digest=digest_of(plans[one.name].plan)) for one in spec.measurements
+    )
+    return msgspec.structs.replace(spec, measurements=measurements)
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:
@@ -83,8 +100,8 @@ def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[Compari
                 yield row, ("tables", place, "rows", number)
 
 
-def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> None:
-    """There is that task, and it will have a figure in the metric.
+def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
+    """Where that task is; there is one, and it will have a figure in the metric.
 
     Raises:
         UsageError: there is none, several fit, or it cannot have one.
@@ -96,10 +113,48 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> None:
             f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
             hint=suggestion(ref.variant, variants),
         )
-    task = task_at(plan, place_of(plan, ref))
+    place = place_of(plan, ref)
+    task = task_at(plan, place)
     reason = _lacks(task, metric)
     if reason:
         raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))
+    return place
+
+
+def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> None:
+    """Both sides are not one task in two spellings.
+
+    Raises:
+        UsageError: they are.
+    """
+    one, other = row.baseline, row.contender
+    if (one.measurement, one.variant, baseline) == (other.measurement, other.variant, contender):
+        raise UsageError(f"'{other}' is the same task as '{one}': it is compared with itself")
+
+
+def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
+    """Forks that bear the cost of evidence are compared with their likes only.
+
+    Raises:
+        UsageError: one side bears it, and the other does not.
+    """
+    carried = [plans[ref.measurement].plan.evidence_in(0) for ref in (row.baseline, row.contender)]
+    if carried[0] != carried[1]:
+        both = " and ".join(", ".join(kinds) or "nothing" for kinds in carried)
+        raise UsageError(
+            f"the two sides collect different evidence in the forks that are compared: {both}",
+            hint="collect it in further forks (`evidence: {forks: 1}`), or in all forks of both",
+        )
+
+
+def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
+    """There is the task whose figure stands beside each, and it will have one."""
+    asked = {one.name for one in spec.call_sites}
+    for place, site in enumerate(source.spec.call_sites):
+        if site.name in asked:
+            with source.at("call-sites", place, "task"):
+                for variant in site.variants:
+                    _check_side(site.task_of(variant), THROUGHPUT, plans)
 
 
 def _lacks(task: Task, metric: Metric) -> str:

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.naming import Named
-from benchctl.experiment.plan import Plans, plan_measurement
+from benchctl.experiment.plan import Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.results.experiment.folder import ExperimentFolder
 from benchctl.results.experiment.model import ExperimentRecord, ExperimentStatus
@@ -47,12 +47,21 @@ def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
 
     Raises:
         UsageError: what they need is not there any more.
+        NotResumable: one would do something else than was planned when the execution began.
     """
-    return {
-        measurement.name: plan_measurement(record.spec, measurement, home)
-        for measurement in record.spec.measurements
-        if measurement.name not in record.runs
-    }
+    plans = {}
+    for measurement in record.spec.measurements:
+        if measurement.name in record.runs:
+            continue
+        planned = plan_measurement(record.spec, measurement, home)
+        if measurement.digest not in ("", digest_of(planned.plan)):
+            raise NotResumable(
+                f"the experiment cannot be gone on with: files that measurement '{measurement.name}' is "
+                "made from, such as its challenges, have changed since it began",
+                hint="start the experiment anew, or put the files back",
+            )
+        plans[measurement.name] = planned
+    return plans
 
 
 def conduct(
@@ -100,14 +109,20 @@ class _Conduct:
         with self._ending():
             self._reopen_all()
             self._open_all()
-            # The order within blocks depends on that of the runs.
-            names = [one.name for one in self._record.spec.measurements if one.name in self._open]
+            # The order within blocks depends on these numbers: it is the same when some are complete.
+            numbers = {
+                one.name: number
+                for number, one in enumerate(self._record.spec.measurements)
+                if one.name in self._open
+            }
+            names = list(numbers)
             runs = [self._open[name] for name in names]
             before = _spent_s(runs)
             stopped = self._laboratory.interleave(
                 runs,
                 seed=self._record.spec.seed,
                 observer=self._bench.observer,
+                numbers=list(numbers.values()),
                 left_s=None if budget_s is None else lambda: budget_s - (_spent_s(runs) - before),
                 prepared=[self._prepared[name] for name in names],
             )
@@ -123,8 +138,8 @@ class _Conduct:
     def _reopen_all(self) -> None:
         """What went on before; all of it before anything is opened, which may take long."""
         self._update(status="running", stopped="")
-        for name, run_id in self._record.runs.items():
-            run_folder = self._bench.store.find(run_id)
+        folders = {name: self._find(name, run_id) for name, run_id in self._record.runs.items()}
+        for name, run_folder in folders.items():
             record = run_folder.load()
             if not record.missing() and not record.stopped and record.status != "running":
                 continue
@@ -134,6 +149,12 @@ class _Conduct:
             run = self._laboratory.reopen(bench, _going_on(run_folder, record), reload_track(record.plan))
             self._open[name] = run
             self._prepared[name] = {}
+
+    def _find(self, name: str, run_id: str) -> RunFolder:
+        try:
+            return self._bench.store.find(run_id)
+        except UsageError as err:
+            raise NotResumable(f"the run of measurement '{name}' is gone: {err.message}") from err
 
     def _open_all(self) -> None:
         for measurement in self._record.spec.measurements:
@@ -182,10 +203,8 @@ class _Conduct:
     def _interrupted(self) -> BenchctlError:
         runs = self._runs()
         done = sum(run.total - len(run.missing()) for run in runs.values())
-        spec = self._record.spec
-        total = spec.forks * sum(len(one.variants) for one in spec.measurements)
         return BenchctlError(
-            f"the experiment is interrupted; {done} of {total} forks are kept",
+            f"the experiment is interrupted; {done} of {self._record.spec.total_forks} forks are kept",
             hint=f"go on with: {self._resume}",
             exit_code=ExitCode.INTERRUPTED,
         )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 
 from benchctl.experiment.estimate import (
     BOOT_S,
@@ -9,15 +10,18 @@ from benchctl.experiment.estimate import (
     REQUEST_S_PER_MILLION_DOCUMENTS,
     Estimate,
     ForkCost,
+    Sight,
 )
 from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
-from benchctl.results.experiment.model import Expectation, ExperimentSpec, Measurement
-from benchctl.results.plan import VariantSpec
+from benchctl.results.experiment.model import Expectation, ExperimentSpec, FateExpectation, Measurement
+from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 6
+_MARK_SIMILAR = "*"
+_MARK_SHARED = "+"
 _BASES = {
     "variant": "earlier forks",
     "engine": "earlier forks of the engine",
@@ -39,7 +43,7 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
-    """Its variants, measurements, comparisons and expectations; no empty ones."""
+    """Its variants, measurements, comparisons, call sites and expectations; no empty ones."""
     yield Listing(
         ("variant", "what it is"), [(one.name, variant_text(one)) for one in spec.variants], title="Variants"
     )
@@ -54,12 +58,19 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
             [(one.name, one.metric, str(one.baseline), str(one.contender)) for one in spec.comparisons],
             title="Comparisons",
         )
-    if spec.expectations:
+    if spec.call_sites:
         yield Listing(
-            ("expectation", "holds when"),
-            [(one.statement, _holds(one)) for one in spec.expectations],
-            title="Expectations",
+            ("call site", "measurement", "variants", "call"),
+            [
+                (one.name, one.measurement, list(one.variants), f"{one.callee} in {one.method}")
+                for one in spec.call_sites
+            ],
+            title="Call sites: looked up in inlining logs",
         )
+    if spec.expectations or spec.fates:
+        both: list[Expectation | FateExpectation] = [*spec.expectations, *spec.fates]
+        rows = [(one.statement, _holds(one)) for one in sorted(both, key=attrgetter("place"))]
+        yield Listing(("expectation", "holds when"), rows, title="Expectations")
 
 
 def variant_text(spec: VariantSpec) -> str:
@@ -82,15 +93,14 @@ def variant_text(spec: VariantSpec) -> str:
 
 def cost_lines(found: Estimate) -> Iterator[str]:
     """How long it will take, and what that rests on."""
-    forks = found.planned * len(found.costs)
     measurements = len({one.measurement for one in found.costs})
     yield (
-        f"{counted(measurements, 'measurement')}, {counted(forks, 'fork')}: {found.planned} of each of "
+        f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {_each(found)} of "
         f"{counted(len(found.costs), 'variant')} in all, block after block"
     )
     rough = ", roughly" if found.rough else ""
     yield (
-        f"expected{rough}: {duration(found.block_s)} a block, {duration(found.planned * found.block_s)} for "
+        f"expected{rough}: {duration(found.block_s)} a block, {duration(found.planned_s)} for "
         "all forks; engines, corpus and indices that are missing are prepared before that"
     )
     if found.budget_s is not None:
@@ -129,8 +139,7 @@ def cost_listing(found: Estimate) -> Listing:
 def sight_listing(found: Estimate) -> Listing:
     """The least difference that every comparison is going to see."""
     rows = [
-        (one.comparison, metric_of(one.metric).title, _least(one.least), "*" if one.similar else None)
-        for one in found.sights
+        (one.comparison, metric_of(one.metric).title, _least(one.least), _marks(one)) for one in found.sights
     ]
     return Listing(("comparison", "metric", "sees from", ""), rows, frozenset({2}), title="Precision")
 
@@ -145,11 +154,30 @@ def sight_lines(found: Estimate) -> Iterator[str]:
             "will be confirmed or refuted"
         )
     yield f"sees from: what four of five such experiments would find with {found.blocks} forks a side"
-    if any(one.similar for one in found.sights):
-        yield "*: from forks of other sizes, settings or variants of the engine"
+    if any(_MARK_SIMILAR in _marks(one) for one in found.sights):
+        yield f"{_MARK_SIMILAR}: from forks of other sizes, settings or variants of the engine"
+    if any(_MARK_SHARED in _marks(one) for one in found.sights):
+        yield (
+            f"{_MARK_SHARED}: tasks of the same forks are compared as pairs, which shows smaller differences "
+            "where slow forks are slow at both; how much smaller is not known before"
+        )
     if any(one.least is None for one in found.sights):
         assumed = ", ".join(f"{_least(least)} at a CV of {cv:g} %" for cv, least in found.assumed)
         yield f"unknown: no earlier run has both sides; it depends on how much forks differ: {assumed}"
+
+
+def _marks(one: Sight) -> str:
+    """What is to be known of a least difference, where it is known."""
+    if one.least is None:
+        return ""
+    return f"{_MARK_SIMILAR if one.similar else ''}{_MARK_SHARED if one.shared else ''}"
+
+
+def _each(found: Estimate) -> str:
+    """`8 of each`, `up to 8 of each`, `8 of each and 2 for evidence alone`."""
+    fewer = "up to " if any(one.forks < found.planned for one in found.costs) else ""
+    extra = sum(one.extra for one in found.costs)
+    return f"{fewer}{found.planned} of each{f' and {extra} for evidence alone' if extra else ''}"
 
 
 def _budget_text(found: Estimate) -> str:
@@ -169,15 +197,24 @@ def _does(one: Measurement) -> str:
         *(f"{name}={value}" for name, value in one.params.items()),
         one.include_tasks and f"only {one.include_tasks}",
         one.exclude_tasks and f"without {one.exclude_tasks}",
+        one.forks and counted(one.forks, "fork"),
+        one.evidence and _evidence(one.evidence),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _evidence(evidence: EvidenceSpec) -> str:
+    forks = counted(evidence.extra_forks, "further fork") if evidence.extra_forks else "all forks"
+    return f"evidence {', '.join(evidence.kinds)} in {forks}"
 
 
 def _short(challenge: str) -> str:
     return challenge.rpartition("/")[2].removesuffix(".json")
 
 
-def _holds(one: Expectation) -> str:
+def _holds(one: Expectation | FateExpectation) -> str:
+    if isinstance(one, FateExpectation):
+        return f"{one.call_site}: {one.is_} in {one.variant}"
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
     return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {100 * one.margin:g} %)"

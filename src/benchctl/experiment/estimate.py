@@ -6,6 +6,7 @@ request what the same operation took on the engine in any challenge, scaled to t
 was never measured either, a rule has to do.
 """
 
+import bisect
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from benchctl.run.plan import boots
 from benchctl.stats.experiment.places import place_of
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.lognormal import sd_of
+from benchctl.stats.metrics import MetricKey, metric_of
 from benchctl.stats.power import mde
 from benchctl.track.model import Challenge, Task
 
@@ -47,39 +49,52 @@ class ForkCost(msgspec.Struct, frozen=True):
         measurement, variant: of which.
         seconds: expected.
         basis: earlier forks of this variant, of its engine, its operations in other forks, or the rule.
+        forks: planned ones whose figures count: blocks that it is in.
+        extra: those for evidence alone, which are run whatever a budget is.
     """
 
     measurement: str
     variant: str
     seconds: float
     basis: Basis
+    forks: int
+    extra: int = 0
+
+    def forks_within(self, blocks: int) -> int:
+        """How many are run when all of an experiment ends after so many blocks."""
+        return min(blocks, self.forks) + self.extra
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """The least difference that a comparison will see.
+    """The least difference that a comparison will see, or one comparison over another.
+
+    It is that of Welch's test with as many independent forks a side, in every case: what tasks of the same
+    forks have in common, and a test of pairs cancels, nobody knows before they were run.
 
     Attributes:
-        comparison: its name.
+        comparison: its name; `ONE over OTHER` of an expectation that holds two against each other.
         metric: machine name.
         least: as a ratio - 1, found with 80 % power; None where nothing is known about its forks.
         similar: what is known is of other sizes or settings, or of another variant of the engine.
+        shared: some of what is compared are tasks of the same forks.
     """
 
     comparison: str
     metric: str
     least: float | None
     similar: bool = False
+    shared: bool = False
 
 
 class Estimate(msgspec.Struct, frozen=True):
     """What an experiment is expected to take and to see.
 
     Attributes:
-        planned: forks of every variant, as the experiment has it.
+        planned: blocks, as the experiment has them: forks of every variant, but where fewer are enough.
         blocks: as many as are expected to be run: fewer than planned where a budget ends it.
         budget_s: of the forks; None without one.
         costs: of every variant of every measurement.
-        sights: of every comparison, with as many forks as blocks.
+        sights: of every comparison, then of every one over another, with as many forks as blocks.
         assumed: (CV in percent, least difference) for what is not known.
     """
 
@@ -96,9 +111,19 @@ class Estimate(msgspec.Struct, frozen=True):
         return sum(one.seconds for one in self.costs)
 
     @property
+    def planned_forks(self) -> int:
+        """All of them, those for evidence included."""
+        return sum(one.forks_within(self.planned) for one in self.costs)
+
+    @property
+    def planned_s(self) -> float:
+        """Of all of them, seconds."""
+        return _seconds(self.costs, self.planned)
+
+    @property
     def total_s(self) -> float:
         """Of all forks that are expected to be run, seconds; preparing is not in it."""
-        return self.blocks * self.block_s
+        return _seconds(self.costs, self.blocks)
 
     @property
     def expected_s(self) -> float | None:
@@ -134,18 +159,36 @@ def estimate(
         for name, planned in plans.items()
         for variant in planned.plan.variants
     )
-    blocks = spec.forks
-    if budget_s is not None:
-        # The first block is run whatever it takes.
-        blocks = min(blocks, max(1, int(budget_s // sum(one.seconds for one in costs))))
+    planned = max(one.forks for one in costs)
+    blocks = planned if budget_s is None else _blocks_within(costs, planned, budget_s)
     return Estimate(
-        planned=spec.forks,
+        planned=planned,
         blocks=blocks,
         budget_s=budget_s,
         costs=costs,
-        sights=tuple(past.sight(row, plans, blocks) for row in spec.comparisons),
+        sights=tuple(past.sight(name, rows, plans, blocks) for name, rows in _seen(spec)),
         assumed=tuple((cv, _least(blocks, sd_of(cv / 100))) for cv in ASSUMED_CVS_PERCENT),
     )
+
+
+def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...]]]:
+    """(name, what it is made of) of all differences that are looked for."""
+    rows = {row.name: row for row in spec.comparisons}
+    yield from ((name, (row,)) for name, row in rows.items())
+    for one in spec.expectations:
+        if one.than:
+            (first,) = one.comparisons
+            yield f"{first} over {one.than}", (rows[first], rows[one.than])
+
+
+def _blocks_within(costs: Sequence[ForkCost], planned: int, budget_s: float) -> int:
+    """As many blocks as fit; the first is run whatever it takes."""
+    fitting = bisect.bisect_right(range(1, planned + 1), budget_s, key=lambda blocks: _seconds(costs, blocks))
+    return max(1, fitting)
+
+
+def _seconds(costs: Iterable[ForkCost], blocks: int) -> float:
+    return sum(one.seconds * one.forks_within(blocks) for one in costs)
 
 
 class _Past:
@@ -155,68 +198,55 @@ class _Past:
         self._records = [record for record in records if record.environment.fingerprint == fingerprint]
         self._fingerprint = fingerprint
         self._requests = _Requests(self._records)
-        self._known: dict[tuple[str, str], tuple[History, History]] = {}
+        self._known: dict[str, History] = {}
 
     def cost(self, measurement: str, plan: Plan, variant: VariantSpec) -> ForkCost:
         """Of one fork."""
-        own, like = self._histories(measurement, plan, variant)
-        kind = kind_of(variant)
-        if kind in own.fork_s:
-            return ForkCost(measurement, variant.name, own.fork_s[kind], "variant")
-        if kind in like.fork_s:
-            return ForkCost(measurement, variant.name, like.fork_s[kind], "engine")
-        return ForkCost(measurement, variant.name, *self._requests.fork(plan, variant))
+        history = self._history(measurement, plan)
+        known = history.fork_time_s(variant)
+        seconds: float
+        basis: Basis
+        if known is None:
+            seconds, basis = self._requests.fork(plan, variant)
+        else:
+            seconds, basis = known, "variant" if kind_of(variant) in history.fork_s else "engine"
+        extra = 0 if plan.evidence is None else plan.evidence.extra_forks
+        return ForkCost(measurement, variant.name, seconds, basis, plan.forks, extra)
 
-    def sight(self, row: ComparisonSpec, plans: Plans, forks: int) -> Sight:
-        """Of one comparison."""
-        noises = [self._noise(ref, row.metric, plans) for ref in (row.baseline, row.contender)]
+    def sight(self, name: str, rows: Sequence[ComparisonSpec], plans: Plans, forks: int) -> Sight:
+        """Of one comparison, or of two of the same metric against each other."""
+        metric = rows[0].metric
+        refs = [ref for row in rows for ref in (row.baseline, row.contender)]
+        shared = len({(ref.measurement, ref.variant) for ref in refs}) < len(refs)
+        noises = [self._noise(ref, metric, plans) for ref in refs]
         known = [one for one in noises if one is not None]
         if len(known) < len(noises):
-            return Sight(row.name, row.metric, None)
-        sd = math.sqrt(sum(noise.sd**2 for noise, _ in known) / len(known))
-        similar = any(other or noise.match == "similar" for noise, other in known)
-        return Sight(row.name, row.metric, _least(forks, sd), similar)
+            return Sight(name, metric, None, shared=shared)
+        # The variances of all sides add up; a test of two sides has half of that on each.
+        sd = math.sqrt(sum(noise.sd**2 for noise in known) / 2)
+        similar = any(noise.match == "similar" for noise in known)
+        sides = (plans[ref.measurement].plan.forks for ref in refs)
+        return Sight(name, metric, _least(min(forks, *sides), sd), similar, shared)
 
-    def _noise(self, ref: TaskRef, metric: str, plans: Plans) -> tuple[Noise, bool] | None:
-        """How much forks differ, and whether those are of another variant."""
+    def _noise(self, ref: TaskRef, metric: MetricKey, plans: Plans) -> Noise | None:
+        """How much forks differ."""
         plan = plans[ref.measurement].plan
         place = place_of(plan, ref)
         (variant,) = (spec for spec in plan.variants if spec.name == ref.variant)
-        own, like = self._histories(ref.measurement, plan, variant)
-        for history, other in ((own, False), (like, True)):
-            noise = history.noises.get((place, metric, kind_of(variant)))
-            if noise is not None:
-                return noise, other
-        return None
+        return self._history(ref.measurement, plan).noise(place, metric_of(metric), variant)
 
-    def _histories(self, measurement: str, plan: Plan, variant: VariantSpec) -> tuple[History, History]:
-        """What is known of a variant itself, and of all of its engine."""
-        key = (measurement, variant.name)
-        if key not in self._known:
-            alone = msgspec.structs.replace(plan, variants=(variant,))
-            related = [record for record in self._records if _related(record.plan, plan)]
-            self._known[key] = (
-                collect_history(_of(related, variant), alone, self._fingerprint),
-                collect_history(related, alone, self._fingerprint),
-            )
-        return self._known[key]
+    def _history(self, measurement: str, plan: Plan) -> History:
+        """What is known of a measurement's variants."""
+        if measurement not in self._known:
+            related = (record for record in self._records if _related(record.plan, plan))
+            self._known[measurement] = collect_history(related, plan, self._fingerprint)
+        return self._known[measurement]
 
 
 def _related(plan: Plan, other: Plan) -> bool:
     """Whether two plans have a challenge in common: without, neither says anything about the other."""
     names = {challenge.name for challenge in other.schedules}
     return plan.track == other.track and any(challenge.name in names for challenge in plan.schedules)
-
-
-def _of(records: Iterable[RunRecord], variant: VariantSpec) -> Iterator[RunRecord]:
-    """Records with only what is the same variant, whatever it was called."""
-    wanted = msgspec.structs.replace(variant, name="")
-    for record in records:
-        same = tuple(
-            spec for spec in record.plan.variants if msgspec.structs.replace(spec, name="") == wanted
-        )
-        if same:
-            yield msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, variants=same))
 
 
 class _Requests:
@@ -257,13 +287,10 @@ def _tasks(challenges: Sequence[Challenge]) -> list[Task]:
 
 
 def task_s(task: Task, request_s: float) -> float:
-    """Seconds of a task: its time, or its requests at the rate that it asks for, or as long as these take."""
-    if task.time_period is not None:
-        return task.time_period + (task.warmup_time_period or 0.0)
-    requests = (task.iterations or 1) + (task.warmup_iterations or 0)
-    if task.rate_per_s:
-        return requests * task.clients / task.rate_per_s
-    return requests * request_s
+    """Seconds of a task: as planned, or as long as its requests take."""
+    if task.planned_s is not None:
+        return task.planned_s
+    return ((task.iterations or 1) + (task.warmup_iterations or 0)) * request_s
 
 
 def _least(forks: int, sd: float) -> float:

@@ -1,7 +1,8 @@
 """One execution of an experiment: its record, and the runs that belong to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,9 @@ from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
 from benchctl.results.experiment.model import ExperimentRecord, ExperimentSpec
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
+
+_EXPERIMENT: Final = "experiment-"
+_MEASUREMENT: Final = "measurement-"
 
 
 def begin(
@@ -41,7 +45,13 @@ def begin(
 
 def tags_of(experiment_id: str, measurement: str) -> tuple[str, ...]:
     """What the run of a measurement can be found by."""
-    return (f"experiment-{experiment_id}", f"measurement-{measurement}")
+    return (f"{_EXPERIMENT}{experiment_id}", f"{_MEASUREMENT}{measurement}")
+
+
+def experiment_of(tags: Collection[str]) -> str:
+    """Id of the experiment that a run is a measurement of, by its tags; empty for none."""
+    ids = (tag.removeprefix(_EXPERIMENT) for tag in tags if tag.startswith(_EXPERIMENT))
+    return next(ids, "") if any(tag.startswith(_MEASUREMENT) for tag in tags) else ""
 
 
 def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:

@@ -14,11 +14,13 @@ from benchctl.engine.variant import base_variant
 from benchctl.engine.variants.extends import resolve_variants_mapping
 from benchctl.engine.variants.values import LATEST, placed, placed_challenge
 from benchctl.errors import UsageError
-from benchctl.experiment.form import ExperimentFile, MeasurementEntry
+from benchctl.experiment.fates import FateReader
+from benchctl.experiment.form import EvidenceEntry, ExperimentFile, MeasurementEntry
 from benchctl.experiment.tables import TableReader
 from benchctl.nearest import guess, suggestion
+from benchctl.report.numbers import counted
 from benchctl.results.experiment.model import ExperimentSpec, Measurement
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.track.library import track_names
 from benchctl.yaml_file import Document, Step, read_typed
@@ -79,6 +81,8 @@ class _Reader:
         )
         comparing = TableReader(file, self._document)
         tables = comparing.tables()
+        looking = FateReader(file, self._document)
+        call_sites = looking.call_sites()
         return ExperimentSpec(
             name=self._path.stem,
             title=file.title,
@@ -95,6 +99,8 @@ class _Reader:
             measurements=measurements,
             tables=tables,
             expectations=comparing.expectations(tables),
+            call_sites=call_sites,
+            fates=looking.fates(call_sites),
             digest=self._digest(measurements, variants.values()),
         )
 
@@ -160,6 +166,11 @@ class _Reader:
         for place, variant in enumerate(entry.variants):
             if variant in entry.variants[:place]:
                 raise self._refuse((*steps, "variants", place), f"variant '{variant}' is there twice")
+        if entry.forks is not None and entry.forks > self._file.forks:
+            raise self._refuse(
+                (*steps, "forks"),
+                f"a measurement has at most the experiment's {counted(self._file.forks, 'fork')}",
+            )
         return Measurement(
             name=name,
             variants=tuple(variants[variant].name for variant in entry.variants),
@@ -170,6 +181,8 @@ class _Reader:
             include_tasks=entry.include_tasks,
             exclude_tasks=entry.exclude_tasks,
             about=entry.about.strip(),
+            forks=entry.forks,
+            evidence=None if entry.evidence is None else _evidence(entry.evidence),
         )
 
     def _challenges(self, texts: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[str, ...]:
@@ -201,6 +214,11 @@ class _Reader:
             if path.is_file():
                 digest.update(hashlib.sha256(_bytes(path)).digest())
         return digest.hexdigest()
+
+
+def _evidence(entry: EvidenceEntry) -> EvidenceSpec:
+    extra = 0 if entry.forks == "all" else entry.forks
+    return EvidenceSpec(kinds=tuple(sorted(set(entry.kinds))), extra_forks=extra)
 
 
 def _bytes(path: Path) -> bytes:

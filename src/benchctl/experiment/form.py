@@ -1,20 +1,24 @@
 """The form of an experiment file: its keys and the types of their values, before anything is looked up."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variants.entry import VariantEntry
-from benchctl.results.experiment.model import Relation
-from benchctl.results.plan import RestartPolicy
+from benchctl.results.experiment.model import Dispatch, Relation
+from benchctl.results.plan import EvidenceKind, RestartPolicy
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
 from benchctl.yaml_file.amounts import Documents, HeapSize, Percent
 
+MOST_FORKS: Final = 10_000
+"""Of every variant: months of measuring, and few enough to be listed one by one."""
+
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
+Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS)]
 Name = Annotated[
     str,
     Meta(
@@ -28,6 +32,13 @@ Figures = Annotated[
 ]
 
 
+class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What is collected beside the figures: in how many further forks of every variant, or in all."""
+
+    kinds: Annotated[tuple[EvidenceKind, ...], Meta(min_length=1)]
+    forks: Forks | Literal["all"] = 1
+
+
 class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A measurement; see `results.experiment.model.Measurement`. Paths are relative to the file."""
 
@@ -39,6 +50,8 @@ class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     include_tasks: str = ""
     exclude_tasks: str = ""
     about: str = ""
+    forks: Forks | None = None
+    evidence: EvidenceEntry | None = None
 
 
 class RowEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -72,15 +85,47 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     metric: Text | None = None
 
 
+class CallSiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A call site; see `results.experiment.model.CallSite`.
+
+    Attributes:
+        task: `TASK`, or `CHALLENGE[#N]/TASK`.
+        label: its name unless it is given.
+    """
+
+    name: Name
+    measurement: Text
+    variants: Texts
+    method: Text
+    callee: Text
+    task: Text
+    label: str = ""
+    about: str = ""
+
+
+class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What should become of a call site in a variant."""
+
+    call_site: Text
+    variant: Text
+    is_: Dispatch = msgspec.field(name="is")
+
+
 class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A statement and what shows it; see `results.experiment.model.Expectation`."""
+    """A statement and what shows it: comparisons, see `results.experiment.model.Expectation`, or a fate.
+
+    Attributes:
+        margin: 5 % unless it is given.
+        fate: of a call site, in place of all but the statement and `needs`.
+    """
 
     statement: Text
-    comparisons: Texts
-    is_: Relation = msgspec.field(name="is")
-    margin: Percent = "5%"
+    comparisons: Texts | None = None
+    is_: Relation | None = msgspec.field(name="is", default=None)
+    margin: Percent | None = None
     than: Text | None = None
     needs: str = ""
+    fate: FateEntry | None = None
 
 
 class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -96,7 +141,7 @@ class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     title: Text
     about: str = ""
     source: str = ""
-    forks: Positive = 5
+    forks: Forks = 5
     docs: Positive | Documents = GENERATED_DOCUMENTS
     heap: HeapSize | None = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
@@ -106,4 +151,5 @@ class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     variants: dict[str, VariantEntry] = {}
     measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
     tables: tuple[TableEntry, ...] = ()
+    call_sites: tuple[CallSiteEntry, ...] = ()
     expectations: tuple[ExpectationEntry, ...] = ()

@@ -1,9 +1,12 @@
 """The measurements of an experiment as plans of ordinary runs, all made before anything is started."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from benchctl.home import Home
 from benchctl.plugin.consent import Consent
@@ -67,6 +70,11 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             return Planned(plan, track, options.files, frozenset(unused))
 
 
+def digest_of(plan: Plan) -> str:
+    """SHA-256 over all that a plan says: its track and challenges as rendered, and what they are run with."""
+    return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
+
+
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> PlanOptions:
     known = {variant.name: variant for variant in spec.variants}
     return PlanOptions(
@@ -74,7 +82,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> Plan
         challenges=measurement.challenges,
         warmup_challenges=measurement.warmup_challenges,
         restart=measurement.restart,
-        forks=spec.forks,
+        forks=spec.forks_of(measurement),
         seed=spec.seed,
         heap_mb=spec.heap_mb,
         track=spec.track,
@@ -84,6 +92,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> Plan
         include_tasks=measurement.include_tasks,
         exclude_tasks=measurement.exclude_tasks,
         files=FileOptions(docs=spec.docs),
+        evidence=measurement.evidence,
         consent=Consent(home),
     )
 

@@ -13,6 +13,8 @@ from benchctl.yaml_file.amounts import fraction
 
 _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
+_MARGIN: Final = "5%"
+_LEAST_CHANGE_PERCENT: Final = -100
 
 Comparisons = dict[str, ComparisonSpec]
 Steps = tuple[Step, ...]
@@ -39,7 +41,7 @@ class TableReader:
         return tuple(self._table(place, entry) for place, entry in enumerate(self._file.tables))
 
     def expectations(self, tables: tuple[TableSpec, ...]) -> tuple[Expectation, ...]:
-        """The expectations, in order.
+        """The expectations that are about comparisons, in order.
 
         Args:
             tables: that hold the comparisons that they are about.
@@ -49,8 +51,9 @@ class TableReader:
         """
         known = self._by_name(tables)
         return tuple(
-            self._expectation(entry, ("expectations", place), known)
+            self._expectation(entry, place, known)
             for place, entry in enumerate(self._file.expectations)
+            if entry.fate is None
         )
 
     def _refuse(self, steps: Steps, message: str, hint: str = "") -> UsageError:
@@ -84,8 +87,21 @@ class TableReader:
             baseline=baseline,
             contender=contender,
             metric=self._metric(metric, (*steps, "metric")),
-            published=None if row.published is None else _published(row.published),
+            published=None
+            if row.published is None
+            else self._published(row.published, (*steps, "published")),
         )
+
+    def _published(self, figures: tuple[float, ...], steps: Steps) -> Published:
+        """Figures of which a ratio can be made."""
+        baseline, contender, *change = figures
+        for place, figure in enumerate((baseline, contender)):
+            if figure <= 0:
+                raise self._refuse((*steps, place), f"a published figure is more than 0, not {figure:g}")
+        for percent in change:
+            if percent <= _LEAST_CHANGE_PERCENT:
+                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g} %")
+        return Published(baseline, contender, *change)
 
     def _metric(self, metric: str, steps: Steps) -> str:
         try:
@@ -116,14 +132,18 @@ class TableReader:
                 known[row.name] = row
         return known
 
-    def _expectation(self, entry: ExpectationEntry, steps: Steps, known: Comparisons) -> Expectation:
+    def _expectation(self, entry: ExpectationEntry, order: int, known: Comparisons) -> Expectation:
+        steps = ("expectations", order)
+        if entry.comparisons is None or entry.is_ is None:
+            missing = "comparisons" if entry.comparisons is None else "is"
+            raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
         for place, name in enumerate(entry.comparisons):
             self._check_comparison(name, (*steps, "comparisons", place), known)
             if name in entry.comparisons[:place]:
                 raise self._refuse((*steps, "comparisons", place), f"'{name}' is there twice")
         if entry.than is not None:
-            self._check_than(entry, entry.than, (*steps, "than"), known)
-        margin = fraction(entry.margin)
+            self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
+        margin = fraction(entry.margin or _MARGIN)
         if not 0 < margin < 1:
             raise self._refuse((*steps, "margin"), "a margin is more than 0 % and less than 100 %")
         return Expectation(
@@ -133,6 +153,7 @@ class TableReader:
             margin=margin,
             than=entry.than or "",
             needs=entry.needs.strip(),
+            place=order,
         )
 
     def _check_comparison(self, name: str, steps: Steps, known: Comparisons) -> None:
@@ -141,31 +162,26 @@ class TableReader:
 
     def _check_than(
         self,
-        entry: ExpectationEntry,
+        comparisons: tuple[str, ...],
         than: str,
         steps: Steps,
         known: Comparisons,
     ) -> None:
         """The ratio of one comparison against that of another, which must be of the same kind."""
         self._check_comparison(than, steps, known)
-        if len(entry.comparisons) != 1:
+        if len(comparisons) != 1:
             raise self._refuse(
                 steps,
-                f"'than' takes one comparison, not {len(entry.comparisons)}",
+                f"'than' takes one comparison, not {len(comparisons)}",
                 "write an expectation for each",
             )
-        (first,) = entry.comparisons
+        (first,) = comparisons
         if first == than:
             raise self._refuse(steps, f"'{than}' is held against itself")
         if known[first].metric != known[than].metric:
             raise self._refuse(
                 steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
             )
-
-
-def _published(figures: tuple[float, ...]) -> Published:
-    baseline, contender, *change = figures
-    return Published(baseline, contender, *change)
 
 
 def _metric_hint(metric: str) -> str:

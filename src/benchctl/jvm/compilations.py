@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchctl.jvm.decorated import decorated
+from benchctl.results.evidence import C2_LEVEL
 
 JitWhat = Literal["compiled", "failed", "invalidated", "removed", "deoptimised", "unread"]
-
-C2_LEVEL = 4
-"""The level of the optimising compiler; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
 FIRST_WITH_DEOPTIMIZATION = 21
 """The first of the Java versions with long support that knows the tag; 17 refuses to start with it."""

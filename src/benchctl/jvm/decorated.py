@@ -10,7 +10,7 @@ The first is System.nanoTime, on Linux the monotonic clock of all processes. Upt
 from when the JVM was loaded, and OpenSearch's start script becomes the server a second or two after it began.
 """
 
-_LINE = re.compile(r"\[(\d+)ns\]\[(\d+)\s*\](.*)")
+_LINE = re.compile(r"\[(\d{1,18})ns\]\[(\d+)\s*\](.*)")
 
 
 def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple[int, str]]:

@@ -12,14 +12,15 @@ from benchctl.jvm.decorated import decorated
 _NS_PER_MS = 1_000_000
 _BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
+# Numbers have no more digits than 64 bits hold in their unit: others were not written by a JVM.
 # Generational ZGC names the generation first; not all pauses know the heap before and after.
 _PAUSE = re.compile(
     r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
-    r"(?: (?P<before>\d+)(?P<before_unit>[BKMG])->(?P<after>\d+)(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
-    r" (?P<ms>\d+\.\d+)ms"
+    r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
+    r" (?P<ms>\d{1,9}\.\d+)ms"
 )
 _SAFEPOINT = re.compile(r'(?:\[[^]]*\])* *Safepoint "(?P<what>[^"]+)", (?P<parts>.*)')
-_PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d+) ns")
+_PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d{1,18}) ns")
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,14 @@ class GcPause:
     """The collector stopped all threads.
 
     Attributes:
-        uptime_ns: when it began, since the process started.
+        start_ns: when it began, on the clock that its end was told by.
         pause_ns: how long it took.
         what: which pause and why, as the JVM says: `Young (Normal) (G1 Evacuation Pause)`.
         before_bytes, after_bytes: of the heap in use, in the steps in which the JVM says it; None where it
             does not.
     """
 
-    uptime_ns: int
+    start_ns: int
     pause_ns: int
     what: str
     before_bytes: int | None = None
@@ -58,6 +59,21 @@ class Safepoint:
     what: str
 
 
+def parse_pause(text: str, end_ns: int) -> GcPause | None:
+    """The pause whose end a line of a log tells, whatever the collector; None for other lines.
+
+    Args:
+        text: of the line; decorations in front of it are passed over.
+        end_ns: when it was written.
+    """
+    # Most lines are of other things, and a log may be long.
+    if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
+        return None
+    pause_ns = round(float(found["ms"]) * _NS_PER_MS)
+    before, after = _bytes(found, "before"), _bytes(found, "after")
+    return GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
+
+
 def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPause | Safepoint]:
     """The times at which one process stood still, in the order of the log; other lines are passed over.
 
@@ -67,10 +83,8 @@ def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPa
         started_ns: when it started, on the monotonic clock.
     """
     for end_ns, text in decorated(lines, pid, started_ns):
-        if "Pause" in text and (found := _PAUSE.fullmatch(text)):
-            pause_ns = round(float(found["ms"]) * _NS_PER_MS)
-            before, after = _bytes(found, "before"), _bytes(found, "after")
-            yield GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
+        if (pause := parse_pause(text, end_ns)) is not None:
+            yield pause
         elif "Safepoint" in text and (found := _SAFEPOINT.fullmatch(text)):
             parts = {part["name"]: int(part["ns"]) for part in _PART.finditer(found["parts"])}
             if "Reaching safepoint" in parts and "Total" in parts:

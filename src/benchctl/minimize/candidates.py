@@ -69,7 +69,7 @@ class Candidates:
 
     def least_s(self, steps: Sequence[int], *, short: bool = False) -> float:
         """Seconds that such a schedule takes by its rates and time periods alone."""
-        return sum(_least_s(task) for task in self.build(steps, "", short=short).schedule)
+        return sum(task.planned_s or 0.0 for task in self.build(steps, "", short=short).schedule)
 
     def _target(self, *, short: bool) -> Task:
         """The target with all its requests: they are what is measured, and fresh or not they are the same."""
@@ -143,9 +143,3 @@ def candidates_of(
         tuple(challenge.schedule[one] for one in places) for places in challenge.steps if places[-1] < place
     )
     return Candidates(challenge, front, challenge.schedule[place], operations, iterations)
-
-
-def _least_s(task: Task) -> float:
-    periods = (task.warmup_time_period or 0.0) + (task.time_period or 0.0)
-    requests = task.clients * ((task.warmup_iterations or 0) + (task.iterations or 0))
-    return periods + (requests / task.rate_per_s if task.rate_per_s else 0.0)

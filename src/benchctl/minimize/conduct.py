@@ -9,7 +9,7 @@ import msgspec
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.minimize.candidates import Candidates
 from benchctl.minimize.forecast import removal_forecast
-from benchctl.minimize.measure import Job, Laboratory
+from benchctl.minimize.measure import Job, Measurer
 from benchctl.minimize.pairs import (
     all_begun,
     failure,
@@ -31,15 +31,18 @@ from benchctl.run.observer import Observer
 from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge
 
+_MOST_OF_NAME = 60
+"""Of each name in that of a file; file systems take 255 bytes in all."""
+
 
 @dataclass(frozen=True)
-class Desk:
+class SearchContext:
     """What a search works with.
 
     Attributes:
         folder: of the search.
         candidates: schedules to try.
-        laboratory: what measures.
+        measurer: what measures.
         observer: told what happens.
         budget_s: seconds that this go may take from its first fork on; None for as long as it takes.
         clock: seconds, monotonic.
@@ -47,7 +50,7 @@ class Desk:
 
     folder: MinimizeFolder
     candidates: Candidates
-    laboratory: Laboratory
+    measurer: Measurer
     observer: Observer
     budget_s: float | None = None
     clock: Callable[[], float] = field(default=time.monotonic)
@@ -57,7 +60,7 @@ class _OutOfTimeError(Exception):
     """The budget is spent; what is known stays."""
 
 
-def conduct(desk: Desk, record: MinimizeRecord) -> MinimizeRecord:
+def conduct(context: SearchContext, record: MinimizeRecord) -> MinimizeRecord:
     """Search, or go on with a search, until the schedule is minimal, the time is up, or there is no effect.
 
     Returns:
@@ -66,12 +69,12 @@ def conduct(desk: Desk, record: MinimizeRecord) -> MinimizeRecord:
     Raises:
         BenchctlError: it was interrupted, or the target cannot be measured; the record says how far it came.
     """
-    return _Search(desk, record).go()
+    return _Search(context, record).go()
 
 
 class _Search:
-    def __init__(self, desk: Desk, record: MinimizeRecord) -> None:
-        self._desk = desk
+    def __init__(self, context: SearchContext, record: MinimizeRecord) -> None:
+        self._context = context
         self._record = msgspec.structs.replace(record, status="running", stopped="", minimal=False)
         self._spec = record.spec
         self._effect = record.spec.effect
@@ -96,7 +99,7 @@ class _Search:
     def _interrupted(self) -> BenchctlError:
         self._save(status="interrupted", stopped="it was interrupted")
         return BenchctlError(
-            f"interrupted; {counted(len(self._decided()), 'answer')} kept in {self._desk.folder.path}",
+            f"interrupted; {counted(len(self._decided()), 'answer')} kept in {self._context.folder.path}",
             hint=f"go on with: benchctl minimize --resume {self._record.id}",
             exit_code=ExitCode.INTERRUPTED,
         )
@@ -107,11 +110,11 @@ class _Search:
             self._save(status="complete", stopped="the effect is not confirmed: there is nothing to keep")
             return
         self._adopt(begun.steps, short=begun.short)
-        count = len(self._desk.candidates.front)
+        count = len(self._context.candidates.front)
         needs_some = not self._effect.against
         question = RemovalQuestion(self._spec, self._record.decisions, begun.number + 1)
         for line in removal_forecast(begun, question, count, needs_some=needs_some):
-            self._desk.observer.note(line)
+            self._context.observer.note(line)
         kept = smallest(count, lambda subset: self._removed(subset, begun), needs_some=needs_some)
         self._adopt(kept, short=begun.short)
         self._save(status="complete", minimal=True)
@@ -122,8 +125,8 @@ class _Search:
         With counts cut first: that takes minutes where the whole schedule may take an hour, and if the effect
         is there, nobody needs the rest.
         """
-        every = self._desk.candidates.every
-        if self._desk.candidates.can_shorten:
+        every = self._context.candidates.every
+        if self._context.candidates.can_shorten:
             short = self._asked("shorten", every, (), short=True)
             if short.verdict == "present":
                 return short
@@ -148,7 +151,7 @@ class _Search:
         ]
         if known and known[0].verdict != "measuring":
             return known[0]
-        candidates = self._desk.candidates
+        candidates = self._context.candidates
         decision = (
             known[0]
             if known
@@ -162,9 +165,9 @@ class _Search:
             )
         )
         self._require_time(candidates.least_s(steps, short=short))
-        self._desk.observer.note(title(decision, candidates.target.label))
+        self._context.observer.note(title(decision, candidates.target.label))
         decision = self._measured(decision)
-        self._desk.observer.note(outcome(decision))
+        self._context.observer.note(outcome(decision))
         return decision
 
     def _measured(self, decision: Decision) -> Decision:
@@ -178,7 +181,7 @@ class _Search:
         def started(runs: tuple[str, ...]) -> None:
             nonlocal decision
             if self._began is None:
-                self._began = self._desk.clock()
+                self._began = self._context.clock()
             decision = msgspec.structs.replace(decision, runs=runs)
             self._keep(decision)
 
@@ -193,9 +196,9 @@ class _Search:
             runs=decision.runs,
             started=started,
             enough=enough,
-            left_s=None if self._desk.budget_s is None else self._left_s,
+            left_s=None if self._context.budget_s is None else self._left_s,
         )
-        records = self._desk.laboratory.measure(job)
+        records = self._context.measurer.measure(job)
         decision = self._seen(decision, records, question)
         if decision.verdict == "measuring" and all_begun(records):
             decision = msgspec.structs.replace(decision, verdict="undecided", reason="too few values")
@@ -203,7 +206,7 @@ class _Search:
         if decision.verdict == "measuring":
             raise _OutOfTimeError
         if decision.phase != "remove":
-            require_values(values_of(records, self._effect, self._metric), self._effect.task, 1)
+            require_values(values_of(records, self._effect, self._metric), self._effect.task)
         return decision
 
     def _seen(self, decision: Decision, records: Sequence[RunRecord], question: Question) -> Decision:
@@ -244,7 +247,7 @@ class _Search:
 
     def _plans(self, decision: Decision) -> tuple[Plan, ...]:
         """What is run: the candidate, and the target alone where that is the reference."""
-        candidates, base = self._desk.candidates, self._record.plan
+        candidates, base = self._context.candidates, self._record.plan
         name = f"{candidates.challenge.name}-{decision.number}"
         plan = msgspec.structs.replace(
             base, schedules=(candidates.build(decision.steps, name, short=decision.short),)
@@ -258,8 +261,8 @@ class _Search:
 
     def _adopt(self, steps: Subset, *, short: bool) -> None:
         """The smallest schedule so far."""
-        candidates = self._desk.candidates
-        name = f"{candidates.challenge.name}-minimal-{_safe(self._effect.task)}"
+        candidates = self._context.candidates
+        name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(self._effect.task)}"
         whole = len(steps) == len(candidates.front) and not short
         about = f"'{self._effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
         found: Challenge = msgspec.structs.replace(
@@ -273,15 +276,15 @@ class _Search:
         Args:
             least_s: that a fork of it takes by its own rates.
         """
-        if self._desk.budget_s is None or self._began is None:
+        if self._context.budget_s is None or self._began is None:
             return
         blocks = [one.seconds / len(one.contender) for one in self._decided() if one.contender]
         if self._left_s() < max(least_s, min(blocks, default=0.0)):
             raise _OutOfTimeError
 
     def _left_s(self) -> float:
-        spent = 0.0 if self._began is None else self._desk.clock() - self._began
-        return (self._desk.budget_s or 0.0) - spent
+        spent = 0.0 if self._began is None else self._context.clock() - self._began
+        return (self._context.budget_s or 0.0) - spent
 
     def _decided(self) -> list[Decision]:
         return [one for one in self._record.decisions if one.verdict != "measuring"]
@@ -292,9 +295,10 @@ class _Search:
 
     def _save(self, **changes: object) -> None:
         self._record = msgspec.structs.replace(self._record, **changes)
-        self._desk.folder.save(self._record)
+        self._context.folder.save(self._record)
 
 
 def _safe(name: str) -> str:
-    """A task's label as part of a file's name."""
-    return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)
+    """A challenge's name or a task's label as part of a file's name."""
+    plain = (char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
+    return "".join(plain)[:_MOST_OF_NAME]

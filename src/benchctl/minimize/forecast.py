@@ -13,7 +13,7 @@ from benchctl.stats.history import History
 from benchctl.stats.lognormal import cv_of
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.power import mde_paired
-from benchctl.stats.sequential import LEAST_PAIRS
+from benchctl.stats.sequential import LEAST_PAIRS, level_of_look
 
 _ROOT_TWO = 2**0.5
 
@@ -40,8 +40,8 @@ def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, histo
     task = candidates.challenge.schedule.index(candidates.target)
     spread = history.noise((0, task), metric_of(spec.metric), plan.variants[0])
     if spread is not None:
-        question = FirstQuestion(spec, 1)
-        seen = mde_paired(spec.most_forks, spread.sd * _ROOT_TWO, alpha=2 * question.alpha)
+        level = level_of_look(FirstQuestion(spec, 1).alpha, spec.most_forks)
+        seen = mde_paired(spec.most_forks, spread.sd * _ROOT_TWO, alpha=2 * level)
         yield (
             f"forks of {candidates.target.label} had a CV of {percent(100 * cv_of(spread.sd))} here: "
             f"effects from {percent(100 * math.expm1(seen))} would be confirmed"

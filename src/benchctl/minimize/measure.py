@@ -36,7 +36,7 @@ class Job:
     left_s: Callable[[], float] | None
 
 
-class Laboratory(Protocol):
+class Measurer(Protocol):
     """What measures."""
 
     def measure(self, job: Job) -> tuple[RunRecord, ...]:
@@ -71,7 +71,7 @@ class Nodes:
         self._files = files
 
     def measure(self, job: Job) -> tuple[RunRecord, ...]:
-        """As `Laboratory`."""
+        """As `Measurer`."""
         runs = self._again(job) if job.runs else self._new(job)
         self._calm.prepared = True
         job.started(tuple(run.folder.path.name for run in runs))
@@ -91,8 +91,13 @@ class Nodes:
     def _again(self, job: Job) -> list[OpenRun]:
         """Those that were begun before; all anew where one of them cannot go on."""
         root: Path = self._bench.store.root
+        folders = [RunFolder(root / name) for name in job.runs]
+        gone = [folder.path.name for folder in folders if not folder.record_path.is_file()]
+        if gone:
+            self._observer.note(f"{', '.join(gone)} is gone; its forks are measured again")
+            return self._new(job)
         try:
-            return [reopen_run(self._bench, RunFolder(root / name), self._track) for name in job.runs]
+            return [reopen_run(self._bench, folder, self._track) for folder in folders]
         except NotResumable as err:
             self._observer.note(f"{err.message}; its forks are measured again")
             return self._new(job)

@@ -93,14 +93,14 @@ def seconds_of(records: Sequence[RunRecord]) -> float:
     return sum(fork.wall_s for record in records for fork in record.forks)
 
 
-def require_values(values: Values, task: str, blocks: int) -> None:
+def require_values(values: Values, task: str) -> None:
     """A target that was never answered shows nothing.
 
     Raises:
-        BenchctlError: there were blocks, and none has a value.
+        BenchctlError: no block has a value.
     """
-    if blocks and not values.contender:
+    if not values.contender:
         raise BenchctlError(
-            f"task '{task}' has no figure in {blocks} blocks: its requests failed, or it is unsupported",
+            f"task '{task}' has no figure in any block: its requests failed, or it is unsupported",
             hint="try it first with: benchctl run",
         )

@@ -1,6 +1,5 @@
 """A new search: what was asked for, checked against the challenge, and its folder."""
 
-import secrets
 from datetime import UTC, datetime
 
 import msgspec
@@ -53,6 +52,12 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
         raise UsageError("--budget must be more than no time")
     operations = track.with_challenges(challenge).operations
     candidates = candidates_of(challenge, spec.effect.task, operations, spec.prefix_iterations)
+    target = operations[candidates.target.operation]
+    if not target.reported:
+        raise UsageError(
+            f"--effect: '{spec.effect.task}' is a {target.type_name}, which has no figures to show it",
+            hint="name a task that asks or indexes something",
+        )
     if spec.metric == "throughput" and candidates.target.throttled:
         raise UsageError(
             f"--metric throughput: that of '{spec.effect.task}' is offered by its rate, and shows no effect",
@@ -78,9 +83,3 @@ def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> Min
         spec=spec,
         plan=msgspec.structs.replace(plan, restart="never", forks=spec.most_forks, stop=None),
     )
-
-
-def new_id(challenge: str) -> str:
-    """A folder name that sorts by time and says what is made smaller."""
-    safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in challenge)[:60]
-    return f"{datetime.now(UTC).strftime('%Y%m%d-%H%M%S')}-{safe}-{secrets.token_hex(2)}"

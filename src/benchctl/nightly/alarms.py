@@ -165,6 +165,23 @@ class Desk:
             if alarm.raised.kind == "host" and alarm.recovered is None
         ]
 
+    def gone(self) -> list[Recovered]:
+        """That nobody will ever see alarms end whose variants the suite has no more.
+
+        What somebody acknowledged stays as it is: should the variant come back, its level is the usual one.
+        """
+        labels = {one.label for one in self.tonight.variants}
+        return [
+            Recovered(
+                alarm.raised.alarm,
+                self.now,
+                self.tonight.id,
+                f"closed: the suite has no {alarm.raised.key.variant} any more",
+            )
+            for alarm in self._alarms
+            if alarm.state == "open" and alarm.raised.key.variant and alarm.raised.key.variant not in labels
+        ]
+
     @property
     def next_number(self) -> int:
         """What the next alarm is called."""

@@ -10,7 +10,7 @@ from benchctl.results.likeness import deciding
 from benchctl.results.model import EngineFacts, Environment
 from benchctl.results.nightly.model import Change, NightRecord, NightVariant
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
-from benchctl.track.model import Track
+from benchctl.track.model import Challenge, Track, TrackOperation
 
 _GIB: Final = 2**30
 _HOST: Final[Mapping[str, str]] = {
@@ -31,6 +31,11 @@ _FACTS: Final[Mapping[str, str]] = {
     "lucene": "Lucene",
     "archive_sha256": "archive",
     "jdk": "JDK",
+}
+_MAPPINGS: Final[Mapping[str, str]] = {
+    "settings": "settings",
+    "index settings": "index_settings",
+    "environment": "environment",
 }
 # What is compared by its digest says little in full.
 _DIGEST: Final = 12
@@ -71,17 +76,44 @@ def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> 
     decisive["track"] = plan.track_digest if track is None else _meaning(plan, track)
     decisive["host"] = environment.fingerprint
     decisive["workers"] = plan.workers
-    encoded = msgspec.json.encode(decisive, order="deterministic")
+    return _digest(decisive)
+
+
+def own_warmups(plan: Plan, track: Track, variant: str) -> str:
+    """A digest of what one variant alone warms up with: it is the variant's, and begins no era.
+
+    Args:
+        plan: of a night's run.
+        track: of the plan.
+        variant: name of the variant.
+
+    Returns:
+        Empty when there is nothing.
+    """
+    own = plan.variant_warmups.get(variant, ())
+    if not own:
+        return ""
+    alone = msgspec.structs.replace(plan, warmup_challenges=own)
+    return _digest([deciding(alone)["warmup_challenges"], _operations(track, own)])
+
+
+def _digest(value: object) -> str:
+    encoded = msgspec.json.encode(value, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def _operations(track: Track, challenges: Iterable[Challenge]) -> dict[str, TrackOperation]:
+    """Those that challenges use, by name."""
+    challenges = tuple(challenges)
+    operations = track.with_challenges(*challenges).operations
+    names = {task.operation for challenge in challenges for task in challenge.schedule}
+    return {name: operations[name] for name in sorted(names & operations.keys())}
 
 
 def _meaning(plan: Plan, track: Track) -> dict[str, Any]:
     """What a track says of a plan's tasks and data."""
-    challenges = (*plan.all_warmups, *plan.schedules)
-    operations = track.with_challenges(*challenges).operations
-    names = {task.operation for challenge in challenges for task in challenge.schedule}
     return {
-        "operations": {name: operations[name] for name in sorted(names & operations.keys())},
+        "operations": _operations(track, (*plan.warmup_challenges, *plan.schedules)),
         "indices": track.indices,
         "data streams": track.data_streams,
         "templates": track.templates,
@@ -114,10 +146,13 @@ def _of_variant(label: str, before: NightVariant | None, now: NightVariant | Non
     yield from _change(f"{label}: role", before.role, now.role, label)
     yield from _change(f"{label}: version", _version(before), _version(now), label)
     yield from _of_spec(label, before.spec, now.spec)
+    yield from _of_warmups(label, before, now)
     if before.facts is not None and now.facts is not None:
         yield from _of_facts(label, before.facts, now.facts)
     else:
-        yield from _difference(f"{label}: JVM flags", before.spec.jvm_flags, now.spec.jvm_flags, label)
+        for words, name in (("JVM flags", "jvm_flags"), ("jars", "jars"), ("plug-ins", "plugins")):
+            was, became = getattr(before.spec, name), getattr(now.spec, name)
+            yield from _difference(f"{label}: {words}", was, became, label)
     if before.index_key and now.index_key:
         yield from _digest_change(f"{label}: prepared index", before.index_key, now.index_key, label)
 
@@ -126,8 +161,20 @@ def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Chan
     yield from _change(f"{label}: engine", before.engine, now.engine, label)
     yield from _change(f"{label}: distribution", before.distribution, now.distribution, label)
     yield from _change(f"{label}: JDK asked for", before.jdk, now.jdk, label)
-    yield from _difference(f"{label}: settings", _settings(before), _settings(now), label)
+    yield from _change(f"{label}: heap", _heap(before), _heap(now), label)
+    for words, name in _MAPPINGS.items():
+        was, became = _pairs(getattr(before, name)), _pairs(getattr(now, name))
+        yield from _difference(f"{label}: {words}", was, became, label)
     yield from _change(f"{label}: target", _hosts(before.target), _hosts(now.target), label)
+
+
+def _of_warmups(label: str, before: NightVariant, now: NightVariant) -> Iterator[Change]:
+    """Which they are; and where these are the same, what is in them."""
+    what = f"{label}: warm-up challenges"
+    if before.spec.warmups != now.spec.warmups:
+        yield from _difference(what, before.spec.warmups, now.spec.warmups, label)
+    elif before.warmups and now.warmups:
+        yield from _digest_change(what, before.warmups, now.warmups, label)
 
 
 def _of_facts(label: str, before: EngineFacts, now: EngineFacts) -> Iterator[Change]:
@@ -136,6 +183,8 @@ def _of_facts(label: str, before: EngineFacts, now: EngineFacts) -> Iterator[Cha
         yield from told(f"{label}: {words}", getattr(before, name), getattr(now, name), label)
     yield from _difference(f"{label}: JVM flags", before.jvm_flags, now.jvm_flags, label)
     yield from _difference(f"{label}: modules", before.modules, now.modules, label, ordered=False)
+    yield from _difference(f"{label}: jars", _jars(before), _jars(now), label)
+    yield from _difference(f"{label}: plug-ins", _pairs(before.plugins), _pairs(now.plugins), label)
 
 
 def _change(what: str, before: object, after: object, variant: str = "") -> Iterator[Change]:
@@ -176,8 +225,17 @@ def _version(variant: NightVariant) -> str:
     return variant.spec.version if variant.facts is None else variant.facts.version
 
 
-def _settings(spec: VariantSpec) -> list[str]:
-    return [f"{name}={value}" for name, value in sorted(spec.settings.items())]
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(values.items())]
+
+
+def _jars(facts: EngineFacts) -> list[str]:
+    return _pairs({name: digest[:_DIGEST] for name, digest in facts.jars.items()})
+
+
+def _heap(spec: VariantSpec) -> str:
+    """Its own one; that of all variants begins a new era."""
+    return "" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
 
 
 def _hosts(target: TargetSpec | None) -> str:

@@ -10,7 +10,7 @@ from benchctl.engine.provision.install import install
 from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.changes import era_of
+from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.nightly.suites.plan import Resolved, plan_options, resolve
 from benchctl.nightly.suites.suite import Suite
@@ -153,13 +153,13 @@ class Measuring:
             runs=(run.id,),
             era=era_of(run.plan, run.environment, track),
             environment=run.environment,
-            variants=tuple(self._complete(one, run) for one in variants),
+            variants=tuple(self._complete(one, run, track) for one in variants),
             forks_planned=run.plan.forks,
             forks_done=min(len(run.compared(spec.name)) for spec in run.plan.variants),
             caveats=tuple(dict.fromkeys(caveats)),
         )
 
-    def _complete(self, variant: NightVariant, run: RunRecord) -> NightVariant:
+    def _complete(self, variant: NightVariant, run: RunRecord, track: Track) -> NightVariant:
         facts = next((one for one in run.engines if one.variant == variant.label), None)
         index = run.indices.get(variant.label)
         return msgspec.structs.replace(
@@ -167,6 +167,7 @@ class Measuring:
             pinned=self.laboratory.pin(variant.spec, self.bench.home),
             facts=facts,
             index_key="" if index is None else index.key,
+            warmups=own_warmups(run.plan, track, variant.label),
         )
 
 

@@ -194,6 +194,7 @@ class _Night:
         self._save(findings=tuple(findings), answers=answers)
         desk = Desk(known, self.record, events, self._now)
         back += desk.host_recovered()
+        back += desk.gone()
         back += watched_again(desk)
         back += answers_recovered(shift.folder, self.record, alarms_of(events), self._now)
         raised = desk.of_findings(findings, found.levels)

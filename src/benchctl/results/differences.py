@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -102,7 +103,7 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     if versions[0] != versions[1]:
         yield f"version {versions[0]} instead of {versions[1]}"
     if here.distribution != there.distribution:
-        places = [spec.distribution or "Maven Central" for spec in (here, there)]
+        places = [_bare_url(spec.distribution or "Maven Central") for spec in (here, there)]
         yield f"distribution {places[0]} instead of {places[1]}"
     if _jdk(one) != _jdk(other):
         yield f"JDK {_jdk(one)} instead of {_jdk(other)}"
@@ -169,7 +170,12 @@ def _text(value: object) -> str:
 
 def _short(text: str) -> str:
     """A file by its name: where it lies makes no difference."""
-    return PurePath(text).name if text.startswith("/") else text
+    return PurePath(text).name if text.startswith("/") else _bare_url(text)
+
+
+def _bare_url(text: str) -> str:
+    """A URL by its file's name: the rest may hold credentials, and reports are passed on."""
+    return PurePath(urlsplit(text).path).name if text.startswith(("http://", "https://")) else text
 
 
 def _bare(spec: VariantSpec) -> VariantSpec:

@@ -1,9 +1,14 @@
 """DuckDB as benchctl uses it: in memory, silent, loaded when needed, and told of files by quoted names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchctl.errors import BenchctlError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -47,6 +52,29 @@ def connect(threads: int | None = None) -> "DuckDBPyConnection":
     # Where Python looks interactive, DuckDB would draw its progress on the standard output.
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def typed(
+    found: Mapping[str, npt.NDArray[Any]], dtypes: Mapping[str, np.dtype[Any]], path: Path
+) -> dict[str, npt.NDArray[Any]]:
+    """What a query gave, as the columns of `dtypes` and no others.
+
+    Args:
+        found: column -> values, shape (n,), as `fetchnumpy` gives them.
+        dtypes: column -> type.
+        path: of the file that was asked, for messages.
+
+    Raises:
+        BenchctlError: a column is missing.
+    """
+    missing = dtypes.keys() - found.keys()
+    if missing:
+        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+    # DuckDB gives a masked array where there are NULLs, which only floating-point numbers may be.
+    return {
+        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
+        for name, dtype in dtypes.items()
+    }
 
 
 def quoted(path: Path | str) -> str:

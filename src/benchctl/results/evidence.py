@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.results.duck import DuckDiskError, DuckError, database, quoted
+from benchctl.results.duck import DuckDiskError, DuckError, database, quoted, typed
 from benchctl.results.model import ForkRecord
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder
@@ -22,12 +22,15 @@ Dtypes = Mapping[str, np.dtype[Any]]
 
 _TEXT = np.dtype(np.object_)
 
+C2_LEVEL = 4
+"""Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
+
 JIT_FILE = "jit.parquet"
 JIT_DTYPES: Dtypes = {
     "uptime_ns": np.dtype(np.int64),
     "what": _TEXT,  # compiled, failed, invalidated, removed, deoptimised or unread
     "compile_id": np.dtype(np.int32),  # -1 where there is none
-    "level": np.dtype(np.int8),  # 1 to 3 C1, 4 C2, 0 a native wrapper, -1 unknown
+    "level": np.dtype(np.int8),  # -1 unknown
     "osr": np.dtype(np.bool_),  # entered in the middle of a loop
     "method": _TEXT,  # package.Class::method
     "reason": _TEXT,  # of a deoptimisation, or of code that was given up; the text of an unread line
@@ -71,8 +74,11 @@ def write_evidence(columns: Columns, dtypes: Dtypes, path: Path) -> None:
         path: of the file.
 
     Raises:
-        BenchctlError: the disk is full or cannot be written.
+        BenchctlError: something is there already, or the disk is full or cannot be written.
     """
+    # The folder is the node's, and benchctl may be root: a link would be written through.
+    if path.is_symlink() or path.exists():
+        raise BenchctlError(f"cannot write {path}: something is there already")
     texts = ", ".join(f"{name}::VARCHAR AS {name}" for name, dtype in dtypes.items() if dtype == _TEXT)
     chosen = f"* REPLACE ({texts})" if texts else "*"
     try:
@@ -99,14 +105,7 @@ def read_evidence(path: Path, dtypes: Dtypes) -> Columns:
             ).fetchnumpy()
     except DuckError as err:
         raise BenchctlError(f"cannot read the evidence in {path}: {err}") from err
-    missing = dtypes.keys() - found.keys()
-    if missing:
-        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-    # DuckDB gives a masked array where there are NULLs, which only floating-point numbers may be.
-    return {
-        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
-        for name, dtype in dtypes.items()
-    }
+    return typed(found, dtypes, path)
 
 
 def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes) -> Columns | None:
@@ -137,8 +136,16 @@ def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes
 
 
 def stacked_columns(rows: list[tuple[Any, ...]], dtypes: Dtypes) -> Columns:
-    """Rows, each with the values of `dtypes` in order, as columns of shape (n,)."""
+    """Rows, each with the values of `dtypes` in order, as columns of shape (n,).
+
+    Raises:
+        BenchctlError: a number is larger than any that is measured: what it was read from is damaged.
+    """
     turned = zip(*rows, strict=True) if rows else ((),) * len(dtypes)
-    return {
-        name: np.array(values, dtype) for (name, dtype), values in zip(dtypes.items(), turned, strict=True)
-    }
+    try:
+        return {
+            name: np.array(values, dtype)
+            for (name, dtype), values in zip(dtypes.items(), turned, strict=True)
+        }
+    except OverflowError as err:
+        raise BenchctlError(f"the log of the evidence is damaged: {err}") from err

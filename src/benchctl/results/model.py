@@ -40,8 +40,9 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         searches_counted: by the node's own statistics; None when it could not say.
         command: the command line.
         logs: folder with stdout, stderr, GC log and settings, relative to the run; empty for a cluster.
-        origin_ns: when its process was started, on the clock of the fork's samples: what uptimes in its GC
-            log count from. None for a cluster, and in records from before it was kept.
+        origin_ns: when its process was started, on the clock of the fork's samples: what times in evidence
+            count from. Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two,
+            whose start script becomes the JVM. None for a cluster, and in records from before it was kept.
         stand_ins: data streams of the track that were plain indices, since the node has none.
     """
 

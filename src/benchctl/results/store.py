@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from benchctl.disk import replacing
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
+from benchctl.results.finding import Shelf
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
@@ -24,6 +25,7 @@ from benchctl.results.telemetry import write_telemetry
 from benchctl.results.versioned import read_versioned
 
 RECORD_NAME = "run.json"
+_MOST_OF_LABEL_BYTES = 60
 
 
 def new_run_id(label: str, now_text: str) -> str:
@@ -33,7 +35,9 @@ def new_run_id(label: str, now_text: str) -> str:
         label: usually the challenges' names.
         now_text: wall time such as `20261121-070102`.
     """
-    safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in label)[:60]
+    safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in label)
+    # File systems count bytes, and characters may have four.
+    safe = safe.encode()[:_MOST_OF_LABEL_BYTES].decode(errors="ignore")
     return f"{now_text}-{safe}-{secrets.token_hex(2)}"
 
 
@@ -204,23 +208,9 @@ class RunStore:
 
         Raises:
             UsageError: none or several runs fit.
+            BenchctlError: the store cannot be looked into.
         """
-        direct = Path(name).absolute()
-        if name and _holds_record(direct):
-            return RunFolder(direct)
-        folders = self.folders()
-        if name == "latest" and folders:
-            return folders[-1]
-        fitting = [folder for folder in folders if folder.path.name.startswith(name)]
-        exact = [folder for folder in fitting if folder.path.name == name]
-        if len(exact) == 1 or len(fitting) == 1:
-            return (exact or fitting)[0]
-        if fitting:
-            some = ", ".join(folder.path.name for folder in fitting[:5])
-            raise UsageError(
-                f"'{name}' fits {len(fitting)} runs in {self.root}: {some}", hint="give more of the id"
-            )
-        raise UsageError(f"there is no run '{name}' in {self.root}", hint="see: benchctl list runs")
+        return RunFolder(self._shelf.find(name))
 
     def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
         """Every readable run, oldest first.
@@ -248,18 +238,11 @@ class RunStore:
         Raises:
             BenchctlError: the store cannot be looked into.
         """
-        if not self.root.is_dir():
-            return []
-        try:
-            found = [path for path in self.root.iterdir() if _holds_record(path)]
-        except OSError as err:
-            raise BenchctlError(f"cannot read {self.root}: {err.strerror}") from err
-        return [RunFolder(path) for path in sorted(found, key=lambda path: path.name)]
+        return [RunFolder(path) for path in self._shelf.folders()]
 
-
-def _holds_record(path: Path) -> bool:
-    """Whether there is a record to be read; what we may not look into holds none for us."""
-    return os.access(path / RECORD_NAME, os.R_OK)
+    @property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.root, RECORD_NAME, "run", "runs", "see: benchctl list runs")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.results.duck import DuckError, database, quoted
+from benchctl.results.duck import DuckError, database, quoted, typed
 from benchctl.results.samples import Columns
 
 TELEMETRY_VERSION = 1
@@ -99,11 +99,4 @@ def _read(path: Path, kind: str, dtypes: Mapping[str, np.dtype[Any]]) -> Columns
             ).fetchnumpy()
     except DuckError as err:
         raise BenchctlError(f"cannot read the telemetry in {path}: {err}") from err
-    missing = dtypes.keys() - found.keys()
-    if missing:
-        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-    # DuckDB gives a masked array where there are NULLs, which only readings may be.
-    return {
-        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
-        for name, dtype in dtypes.items()
-    }
+    return typed(found, dtypes, path)

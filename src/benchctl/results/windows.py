@@ -9,7 +9,7 @@ from benchctl.results.plan import Place
 from benchctl.results.store import RunFolder
 
 _QUERY = """
-SELECT schedule, task, min(start_ns), min(start_ns) FILTER (NOT warmup), max(end_ns)
+SELECT schedule, task, min(start_ns), min(start_ns) FILTER (NOT warmup), max(end_ns), any_value(boot)
 FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
 """
 
@@ -22,11 +22,13 @@ class TaskWindow:
         begin_ns: its first request was sent, warm-up included.
         measured_ns: its first measured request was.
         end_ns: its last answer was there.
+        boot: on which node start of the fork it ran, all of it.
     """
 
     begin_ns: int
     measured_ns: int
     end_ns: int
+    boot: int = 0
 
     @property
     def seconds(self) -> float:
@@ -51,7 +53,7 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
     except DuckError as err:
         raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
     return {
-        (schedule, task): TaskWindow(begin_ns, measured_ns, end_ns)
-        for schedule, task, begin_ns, measured_ns, end_ns in rows
+        (schedule, task): TaskWindow(begin_ns, measured_ns, end_ns, boot)
+        for schedule, task, begin_ns, measured_ns, end_ns, boot in rows
         if measured_ns is not None
     }

@@ -63,6 +63,18 @@ _MAKERS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
 }
 
 
+def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
+    """Refuse a runtime that these kinds cannot come from: before anything is measured on it.
+
+    Raises:
+        BenchctlError: it lacks what is needed.
+    """
+    if "profile" in kinds:
+        from benchctl.engine.evidence.profile import require_tools  # noqa: PLC0415 - see `collectors`
+
+        require_tools(java_home)
+
+
 class Collection:
     """The collectors of one node start.
 
@@ -164,6 +176,8 @@ def keep_evidence(folder: Path, target: Path) -> None:
 
 
 def _pack(log: Path) -> None:
+    # A reader can tell by these that a byte is another, or missing.
+    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
     with log.open("rb") as source, log.with_name(f"{log.name}.zst").open("xb") as packed:
-        zstandard.ZstdCompressor(level=_LEVEL).copy_stream(source, packed)
+        packer.copy_stream(source, packed, size=log.stat().st_size)
     log.unlink()

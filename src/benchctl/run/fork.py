@@ -280,7 +280,7 @@ class ForkRunner:
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
-        scene = Scene(place.root / f"boot-{number}" / "evidence", subject.jdk.home, cpus)
+        scene = Scene(place.root / f"boot-{number}" / "evidence", subject.jdk.home, subject.jdk.major, cpus)
         return collecting(kinds, scene, self._folder.evidence_folder(subject.spec.name, place.block, number))
 
     def _offer(

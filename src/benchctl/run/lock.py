@@ -45,11 +45,11 @@ def host_lock(
         while not _bind(lock, name):
             if not wait:
                 raise HostBusy(
-                    f"another benchctl is measuring on this host ({_holder(name)})",
+                    f"another benchctl is measuring on this host ({process_words(measuring_pid(name))})",
                     hint="two at once would measure each other: wait for it, or give --wait",
                 )
             if not told:
-                on_wait(_holder(name))
+                on_wait(process_words(measuring_pid(name)))
                 told = True
             pause(POLL_S)
         # Nobody accepts: everyone who asks who holds the host stays in the queue until this ends.
@@ -67,16 +67,30 @@ def _bind(lock: socket.socket, name: str) -> bool:
     return True
 
 
-def _holder(name: str) -> str:
-    """Who holds the lock, by the credentials that the kernel keeps for a listening socket."""
+def measuring_pid(name: str = LOCK_NAME) -> int | None:
+    """The process that holds the host, by the credentials that the kernel keeps for a listening socket.
+
+    Args:
+        name: of the lock.
+
+    Returns:
+        None when nobody does, or it is not known who.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(name)
             raw = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         except OSError:
-            return "process unknown"
-    pid = struct.unpack("3i", raw)[0]
+            return None
+    pid: int = struct.unpack("3i", raw)[0]
+    return pid
+
+
+def process_words(pid: int | None) -> str:
+    """A process, whose it is, and since when it runs."""
+    if pid is None:
+        return "process unknown"
     try:
         process = psutil.Process(pid)
         return f"process {pid} of user {process.username()}, since {_clock(process.create_time())}"

@@ -96,9 +96,9 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     names = options.challenges or _default_challenge(track)
     schedules = _load(names, track, options.params, common, used, sources)
     schedules = _filtered(schedules, track, options.include_tasks, options.exclude_tasks)
-    warmups = _load(options.warmup_challenges, track, options.params, {}, used, sources)
+    warmups = _load(options.warmup_challenges, track, options.params, None, used, sources)
     own_warmups = {
-        spec.name: _load(spec.warmups, track, options.params, {}, used, sources)
+        spec.name: _load(spec.warmups, track, options.params, None, used, sources)
         for spec in options.variants
         if spec.warmups
     }
@@ -195,7 +195,7 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
     )
     sources = dict(plan.sources)
     own_warmups = {
-        spec.name: _load(spec.warmups, track, changed, {}, used, sources)
+        spec.name: _load(spec.warmups, track, changed, None, used, sources)
         for spec in plan.variants
         if spec.warmups
     }
@@ -203,7 +203,7 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
     return msgspec.structs.replace(
         plan,
         schedules=_filtered(schedules, track, plan.include_tasks, plan.exclude_tasks),
-        warmup_challenges=_load(warmups, track, changed, {}, used, sources),
+        warmup_challenges=_load(warmups, track, changed, None, used, sources),
         variant_warmups=own_warmups,
         params=changed,
     )
@@ -227,19 +227,25 @@ def _load(
     names: Iterable[str],
     track: Track,
     params: Mapping[str, Any],
-    common: Mapping[str, Any],
+    common: Mapping[str, Any] | None,
     used: set[str],
     sources: dict[str, str],
 ) -> tuple[Challenge, ...]:
-    """Load challenges; notes the parameters that they used, and the paths of those given as files."""
+    """Load challenges; notes the parameters that they used, and the paths of those given as files.
+
+    `common` is what they take beside their own parameters; None for warm-up challenges, which take nothing.
+    """
     challenges = []
     for name in names:
         prefix = param_prefix(name)
         own = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
-        challenge, found = load_challenge(name, track, {**common, **own})
-        used |= {key if key not in own else prefix + key for key in found}
-        # A common parameter that a challenge overrides with its own is used all the same.
-        used |= {key for key in found if key in own and key in common}
+        challenge, found = load_challenge(name, track, {**(common or {}), **own})
+        if common is None:
+            used |= {prefix + key for key in found}
+        else:
+            used |= {key if key not in own else prefix + key for key in found}
+            # A common parameter that a challenge overrides with its own is used all the same.
+            used |= {key for key in found if key in own and key in common}
         if name not in challenge_names() and name not in track.challenges:
             _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)

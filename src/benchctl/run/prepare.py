@@ -25,6 +25,7 @@ from benchctl.results.model import AnswerCheck
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.building import Workshop, build_index
 from benchctl.run.documents import Parcel
+from benchctl.run.evidence import check_runtime
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
 from benchctl.run.plan import operations_used
@@ -79,6 +80,8 @@ def prepare_subject(
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
     installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
+    if plan.evidence is not None:
+        check_runtime(plan.evidence.kinds, jdk.home)
     if plan.origin == "empty":
         return Subject(spec, installation, jdk, None)
     keys = [
@@ -87,7 +90,7 @@ def prepare_subject(
     ]
     found = [find_prepared(home, key) for key in keys]
     missing = found.count(None)
-    shop = Workshop(home, jdk, plan.heap_mb, parcels, keeping, observer)
+    shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer)
     builds = []
     for key, index in zip(keys, found, strict=True):
         missing -= index is None
@@ -221,15 +224,25 @@ def _ask_all(
     book.save()
 
 
+def building_heap_mb(plan: Plan) -> int:
+    """Heap of nodes that fill indices, MiB: the plan's, but never more than the largest that is measured."""
+    return min(plan.heap_mb, _largest_heap_mb(plan))
+
+
 def check_memory(plan: Plan, memory_bytes: int) -> None:
     """A heap that the host does not have ends in swapping, which would be measured.
 
     Raises:
-        BenchctlError: the heap is more than three quarters of memory.
+        BenchctlError: the largest heap of a node is more than three quarters of memory.
     """
-    heap_mb = max((plan.heap_mb, *(spec.heap_mb or 0 for spec in plan.variants)))
+    heap_mb = _largest_heap_mb(plan)
     if heap_mb * 2**20 > 0.75 * memory_bytes:
         raise BenchctlError(
             f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint="give a smaller --heap",
         )
+
+
+def _largest_heap_mb(plan: Plan) -> int:
+    """Of the nodes that benchctl starts, MiB."""
+    return max(spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None)

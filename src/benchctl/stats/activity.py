@@ -8,11 +8,11 @@ from collections import Counter
 import msgspec
 import numpy as np
 
+from benchctl.results.evidence import C2_LEVEL
 from benchctl.results.samples import Columns
 from benchctl.results.windows import TaskWindow
 from benchctl.stats.arrays import Floats, Integers
 
-_C2 = 4
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 
@@ -134,9 +134,9 @@ def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) 
     compiled = what == "compiled"
     return JitActivity(
         seconds=window.seconds,
-        c1=_thirds(t_ns[compiled & (level >= 1) & (level < _C2)], window),
-        c2=_thirds(t_ns[compiled & (level == _C2)], window),
-        c2_given_up=_thirds(t_ns[(what == "invalidated") & (level == _C2)], window),
+        c1=_thirds(t_ns[compiled & (level >= 1) & (level < C2_LEVEL)], window),
+        c2=_thirds(t_ns[compiled & (level == C2_LEVEL)], window),
+        c2_given_up=_thirds(t_ns[(what == "invalidated") & (level == C2_LEVEL)], window),
         deoptimised=_thirds(t_ns[what == "deoptimised"], window) if deoptimisations else None,
     )
 

@@ -57,6 +57,8 @@ class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def evidence_cost(record: RunRecord) -> EvidenceCost | None:
     """Hold a run's forks with evidence against its plain ones.
 
+    Those with evidence come behind all others, so that a host that got slower meanwhile is in the cost.
+
     Returns:
         None when no extra forks were planned for evidence, or the run searched for a red-line.
     """

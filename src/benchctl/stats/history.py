@@ -1,8 +1,9 @@
 """What earlier runs on a machine say about a plan: how much its forks will differ, and how long they take.
 
 Only the spread is taken from them, never where the values lie: it is pooled within runs and variants, so that
-neither a machine that changed in between nor a variant that is slower makes it larger. Needs no scipy.stats:
-a run asks before its first request.
+neither a machine that changed in between nor a variant that is slower makes it larger. Forks of the same
+variant say most; where there are none, those of any variant of its engine have to do. Needs no scipy.stats: a
+run asks before its first request.
 """
 
 import math
@@ -15,14 +16,15 @@ import msgspec
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import Place, Plan, VariantSpec
+from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LATENCY, REDLINE, SERVICE_TIME, THROUGHPUT, Metric, MetricKey
 from benchctl.stats.values import places, task_at
 from benchctl.track.model import Task
 
 Match = Literal["same", "similar"]
-"""A run of the same schedules on the same corpus and node, or one of the same task with other sizes."""
+"""A variant's forks in runs of the same schedules on the same corpus and node, or of the same task with other
+sizes or settings, those of another variant among them."""
 
 ENOUGH_FORKS = 40
 """Of a variant and task: more would say hardly more (the SD is then known within 11 %)."""
@@ -34,8 +36,24 @@ _SAME = (
     "workers", "redline", "pin",
 )  # fmt: skip
 
-Kind = tuple[str, tuple[str, ...]]
-"""(engine, hosts): a cluster that runs already differs from fork to fork as no fresh node here does."""
+
+class Kind(msgspec.Struct, frozen=True):
+    """Which earlier forks say something about a variant's.
+
+    Attributes:
+        engine: of both.
+        hosts: a cluster that runs already differs from fork to fork as no fresh node here does.
+        traits: all else that a variant is but its name, encoded; empty for any variant of the engine.
+    """
+
+    engine: EngineName
+    hosts: tuple[str, ...]
+    traits: bytes = b""
+
+    @property
+    def of_engine(self) -> "Kind":
+        """Any variant of the engine, on the same hosts."""
+        return Kind(self.engine, self.hosts)
 
 
 class Noise(msgspec.Struct, frozen=True):
@@ -58,8 +76,9 @@ class History(msgspec.Struct, frozen=True):
     """What is known of a plan before it runs.
 
     Attributes:
-        noises: by place, metric and kind of variant; those without two earlier forks in one run are missing.
-        fork_s: median seconds of a fork by kind of variant, from the same runs only.
+        noises: by place, metric and kind, of variants and of engines; those without two earlier forks in one
+            run are missing.
+        fork_s: median seconds of a fork by kind, of variants and of engines, from the same runs only.
         hidden: places that tables do not show, because they only prepare the others.
         forks: earlier forks of any variant that it rests on.
         runs: ids, newest first.
@@ -75,17 +94,25 @@ class History(msgspec.Struct, frozen=True):
 
     def noise(self, place: Place, metric: Metric, spec: VariantSpec) -> Noise | None:
         """Of one task, metric and variant; None when nothing is known."""
-        return self.noises.get((place, metric.key, kind_of(spec)))
+        own = kind_of(spec)
+        kinds = (kind for kind in (own, own.of_engine) if (place, metric.key, kind) in self.noises)
+        return next((self.noises[place, metric.key, kind] for kind in kinds), None)
+
+    def fork_time_s(self, spec: VariantSpec) -> float | None:
+        """Seconds of a fork of a variant; None when nothing is known."""
+        own = kind_of(spec)
+        return self.fork_s.get(own, self.fork_s.get(own.of_engine))
 
     def block_s(self, plan: Plan) -> float | None:
         """Seconds of one fork of every variant; None when a variant's is not known."""
-        known = [self.fork_s.get(kind_of(spec)) for spec in plan.variants]
+        known = [self.fork_time_s(spec) for spec in plan.variants]
         return None if None in known else sum(one for one in known if one is not None)
 
 
 def kind_of(spec: VariantSpec) -> Kind:
-    """Which earlier forks say something about a variant's: any of its engine, on the same hosts."""
-    return spec.engine, () if spec.target is None else spec.target.hosts
+    """What a variant is, whatever it is called."""
+    traits = msgspec.json.encode(msgspec.structs.replace(spec, name=""), order="deterministic")
+    return Kind(spec.engine, () if spec.target is None else spec.target.hosts, traits)
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
@@ -113,21 +140,27 @@ def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) 
 
 
 class _Sum:
-    """Squares of deviations from the means of runs and variants."""
+    """Squares of deviations from the means of runs and variants, and whose forks they are."""
 
     def __init__(self) -> None:
         self.squares = 0.0
         self.df = 0
         self.forks = 0
+        self.sources: set[_Source] = set()
 
-    def add(self, logs: Sequence[float]) -> None:
+    def add(self, logs: Sequence[float], source: "_Source") -> None:
         if len(logs) > 1:
             self.squares += statistics.variance(logs) * (len(logs) - 1)
             self.df += len(logs) - 1
             self.forks += len(logs)
+            self.sources.add(source)
+
+    def noise(self, match: Match) -> Noise:
+        return Noise(math.sqrt(self.squares / self.df), self.df, self.forks, match)
 
 
 _Key = tuple[Place, MetricKey, Kind]
+_Source = tuple[str, str]  # run, variant
 
 
 class _Collected:
@@ -135,23 +168,21 @@ class _Collected:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._wanted = [
-            (place, metric, kind)
-            for place in places(plan)
-            for metric in metrics_of(plan, task_at(plan, place))
-            for kind in dict.fromkeys(kind_of(spec) for spec in plan.variants)
+        self._kinds = tuple(dict.fromkeys(kind_of(spec) for spec in plan.variants))
+        self._metrics = [
+            (place, metric) for place in places(plan) for metric in metrics_of(plan, task_at(plan, place))
         ]
         self._sums: dict[Match, dict[_Key, _Sum]] = {"same": {}, "similar": {}}
         self._fork_s: dict[Kind, list[float]] = {}
         self._hidden: set[Place] = set()
-        self._runs: dict[Match, dict[str, int]] = {"same": {}, "similar": {}}
-        self._disturbed: Counter[str] = Counter()
+        self._forks: Counter[_Source] = Counter()
+        self._disturbed: Counter[_Source] = Counter()
 
     @property
     def enough(self) -> bool:
         """All that is wanted is known well from runs of the same sizes."""
         sums = self._sums["same"]
-        keys = [_key(one) for one in self._wanted if one[0] not in self._hidden]
+        keys = [key for key in self._keys() if key[0] not in self._hidden]
         return bool(sums) and all(key in sums and sums[key].forks >= ENOUGH_FORKS for key in keys)
 
     def add(self, record: RunRecord) -> None:
@@ -161,32 +192,28 @@ class _Collected:
             one.variant
             for one in disturbances({spec.name: record.compared(spec.name) for spec in record.plan.variants})
         )
+        engines = {kind.of_engine for kind in self._kinds}
         for spec in record.plan.variants:
-            forks = record.compared(spec.name)
-            if forks and any(kind == kind_of(spec) for _, _, kind in self._wanted):
-                used = self._add_variant(match, record, spec, forks)
-                self._disturbed[record.id] += off[spec.name] * used
+            forks, own = record.compared(spec.name), kind_of(spec)
+            if forks and own.of_engine in engines:
+                source = (record.id, spec.name)
+                self._forks[source], self._disturbed[source] = len(forks), off[spec.name]
+                kinds = (own, own.of_engine) if own in self._kinds else (own.of_engine,)
+                self._add_variant(match, record.plan, source, kinds, forks)
 
     def _add_variant(
-        self, match: Match, record: RunRecord, spec: VariantSpec, forks: Sequence[ForkRecord]
-    ) -> bool:
-        """Take one variant of a run; whether it had anything to take."""
-        used = False
-        for place, metric, kind in self._wanted:
-            if kind != kind_of(spec):
-                continue
-            found = [one for fork in forks for one in self._summaries(match, record.plan, fork, place)]
+        self, match: Match, plan: Plan, source: _Source, kinds: Sequence[Kind], forks: Sequence[ForkRecord]
+    ) -> None:
+        """Take one variant of a run, for all kinds that it is of."""
+        for place, metric in self._metrics:
+            found = [one for fork in forks for one in self._summaries(match, plan, fork, place)]
             if match == "same" and any(not one.reported for one in found):
                 self._hidden.add(place)
             logs = [math.log(value) for one in found if (value := metric.value(one)) and value > 0]
-            if len(logs) > 1:
-                self._sums[match].setdefault((place, metric.key, kind), _Sum()).add(logs)
-                used = True
-        if match == "same":
-            self._fork_s.setdefault(kind_of(spec), []).extend(fork.wall_s for fork in forks)
-        if used:
-            self._runs[match][record.id] = self._runs[match].get(record.id, 0) + len(forks)
-        return used
+            for kind in kinds if len(logs) > 1 else ():
+                self._sums[match].setdefault((place, metric.key, kind), _Sum()).add(logs, source)
+        for kind in kinds if match == "same" else ():
+            self._fork_s.setdefault(kind, []).extend(fork.wall_s for fork in forks)
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
         """One fork's figures for a task: those of its place, or the first of the same task elsewhere."""
@@ -198,26 +225,26 @@ class _Collected:
 
     def history(self) -> History:
         """What came together: where runs of the same sizes say nothing, those of others have to do."""
-        noises = {}
-        used: dict[str, int] = {}
-        for match in ("similar", "same"):
-            for key, total in self._sums[match].items():
-                noises[key] = Noise(math.sqrt(total.squares / total.df), total.df, total.forks, match)
-        for match in {noise.match for noise in noises.values()}:
-            used |= self._runs[match]
+        sums = self._sums["similar"] | self._sums["same"]
+        noises = {
+            # An engine's are not the variant's own.
+            key: total.noise("same" if key[2].traits and key in self._sums["same"] else "similar")
+            for key, total in sums.items()
+        }
+        needed = [key if key in sums else (key[0], key[1], key[2].of_engine) for key in self._keys()]
+        used = {source for key in needed if key in sums for source in sums[key].sources}
         return History(
             noises=noises,
             fork_s={kind: statistics.median(seconds) for kind, seconds in self._fork_s.items()},
             hidden=frozenset(self._hidden),
-            forks=sum(used.values()),
-            runs=tuple(sorted(used, reverse=True)),
-            disturbed=sum(self._disturbed[run] for run in used),
+            forks=sum(self._forks[source] for source in used),
+            runs=tuple(sorted({run for run, _ in used}, reverse=True)),
+            disturbed=sum(self._disturbed[source] for source in used),
         )
 
-
-def _key(wanted: tuple[Place, Metric, Kind]) -> _Key:
-    place, metric, kind = wanted
-    return place, metric.key, kind
+    def _keys(self) -> list[_Key]:
+        """What is wanted of the plan's own variants."""
+        return [(place, metric.key, kind) for place, metric in self._metrics for kind in self._kinds]
 
 
 def _same(plan: Plan, other: Plan) -> bool:

@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from benchctl.results.evidence import C2_LEVEL
 from benchctl.results.samples import Columns
 from benchctl.results.windows import TaskWindow
 from benchctl.stats.arrays import Floats, Integers
@@ -11,7 +12,6 @@ from benchctl.stats.task_shape import successes
 
 _MOST_POINTS = 300
 _CELLS = 60
-_C2 = 4
 _NS_PER_S = 1e9
 
 
@@ -71,7 +71,7 @@ def jit_course(label: str, block: int, requests: Columns, events: Columns, windo
         service_ns=np.array([np.median(service_ns[first : first + each]) for first in firsts]),
         requests=each,
         edges=edges,
-        c1=counted((what == "compiled") & (level >= 1) & (level < _C2)),
-        c2=counted((what == "compiled") & (level == _C2)),
+        c1=counted((what == "compiled") & (level >= 1) & (level < C2_LEVEL)),
+        c2=counted((what == "compiled") & (level == C2_LEVEL)),
         deoptimised=counted(what == "deoptimised"),
     )

@@ -142,12 +142,17 @@ def confirm(pairs: Sequence[float], least_effect: float, alpha: float, most: int
     looks = _looks(most)
     if len(pairs) not in looks:
         return None
-    half, mean = _half_width(pairs, alpha / len(looks)), float(np.mean(pairs))
+    half, mean = _half_width(pairs, level_of_look(alpha, most)), float(np.mean(pairs))
     if mean - half > least_effect:
         return "present"
     if mean + half < least_effect:
         return "absent"
     return "undecided" if len(pairs) >= most else None
+
+
+def level_of_look(alpha: float, most: int) -> float:
+    """The level, one-sided, of each t-test by which `confirm` answers."""
+    return alpha / len(_looks(most))
 
 
 def standardised_gap(gap: float, groups: Sequence[Sequence[float]]) -> float:

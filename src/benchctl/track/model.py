@@ -86,6 +86,17 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         """Whether its requests are due at times of their own: by a rate, or by a plug-in's scheduler."""
         return self.rate_per_s is not None or self.scheduler is not None
 
+    @property
+    def planned_s(self) -> float | None:
+        """Seconds that it lasts by its time periods or its rate; None when that is up to the node."""
+        warmup_s = self.warmup_time_period or 0.0
+        if self.time_period is not None:
+            return warmup_s + self.time_period
+        if not self.rate_per_s:
+            return None
+        requests = self.clients * ((self.warmup_iterations or 0) + (self.iterations or 1))
+        return warmup_s + requests / self.rate_per_s
+
 
 class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     """A named schedule of tasks.

@@ -43,6 +43,7 @@ class Document:
 
     Attributes:
         name: the same.
+        unfolded, merged: mappings with what they merge, and how much that was; `pairs` keeps them.
         value: None, bool, int, float, str, list and dict of these; keys are always text, as written.
 
     Raises:
@@ -54,6 +55,9 @@ class Document:
         self.name = name
         if len(text) > MOST_CHARACTERS:
             raise UsageError(f"{name} has {len(text):,} characters; {MOST_CHARACTERS:,} are the most")
+        # What merges unfold to is kept: merges of merges would take longer than anybody waits.
+        self.unfolded: dict[yaml.Node, Pairs] = {}
+        self.merged = 0
         self._root = _composed(text, name)
         self.value: Any = None if self._root is None else _Reader(self).value(self._root, ())
 
@@ -129,6 +133,8 @@ def pairs(node: yaml.MappingNode, document: Document, levels: int = 0) -> Pairs:
     Raises:
         UsageError: a key stands twice, is no word, or a merge is of something else than mappings.
     """
+    if node in document.unfolded:
+        return document.unfolded[node]
     own: Pairs = {}
     merged: list[yaml.Node] = []
     for key, value in node.value:
@@ -146,7 +152,12 @@ def pairs(node: yaml.MappingNode, document: Document, levels: int = 0) -> Pairs:
     for other in merged:
         if not isinstance(other, yaml.MappingNode) or levels >= MOST_LEVELS:
             raise _refused(document, other, "<< takes a mapping, or a list of them", "write <<: *NAME")
-        own = {**pairs(other, document, levels + 1), **own}
+        more = pairs(other, document, levels + 1)
+        document.merged += len(more) + 1
+        if document.merged > MOST_VALUES:
+            raise _refused(document, other, f"<< repeats more than {MOST_VALUES:,} values", "repeat less")
+        own = {**more, **own}
+    document.unfolded[node] = own
     return own
 
 

@@ -22,6 +22,8 @@ _MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
 _EXPECTED: Final = re.compile(
     r"Expected `(?P<kinds>[^`]+)`(?P<bound>.*?)(, got `(?P<got>[^`]+)`)?", re.DOTALL
 )
+# Of amounts, as people leave them out; thousands of documents need none.
+_UNITS: Final = ("m", "g", "s", "h", "%")
 _WORDS: Final = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": "nothing",
     "array": "a list", "object": "a mapping of names and values",
@@ -108,8 +110,9 @@ class _Misfit:
             return self._unknown(match["name"])
         if match := _MISSING.fullmatch(self._said):
             choices = self._choices(match["name"])
-            known = f"known: {', '.join(choices)}" if choices else ""
-            return self._refuse(f"'{match['name']}' is missing", hint=known)
+            described = " or ".join(self._described(match["name"]))
+            hint = f"known: {', '.join(choices)}" if choices else described and f"add {described}"
+            return self._refuse(f"'{match['name']}' is missing", hint=hint)
         if self._said.startswith(("Invalid enum value", "Invalid value")):
             written, choices = self._document.written(self._steps), self._choices()
             known = f"'{written}' is none of {', '.join(choices)}" if choices else self._said
@@ -137,7 +140,8 @@ class _Misfit:
             return self._refuse(f"the key '{self._key}' should be {wanted}")
         if not self._steps and value is None:
             return self._refuse("the file is empty")
-        return self._refuse(f"expected {wanted}, found {self._found(value)}", hint=self._advice(kinds, value))
+        hint = self._with_unit(value) or self._advice(kinds, value)
+        return self._refuse(f"expected {wanted}, found {self._found(value)}", hint=hint)
 
     def _found(self, value: object) -> str:
         written = self._document.written(self._steps)
@@ -166,6 +170,21 @@ class _Misfit:
                 return f"leave the quotes out: {written}"
             return f"write [{written}]" if kinds == ["array"] else ""
         return ""
+
+    def _with_unit(self, value: object) -> str:
+        """How to write an amount that only lacks its unit."""
+        patterns = list(_patterns(self._info()))
+        if not patterns or isinstance(value, bool) or not isinstance(value, int | float | str):
+            return ""
+        amounts = [f"{self._document.written(self._steps)}{unit}" for unit in _UNITS]
+        found = [one for one in amounts if any(re.search(pattern, one) for pattern in patterns)]
+        return f"write {' or '.join(found)}" if found else ""
+
+    def _described(self, field: str) -> list[str]:
+        """What a missing key of the mapping here should be, where its type has words of its own for that."""
+        structs = _structs(self._info(), self._value())
+        fields = [one for struct in structs for one in struct.fields if one.encode_name == field]
+        return list(dict.fromkeys(text for one in fields for text in _descriptions(one.type)))
 
     def _choices(self, field: str | None = None) -> list[str]:
         """The words that may stand at a place: of a literal, or the tags of a union.
@@ -285,6 +304,13 @@ def _key_types(info: inspect.Type) -> Iterator[inspect.Type]:
     for one in _members(info):
         if isinstance(one, inspect.DictType):
             yield one.key_type
+
+
+def _patterns(info: inspect.Type) -> Iterator[str]:
+    """What texts of a type have to match."""
+    for one in _members(info):
+        if isinstance(one, inspect.StrType) and one.pattern is not None:
+            yield one.pattern
 
 
 def _descriptions(info: inspect.Type) -> Iterator[str]:

@@ -13,7 +13,7 @@ from benchctl.cli.experiment.run import _conclude
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.library import experiment_names
 from experiment.laboratory import World
-from experiment_files import load, write
+from experiment_files import EXPERIMENT, load, write
 
 
 @pytest.fixture(autouse=True)
@@ -96,10 +96,10 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path):
     assert "--forks, --param cannot change it" in refusal(
         "run", "--resume", "x", "--forks", "3", "--param", "iterations=3"
     )
-    assert "cannot change it" in refusal("run", path, "--resume", "x")
+    assert "with an experiment as it was begun" in refusal("run", path, "--resume", "x")
     assert "--budget must be more" in refusal("run", "--resume", "x", "--budget", "0s")
-    assert "no experiment 'x' was run here" in refusal("run", "--resume", "x", "--budget", "1h")
-    assert "no experiment 'x' was run here" in refusal("report", "x")
+    assert "there is no execution 'x' in" in refusal("run", "--resume", "x", "--budget", "1h")
+    assert "there is no execution 'x' in" in refusal("report", "x")
 
 
 def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
@@ -119,6 +119,22 @@ def test_the_report_is_printed_and_written_as_a_page(home: Path, tmp_path: Path)
     assert result.exit_code == 0, result.exception
     assert "Fresh against used" in result.stdout
     assert (tmp_path / "pages" / "index.html").is_file()
+
+
+def test_the_report_says_which_inlining_logs_are_missing(home: Path, tmp_path: Path):
+    text = EXPERIMENT.replace(
+        "tables:",
+        """  jit: {variants: [es], challenges: [range-only-short], evidence: {kinds: [inlining], forks: 1}}
+call-sites:
+  - {name: visit, measurement: jit, variants: [es], method: A::b, callee: visit, task: range}
+tables:""",
+    )
+    World(home).begin(load(tmp_path, text))
+    result = call("report", "latest")
+    assert result.exit_code == 0, result.exception
+    assert "What the JVM did" in result.stdout
+    assert "No inlining log of jit/es, block 3: it is not there." in result.stdout
+    assert json.loads(call("list", "--format", "json").stdout)[-1]["forks"] == "16/16"
 
 
 def test_failed_forks_are_no_success(home: Path, tmp_path: Path):

@@ -56,6 +56,15 @@ def test_a_crontab_line_is_printed_and_nothing_is_installed(cron: FakeCron, home
     assert list((home / "nightly" / "big5").iterdir()) == []
 
 
+def test_a_suite_with_a_challenge_that_nobody_has_is_not_installed(cron: FakeCron, home: Path, suite: Path):
+    suite.write_text(SUITE.replace("range-only-short", "range-onyl"))
+    result = call(cron, home, suite, "--at", "03:00", "--write")
+    assert isinstance(result.exception, UsageError)
+    assert "there is no challenge 'range-onyl'" in result.exception.message
+    assert cron.writes == 0
+    assert not (home / "nightly").exists()
+
+
 def test_units_of_systemd_are_printed_under_their_names(cron: FakeCron, home: Path, suite: Path):
     result = call(cron, home, suite, "--at", "03:00", "--kind", "systemd")
     assert result.exit_code == 0

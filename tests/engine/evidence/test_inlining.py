@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from benchctl.engine.evidence.collector import Collector, Scene
 from benchctl.engine.evidence.inlining import InliningCollector
 from benchctl.engine.node import Node
+from benchctl.errors import BenchctlError
 from jvm_logs import INLINED_VISIT, INTS, head, plain
 
 
@@ -18,7 +21,7 @@ class Output:
 
 
 def collector(folder: Path) -> Collector:
-    return InliningCollector(Scene(folder / "evidence", folder / "java"))
+    return InliningCollector(Scene(folder / "evidence", folder / "java", 21))
 
 
 def test_the_log_goes_to_a_file_in_the_scene(tmp_path: Path):
@@ -55,6 +58,13 @@ def run(folder: Path, *, kept: bool) -> bytes:
 
 def test_the_nodes_output_keeps_the_engines_lines(tmp_path: Path):
     assert run(tmp_path, kept=True) == b"[INFO] starting\n[INFO] started\n"
+
+
+def test_nothing_is_written_through_a_link_that_a_node_left(tmp_path: Path):
+    (tmp_path / ".stdout.log.partial").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BenchctlError, match="take the JVM's lines out"):
+        run(tmp_path, kept=True)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_nothing_is_taken_out_of_the_output_when_there_is_no_log(tmp_path: Path):

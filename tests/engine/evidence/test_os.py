@@ -45,7 +45,9 @@ class Counting:
 
 def collector(folder: Path, gauge: Counting, interval_s: float = 0.001) -> OsCollector:
     clock = iter(range(2000, 10**9, 10))
-    return OsCollector(Scene(folder, folder), gauge=gauge, clock=lambda: next(clock), interval_s=interval_s)
+    return OsCollector(
+        Scene(folder, folder, 21), gauge=gauge, clock=lambda: next(clock), interval_s=interval_s
+    )
 
 
 def test_it_reads_from_the_first_task_to_the_last_and_needs_no_flags(tmp_path: Path):
@@ -95,7 +97,7 @@ def test_a_mistake_in_reading_does_not_pass_for_a_quiet_node(tmp_path: Path):
 
 def test_a_real_process_has_all_of_it(tmp_path: Path):
     node = cast("Node", Process(pid=os.getpid(), started_ns=time.monotonic_ns()))
-    reader = OsCollector(Scene(tmp_path, tmp_path), interval_s=1000.0)
+    reader = OsCollector(Scene(tmp_path, tmp_path, 21), interval_s=1000.0)
     reader.begin(node)
     end = time.process_time() + 0.05
     while time.process_time() < end:

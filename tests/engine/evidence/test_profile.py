@@ -15,6 +15,7 @@ from benchctl.engine.evidence.profile import (
     RECORDING_NAME,
     SETTINGS_NAME,
     ProfileCollector,
+    require_tools,
     settings_text,
 )
 from benchctl.engine.node import Node
@@ -84,7 +85,16 @@ def tools(tmp_path: Path) -> Path:
 def scene(tools: Path, tmp_path: Path) -> Scene:
     folder = tmp_path / "evidence"
     folder.mkdir()
-    return Scene(folder, tools.parent, tuple(os.sched_getaffinity(0)))
+    return Scene(folder, tools.parent, 21, tuple(os.sched_getaffinity(0)))
+
+
+def test_the_node_can_read_the_settings_whatever_the_umask(scene: Scene):
+    previous = os.umask(0o077)
+    try:
+        ProfileCollector(scene).begin(node())
+    finally:
+        os.umask(previous)
+    assert (scene.folder / SETTINGS_NAME).stat().st_mode & 0o777 == 0o644
 
 
 def test_only_the_measured_window_is_recorded_and_kept_in_three_forms(scene: Scene, tools: Path):
@@ -120,10 +130,11 @@ def test_nothing_but_samples_is_recorded():
 
 
 @pytest.mark.parametrize("tool", ["jcmd", "jfr"])
-def test_a_runtime_without_the_tools_is_refused_before_anything_starts(scene: Scene, tools: Path, tool: str):
+def test_a_runtime_without_the_tools_is_refused(tools: Path, tool: str):
+    require_tools(tools.parent)
     (tools / tool).unlink()
     with pytest.raises(BenchctlError, match=f"profiles need {tool}, and .* has none"):
-        ProfileCollector(scene).flags()
+        require_tools(tools.parent)
 
 
 def test_a_refusal_is_seen_although_the_tool_ends_well(scene: Scene, tools: Path):

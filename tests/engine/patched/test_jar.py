@@ -92,5 +92,15 @@ def test_what_is_not_there_is_told(tmp_path: Path):
     with pytest.raises(BenchctlError, match=r"original\.jar has no any/Missing\.class"):
         read_entry(jar(tmp_path), "any/Missing.class")
     (tmp_path / "text.jar").write_text("text")
-    with pytest.raises(BenchctlError, match=r"text\.jar is no jar"):
+    with pytest.raises(BenchctlError, match=r"text\.jar is damaged, or no jar"):
         read_entry(tmp_path / "text.jar", "any")
+
+
+def test_a_file_of_it_that_cannot_be_unpacked_is_told(tmp_path: Path):
+    path = jar(tmp_path)
+    whole = path.read_bytes()
+    packed = whole.index(b"any/Other.class") + len("any/Other.class")
+    path.write_bytes(whole[:packed] + b"\xff" * 8 + whole[packed + 8 :])
+    with pytest.raises(BenchctlError, match="is damaged, or no jar"):
+        read_entry(path, "any/Other.class")
+    assert read_entry(path, "any/Reader.class") == b"old"

@@ -3,6 +3,8 @@
 import hashlib
 import os
 import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,26 @@ def test_the_same_jars_are_put_in_once(plain: Installation, home: Home, tmp_path
     assert with_jars(home, plain, [Jar(own, "mine")]).root.stat().st_ino == made
     write_jar(own, {"Built-By": "you"})
     assert with_jars(home, plain, [Jar(own, "mine")]).root != first.root
+
+
+class Building(list[Jar]):
+    """Jars of which each is built anew as soon as it was looked at."""
+
+    def __iter__(self) -> Iterator[Jar]:
+        for jar in super().__iter__():
+            yield jar
+            write_jar(jar.path, {"Built-By": "you"})
+
+
+def test_a_jar_that_changes_after_it_was_looked_at_is_not_kept_under_the_digest_of_what_it_was(
+    plain: Installation, home: Home, tmp_path: Path
+):
+    own = write_jar(tmp_path / "lucene-core.jar", {"Built-By": "me"})
+    before = sorted(home.engines.iterdir())
+    with pytest.raises(BenchctlError, match=r"lucene-core\.jar changed while it was put"):
+        with_jars(home, plain, Building([Jar(own, "mine")]))
+    assert sorted(home.engines.iterdir()) == before
+    assert with_jars(home, plain, [Jar(own, "mine")]).jars == (("lucene-core-9.7.0.jar", sha256(own)),)
 
 
 def test_a_half_made_installation_is_made_again(plain: Installation, home: Home, tmp_path: Path):
@@ -156,8 +178,28 @@ def test_what_is_no_jar_is_told(plain: Installation, home: Home, tmp_path: Path)
     (tmp_path / "mine.jar").write_text("no zip")
     with pytest.raises(BenchctlError, match="is damaged, or no jar"):
         with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
+    # Its only file says that it is encrypted.
+    data = bytearray(write_jar(tmp_path / "mine.jar").read_bytes())
+    data[data.index(b"PK\1\2") + 8] |= 1
+    data[data.index(b"PK\3\4") + 6] |= 1
+    (tmp_path / "mine.jar").write_bytes(data)
+    with pytest.raises(BenchctlError, match=r"is damaged, or no jar.*encrypted"):
+        with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
     with pytest.raises(BenchctlError, match="cannot read"):
         with_jars(home, plain, [Jar(tmp_path / "lucene-core.jar", "gone")])
+
+
+def test_a_folder_that_is_built_again_is_taken_as_it_is_now(plain: Installation, home: Home, tmp_path: Path):
+    own = replace(plain, root=plain.root.rename(tmp_path / "mine"))
+    jars = [Jar(write_jar(tmp_path / "lucene-core.jar"), "mine")]
+    before = with_jars(home, own, jars)
+    assert with_jars(home, own, jars).root == before.root
+    built = own.root / "bin/opensearch"
+    built.unlink()
+    built.write_text("other")  # as long as before
+    after = with_jars(home, own, jars)
+    assert (after.root / "bin/opensearch").read_text() == "other"
+    assert (before.root / "bin/opensearch").read_text() == "start"
 
 
 def test_where_linking_is_impossible_everything_is_copied(

@@ -54,6 +54,17 @@ def test_a_plug_in_lies_where_the_engines_own_installer_puts_it(
         assert path.stat().st_mode & 0o004, path
 
 
+def test_the_configuration_of_a_plug_in_leaves_the_originals_as_it_is(
+    plain: Installation, home: Home, tmp_path: Path
+):
+    own = plain.root / "config/analysis-icu/icu_yml"
+    own.parent.mkdir()
+    own.write_text("left behind")
+    found = with_plugins(home, plain, [("icu", plugin(tmp_path / "icu.zip", config__icu_yml="c"))])
+    assert (found.root / "config/analysis-icu/icu_yml").read_text() == "c"
+    assert own.read_text() == "left behind"
+
+
 def test_the_same_plug_ins_are_installed_once(plain: Installation, home: Home, tmp_path: Path):
     archive = plugin(tmp_path / "icu.zip")
     roots = {with_plugins(home, plain, [("icu", archive)]).root for _ in range(2)}

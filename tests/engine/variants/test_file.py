@@ -13,7 +13,7 @@ from benchctl.engine.variant import parse_variant
 from benchctl.engine.variants.entry import VariantEntry
 from benchctl.engine.variants.extends import resolve_variants_mapping
 from benchctl.engine.variants.file import load_variants
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import VariantSpec
 from benchctl.yaml_file.document import Document
 
@@ -213,6 +213,24 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
             "'A-B' is no name of an environment variable",
             "letters",
         ),
+        (
+            "a: {extends: es, environment: {MY_TOKEN: x}}",
+            "environment, MY_TOKEN: the variable MY_TOKEN seems to hold a secret",
+            "recorded",
+        ),
+        (
+            "a: {extends: es, distribution: 'https://me:hunter2@x/es.zip'}",
+            "1:32: a, distribution: the URL of x/es.zip holds a user or a password",
+            "recorded",
+        ),
+        (
+            "a: {extends: es, plugins: ['https://hunter2@x/icu.zip']}",
+            "a, plugins, entry 1: the URL of x/icu.zip holds a user",
+            "recorded",
+        ),
+        ("a: {extends: es, jars: ['http://a:b@x/y.jar']}", "the URL of x/y.jar holds a user", "recorded"),
+        ("a: {extends: es, jdk: 'http://a:b@x/jdk'}", "the URL of x/jdk holds a user", "recorded"),
+        ("a: {extends: es, plugins: ['https://[x/icu.zip']}", "is not a URL", "https://HOST/PATH"),
         ("a: {extends: es, environment: {A: 1.10}}", "expected", "'1.10'"),
         ("a: {extends: es, jars: [none.jar]}", "1:4: a: variant 'a': there is no jar", "path"),
         ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is no jar", ".jar"),
@@ -232,6 +250,19 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, said: str, 
         load(tmp_path, text)
     assert str(tmp_path / "variants.yml") in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_paths_that_no_file_can_have_are_told_and_not_stumbled_over(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"there is no jar .*~nobody-of-this-name/x\.jar"):
+        load(tmp_path, "v: {extends: es, jars: [~nobody-of-this-name/x.jar]}")
+    with pytest.raises(BenchctlError, match="cannot look for the jar"):
+        load(tmp_path, f"v: {{extends: es, jars: [{'x' * 5000}.jar]}}")
+
+
+def test_variants_that_extend_each_other_in_a_long_row_are_refused(tmp_path: Path):
+    lines = [f"v{number}: {{extends: v{number + 1}}}" for number in range(2000)]
+    with pytest.raises(UsageError, match="extend each other in a row"):
+        load(tmp_path, "\n".join(lines))
 
 
 def test_a_mapping_within_a_file_is_told_with_its_place_there():

@@ -71,6 +71,20 @@ def test_the_newest_compilation_by_c2_counts():
     assert (site.compilation.id, site.is_inlined, site.is_virtual) == (2, True, False)
 
 
+def test_a_site_knows_when_its_compilation_was_given_up():
+    gone = head(9000, 77, 4, INTS, 198) + "   made not entrant"
+    (only,) = compared(visits(*INLINED_VISIT), visits(*VIRTUAL_VISIT, gone)).differences
+    assert (only.baseline.given_up_ms, only.contender.given_up_ms) == (None, 9000)
+
+
+def test_the_newest_counts_in_whatever_order_threads_finish():
+    log = in_file(
+        thread(11), head(1, 1, 4, INTS), thread(12), head(2, 2, 4, INTS), *INLINED_VISIT,
+        head(3, 3, 4, "a.B::m"), thread(11), *VIRTUAL_VISIT, head(4, 4, 4, "a.B::n"),
+    )  # fmt: skip
+    assert newest_sites(InliningLog(log))[VISIT].compilation.id == 2
+
+
 def test_only_what_is_under_a_method_is_compared_where_one_is_named():
     assert (
         compared(visits(*INLINED_VISIT), visits(*VIRTUAL_VISIT), under="DocIdsWriter::readInts24").matched

@@ -105,6 +105,12 @@ def test_a_line_that_another_thread_cut_is_put_together():
         assert read_tree([whole[:at] + b"\n", whole[at:]]) == read_tree([whole]), whole[:at]
 
 
+def test_a_call_whose_line_another_thread_wrote_into_is_still_a_call():
+    torn = b"  @ 33   a.B::c (9 bytes)7556 5597     n 0       d.E::f (native)   \n"
+    outer, inner = read_tree([torn, b"    @ 1   g.H::i (5 bytes)   inline\n"]).calls
+    assert (outer.callee, outer.fate, inner.parent) == ("a.B::c", Fate.OTHER, 0)
+
+
 def test_what_is_no_call_is_kept_as_unread():
     tree = read_tree([b"  @ 1   a.B::c (5 bytes)   inline\n  @ what is this\n"])
     assert (len(tree.calls), tree.unread) == (1, ("  @ what is this",))

@@ -86,3 +86,19 @@ def test_garbage_raises_nothing_but_our_own_error(garbage: str):
         read(garbage)
     except BenchctlError as err:
         assert "when its samples" in str(err)  # noqa: PT017 - most garbage raises nothing at all
+
+
+@pytest.mark.parametrize("impossible", ["22:56:57.678 (2026-02-30)", "25:56:57.678 (2026-11-21)"])
+def test_a_sample_at_a_time_that_is_none_is_counted_and_left_out(recording: str, impossible: str):
+    text = RecordingText(recording.replace("22:56:57.678 (2026-11-21)", impossible).splitlines(), CLOCK)
+    assert len(list(text.samples())) == 3
+    assert text.unread == 1
+
+
+@pytest.mark.parametrize("impossible", ["22:56:57.100 (2026-02-30)", "22:56:57.100 (9999-12-31)"])
+def test_a_start_that_shows_no_time_zone_is_counted_and_the_next_one_taken(recording: str, impossible: str):
+    start = recording[: recording.index("jdk.NativeMethodSample")]
+    broken = start.replace("22:56:57.100 (2026-11-21)", impossible)
+    text = RecordingText((broken + recording).splitlines(), CLOCK)
+    assert [sample.uptime_ns for sample in text.samples()] == [sample.uptime_ns for sample in read(recording)]
+    assert text.unread == 1

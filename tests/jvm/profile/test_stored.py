@@ -4,11 +4,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError
 from benchctl.jvm.profile.counting import Choice
 from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
-from benchctl.jvm.profile.stored import count_fork, fork_profiles, places_of
+from benchctl.jvm.profile.stored import count_fork, fork_profiles
 from benchctl.results.model import BootRecord, ForkRecord
+from benchctl.results.places import task_named
 from benchctl.results.samples import empty_columns
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Task
@@ -59,7 +60,7 @@ def fork(folder: RunFolder) -> ForkRecord:
 def frames(folder: RunFolder, fork: ForkRecord, task: str) -> set[str]:
     record = make_record(plan=PLAN, forks=(fork,))
     (profile,) = fork_profiles(folder, record, "es")
-    tasks = places_of(PLAN, task) if task else []
+    tasks = [task_named(PLAN, task)] if task else []
     return {stack[0] for stack in count_fork(profile, Choice(), folder=folder, tasks=tasks).stacks}
 
 
@@ -69,19 +70,9 @@ def test_all_node_starts_of_a_fork_are_counted(folder: RunFolder, fork: ForkReco
 
 
 def test_a_task_has_the_samples_of_its_measured_window(folder: RunFolder, fork: ForkRecord):
-    assert frames(folder, fork, "range") == {"a.A.at6.1", "a.A.again"}
     assert frames(folder, fork, "first/range") == {"a.A.at6.1"}
+    assert frames(folder, fork, "second/range") == {"a.A.again"}
     assert frames(folder, fork, "sort") == {"a.A.at8.2"}
-
-
-def test_a_name_means_the_task_in_all_challenges_or_in_one():
-    assert places_of(PLAN, "range") == [(0, 0), (1, 0)]
-    assert places_of(PLAN, "second/range") == [(1, 0)]
-    with pytest.raises(UsageError, match="no task 'rnge'") as raised:
-        places_of(PLAN, "rnge")
-    assert "'range'" in raised.value.hint
-    with pytest.raises(UsageError, match="no task 'second/sort'"):
-        places_of(PLAN, "second/sort")
 
 
 def test_forks_without_profiles_are_passed_over(folder: RunFolder, fork: ForkRecord):
@@ -97,12 +88,12 @@ def test_forks_without_profiles_are_passed_over(folder: RunFolder, fork: ForkRec
 def test_without_samples_nobody_knows_when_a_task_ran(folder: RunFolder, fork: ForkRecord):
     folder.sample_file("es", 0).unlink()
     assert frames(folder, fork, "")
-    with pytest.raises(BenchctlError, match="fork 0 of es are gone"):
-        frames(folder, fork, "range")
+    with pytest.raises(BenchctlError, match="fork 0 of es are not there"):
+        frames(folder, fork, "first/range")
 
 
 def test_without_the_start_of_the_jvm_nobody_knows_either(folder: RunFolder, fork: ForkRecord):
     boot = msgspec.structs.replace(BOOT, origin_ns=None)
     older = msgspec.structs.replace(fork, boots=(boot, boot))
     with pytest.raises(BenchctlError, match="when the JVM of fork 0 started"):
-        frames(folder, older, "range")
+        frames(folder, older, "first/range")

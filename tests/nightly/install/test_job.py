@@ -83,6 +83,50 @@ def test_secrets_that_a_file_does_not_set_are_named(tmp_path: Path):
     assert missing_secrets(file, ["A", "B", "C", "D"]) == ("A", "C")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A=hunter 2000",
+        "export A=https://chat.example.org/?a=1&b=2",
+        "A='x' 'y'",
+        "A=x;y",
+        "A=$HOME",
+        "A=back\\slash",
+        "A=`x`",
+    ],
+)
+def test_a_value_that_a_shell_would_read_otherwise_is_refused(tmp_path: Path, line: str):
+    file = tmp_path / "environment"
+    file.write_text(f"# Secrets\n{line}\n")
+    file.chmod(0o600)
+    with pytest.raises(
+        UsageError, match="environment, line 2: a shell would not take the value of A"
+    ) as refused:
+        missing_secrets(file, ["A"])
+    assert refused.value.hint == "put it into quotes: A='...'"
+    assert line.partition("=")[2] not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A='hunter 2000; $HOME & more'",
+        'A="hunter 2000"',
+        "A=https://chat.example.org/?a=1#x",
+        "A=plain  # a note",
+        "A=plain \t",
+        "#A=not a secret yet",
+        "A='over\nlines'",
+        "",
+    ],
+)
+def test_what_is_in_quotes_or_plain_is_taken(tmp_path: Path, line: str):
+    file = tmp_path / "environment"
+    file.write_text(f"{line}\nB=1\n")
+    file.chmod(0o600)
+    assert missing_secrets(file, ["B"]) == ()
+
+
 def test_a_file_of_secrets_that_others_can_read_is_refused(tmp_path: Path):
     file = tmp_path / "environment"
     file.write_text("A=hunter2\n")

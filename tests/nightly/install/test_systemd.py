@@ -83,6 +83,12 @@ def test_what_systemd_reads_in_its_own_way_is_escaped():
     assert "StandardOutput=append:/my home/100%%/nightly.log\n" in service
 
 
+def test_a_folder_whose_name_is_a_pattern_stands_for_itself():
+    service = service_of(job(folder=Path("/home/[b]*?")))
+    assert "EnvironmentFile=-/home/[[]b][*][?]/environment\n" in service
+    assert "StandardOutput=append:/home/[b]*?/nightly.log\n" in service
+
+
 ANALYZE = shutil.which("systemd-analyze")
 
 

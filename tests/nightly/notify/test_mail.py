@@ -1,6 +1,9 @@
 import email
 import email.policy
-from collections.abc import Mapping
+import socketserver
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -8,7 +11,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from authority import certificate_file
+from authority import certificate_file, server_context
 from benchctl.nightly.notify.failure import SendError
 from benchctl.nightly.notify.mail import compose, send_mail
 from benchctl.nightly.notify.redaction import Redactor
@@ -160,6 +163,39 @@ def test_nobody_there_is_told():
         pass
     failed = refusal(spec_of(box))
     assert (failed.reason, failed.silent) == ("no connection: Connection refused", True)
+
+
+@contextmanager
+def endless_server(*, tls: bool) -> Iterator[int]:
+    """Greets for ever, line by line: no single read is late."""
+    over = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                while not over.wait(0.02):
+                    self.wfile.write(b"220-one moment\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = server_context().wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        over.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("tls", ["none", "tls"])
+def test_a_server_that_never_comes_to_an_end_is_left(tls: str, tmp_path: Path):
+    environ = {"SSL_CERT_FILE": str(certificate_file(tmp_path))}
+    with endless_server(tls=tls == "tls") as port:
+        spec = SmtpSpec(host="127.0.0.1", port=port, sender="a@b.org", to=("c@d.org",), tls=tls, timeout_s=1)
+        failed = refusal(spec, environ)
+    assert (failed.reason, failed.silent) == ("it took longer than 1 s", True)
 
 
 def test_certificates_that_are_not_there_are_told(tmp_path: Path):

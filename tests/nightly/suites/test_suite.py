@@ -99,6 +99,30 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert suite.runs_folder == tmp_path / "../runs"
 
 
+def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir("/")
+    (tmp_path / "mine.jar").touch()
+    (tmp_path / "extra.zip").touch()
+    text = (
+        "variants:\n"
+        "  - a=es,jar:mine.jar,jdk:jdks/22,plugin:./extra.zip,warmup:warm.json,jvm:-Xlog:gc,safepoint\n"
+        "  - {variant: 'b=es,jar:mine.jar,jar:patched:bulk-visit', jdk: 17}\n"
+        "canary: c=es@8.11.0,distribution:https://host/es.zip,warmup:warmup,jdk:17\n"
+        "challenges: [range-only]\n"
+    )
+    specs = [variant.spec() for _, variant, _ in suite_of(tmp_path, text).members()]
+    assert specs[0].jars == (str(tmp_path / "mine.jar"),)
+    assert specs[0].jdk == str(tmp_path / "jdks/22")
+    assert specs[0].plugins == (str(tmp_path / "extra.zip"),)
+    assert specs[0].warmups == (str(tmp_path / "warm.json"),)
+    assert specs[0].jvm_flags == ("-Xlog:gc,safepoint",)
+    assert specs[1].jars == (str(tmp_path / "mine.jar"), "patched:bulk-visit")
+    assert [spec.jdk for spec in specs[1:]] == ["17", "17"]
+    assert (specs[2].distribution, specs[2].warmups) == ("https://host/es.zip", ("warmup",))
+
+
 def test_what_comes_with_benchctl_goes_before_files_of_the_same_name(tmp_path: Path):
     (tmp_path / "range-only").mkdir()
     (tmp_path / "big5").mkdir()
@@ -126,11 +150,11 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("challenges: [test]\n", "1:1: 'variants' is missing", ""),
-        ("variants: [es]\n", "1:1: 'challenges' is missing", ""),
-        ("variants: []\nchallenges: [test]\n", "1:11: variants: expected a list of length >= 1", ""),
-        ("variants: [es]\nchallenges: []\n", "2:13: challenges: expected a list of length >= 1", ""),
-        ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list, found 'es'", "write [es]"),
+        ("challenges: [test]\n", "1:1: 'variants' is missing", "such as [es@8.19.0]"),
+        ("variants: [es]\n", "1:1: 'challenges' is missing", "add a list of challenges such as [range-only]"),
+        ("variants: []\nchallenges: [test]\n", "1:11: variants: expected a list of variants such as", ""),
+        ("variants: [es]\nchallenges: []\n", "2:13: challenges: expected a list of challenges such as", ""),
+        ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list of variants", "write [es]"),
         ("variants: [ess]\nchallenges: [test]\n", "1:12: variants, entry 1: there is no variant", "'es'"),
         (
             "variants:\n  - es\n  - es\nchallenges: [test]\n",
@@ -153,9 +177,14 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
             "",
         ),
         (
-            "variants:\n  - a=es,jdk:../jdk\nchallenges: [test]\n",
-            "2:5: variants, entry 1: 'jdk:../jdk' is relative",
-            "absolute path",
+            "variants:\n  - a=es,jar:no.jar\nchallenges: [test]\n",
+            "2:5: variants, entry 1: variant 'a': there is no jar /",
+            "check the path",
+        ),
+        (
+            "variants:\n  - a=es,jar:https://x/y.jar\nchallenges: [test]\n",
+            "2:5: variants, entry 1: jar 'https://x/y.jar' is a URL",
+            "give a path",
         ),
         (
             "variants:\n  - variant: es\n    distribution: https://a:b@example.org/c\nchallenges: [test]\n",
@@ -169,10 +198,12 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}fork: 3\n", "3:1: unknown key 'fork'", "did you mean 'forks'?"),
         (f"{LEAST}forks: 0\n", "3:8: forks: expected a whole number >= 1", ""),
         (f"{LEAST}forks: five\n", "3:8: forks: expected a whole number, found 'five'", ""),
-        (f"{LEAST}budget: 90\n", "3:9: budget: expected a time such as 90s, 30m or 2h, found the number", ""),
+        (f"{LEAST}budget: 90\n", "3:9: budget: expected a time such as 90s, 30m or 2h, found", "90m or 90s"),
         (f"{LEAST}budget: 1:30\n", "3:9: 1:30 without quotes is the number 90", ""),
         (f"{LEAST}budget: 0m\n", "3:9: budget: a night needs more than no time", ""),
-        (f"{LEAST}heap: 4\n", "3:7: heap: expected a heap size such as 512m or 4g", ""),
+        (f"{LEAST}heap: 4\n", "3:7: heap: expected a heap size such as 512m or 4g", "write 4m or 4g"),
+        (f"{LEAST}heap: '512'\n", "3:7: heap: expected a heap size such as 512m", "write 512m or 512g"),
+        (f"{LEAST}heap: big\n", "3:7: heap: expected a heap size such as 512m or 4g, found 'big'", ""),
         (f"{LEAST}heap: 100m\n", "3:7: heap: a node needs at least 256m", ""),
         (f"{LEAST}docs: many\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
@@ -193,7 +224,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}retention: {{raw-nights: 0}}\n", "3:25: retention, raw-nights: expected", ""),
         (f"{LEAST}notify: [{{kind: email}}]\n", "3:17: notify, entry 1, kind: 'email' is none of", ""),
         (f"{LEAST}name: My Suite\n", "3:7: name: 'My Suite' cannot be the name of a suite", "lower-case"),
-        (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", ""),
+        (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", "folder of the pages"),
         (f"{LEAST}name: ../x\n", "3:7: name: '../x' cannot be the name of a suite", ""),
         (f"{LEAST}track: ''\n", "3:8: track: expected text of length >= 1", ""),
         (f"{LEAST}trust: true\n", "3:1: unknown key 'trust'", ""),

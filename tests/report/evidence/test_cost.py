@@ -28,7 +28,7 @@ def test_one_fork_has_no_interval():
     assert grid is not None
     assert grid.title == (
         "What evidence (gc, jit) cost: mean service time of 1 fork with it over plain ones - 1; one fork: no "
-        "interval; such forks enter no comparison"
+        "interval; such forks run behind all others and enter no comparison"
     )
     assert (grid.headers, grid.lines) == (("Operation", "es %", "os %"), (("range", "+21.4", "+20.7"),))
 

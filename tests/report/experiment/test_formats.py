@@ -111,6 +111,36 @@ def test_text_has_a_hundred_columns_at_most():
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ((("fresh/es", "fresh/os"),), "Interval and p: Welch's t over forks, on logarithms; intervals"),
+        (
+            (("fresh/es", "fresh/es"),),
+            "Interval and p: t of pairs, on logarithms: both sides are tasks of the",
+        ),
+        (
+            (("fresh/es", "fresh/os"), ("fresh/es", "fresh/es")),
+            "Welch's t over forks, on logarithms; t of pairs where both sides are tasks of the same forks;",
+        ),
+    ],
+)
+def test_the_legend_names_the_tests_that_rows_had(sides: tuple[tuple[str, str], ...], words: str):
+    rows = [
+        comparison(f"c{number}", f"{one}/range", f"{other}/range")
+        for number, (one, other) in enumerate(sides)
+    ]
+    text = rendered(made_record(rows, measurements=("fresh",)), runs_of("fresh"), "markdown")
+    assert words in text
+
+
+def test_the_legend_says_what_is_adjusted_for_and_what_is_not():
+    text = " ".join(rendered(blog(), runs_of("fresh", "after", "noinline"), "text").split())
+    assert "refuting takes an interval of 1 - 10 %/k (Bonferroni)" in text
+    assert "of 40 differences that are not there, about one is confirmed as slower or faster" in text
+    assert "Only p in brackets is adjusted" in text
+
+
 def test_json_holds_all_of_it_in_full_precision():
     record, runs = blog(), runs_of("fresh", "after", "noinline")
     found = msgspec.json.decode(rendered(record, runs, "json"), type=ExperimentDocument)

@@ -6,7 +6,7 @@ from benchctl.jvm.inlining.diff import Compared, compare_sites
 from benchctl.jvm.inlining.log import InliningLog
 from benchctl.jvm.inlining.sites import newest_sites
 from benchctl.report.inlining.differences import differences_document, differences_text
-from jvm_logs import INLINED_VISIT, VIRTUAL_VISIT, visits
+from jvm_logs import INLINED_VISIT, INTS, VIRTUAL_VISIT, head, visits
 
 SIDES = ("es", "os")
 LABELS = ("es, block 5, boot 0", "os, block 5, boot 0")
@@ -51,6 +51,15 @@ def test_another_bci_is_said():
     found = compared(visits(*INLINED_VISIT), visits(*at(VIRTUAL_VISIT, 41)))
     shown = differences_text(SIDES, LABELS, found, "everywhere")
     assert "bci 35: 1,000 calls\n  (bci 41 in os: another version of the class, matched by the name)" in shown
+
+
+def test_a_compilation_that_was_given_up_is_said_to_be():
+    gone = head(6000, 77, 4, INTS) + "   made not entrant"
+    found = compared(visits(*INLINED_VISIT), visits(*VIRTUAL_VISIT, gone))
+    shown = differences_text(SIDES, LABELS, found, "everywhere")
+    assert "      in the compilation of DocIdsWriter::readInts24 at 5.00 s, given up at 6.00 s\n" in shown
+    (only,) = differences_document(SIDES, LABELS, found, "everywhere")["differences"]
+    assert [only[side]["given-up-ms"] for side in SIDES] == [None, 6000]
 
 
 def test_nothing_is_said_to_be_nothing():

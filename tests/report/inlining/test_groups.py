@@ -51,3 +51,10 @@ def test_forks_without_figures_are_in_their_group():
     assert document["groups"][1]["blocks"] == [0, 2, 5]
     assert document["groups"][1]["throughput-per-s"] == [50.0, 60.0]
     assert document["second-over-first"]["throughput-per-s"]["p"] == pytest.approx(0.2)
+
+
+def test_a_fork_whose_compilation_was_given_up_is_named():
+    gone = GroupedFork(7, "virtual", 55.0, None, given_up_ms=6000)
+    shown = groups_text("t", [*FORKS, gone])
+    assert "\n  block 7: that compilation was given up at 6.00 s\n" in shown
+    assert groups_document("t", [*FORKS, gone])["groups"][1]["given-up-ms"] == [None, None, 6000]

@@ -17,7 +17,7 @@ def text(data: bytes, method: str, *, everything: bool = False, depth: int | Non
     log = InliningLog(data)
     found = find_newest(log, method, 4)
     cut = cut_tree(found.tree.calls, asked=method, everything=everything, depth=depth)
-    return tree_text("es, block 0, boot 0", found, cut, log.index)
+    return tree_text("es, block 0, boot 0", found, cut, log.account)
 
 
 def test_the_excerpt_of_the_blog_cut_to_what_matters():
@@ -61,7 +61,7 @@ def test_what_was_left_out_given_up_or_not_understood_is_said():
 def test_programs_get_every_call_with_its_receivers():
     log = InliningLog(in_file(thread(1), head(5000, 77, 4, INTS), *INLINED_VISIT))
     found = find_newest(log, "readInts24", 4)
-    document = json.loads(json.dumps(tree_document("x", found, cut_tree(found.tree.calls), log.index)))
+    document = json.loads(json.dumps(tree_document("x", found, cut_tree(found.tree.calls), log.account)))
     assert document["compilation"]["method"] == INTS
     assert (document["cut"], document["foreign-lines"], document["given-up-ms"]) == (0, 0, None)
     last = document["calls"][-1]

@@ -116,9 +116,33 @@ def test_what_could_not_be_confirmed_is_said():
     ) in text
 
 
+def test_a_start_that_only_waits_is_not_said_to_run():
+    text = status_text("big5", None, (), holder="process 7 of user ann", waits_for="process 5 of user bea")
+    assert "Waiting now: process 7 of user ann, for another benchctl: process 5 of user bea\n" in text
+    assert "Running now" not in text
+
+
 def test_a_changed_night_without_alarm_says_what_changed():
     text = summary(make_night(7, changes=(Change("kernel", "6.1", "6.2"),)), ())
     assert "Changed:\n  kernel 6.1 \N{RIGHTWARDS ARROW} 6.2" in text
+
+
+@given(st.lists(st.integers(1, 12), min_size=30, max_size=120))
+def test_what_is_cut_is_cut_between_words(lengths: list[int]):
+    words = [f"{'w' * length}{place}" for place, length in enumerate(lengths)]
+    text = summary(make_night(7, changes=(Change("annotation", "", " ".join(words)),)), ())
+    lines = text.splitlines()
+    first = lines.index("Changed:") + 1
+    shown = " ".join(lines[first : first + 2]).split()
+    said = [word for word in shown if word.startswith("w")]
+    assert said == words[: len(said)]
+    assert (shown[-1] == "...") == (len(said) < len(words))
+
+
+def test_a_single_word_that_is_too_long_is_cut_within():
+    text = summary(make_night(7, changes=(Change("annotation", "", "w" * 400),)), ())
+    (line,) = [line for line in text.splitlines() if line.endswith(" ...")]
+    assert "wwww" in line
 
 
 def test_a_command_too_long_for_a_screen_is_pointed_to_and_not_cut():

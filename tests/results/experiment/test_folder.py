@@ -60,16 +60,16 @@ def test_executions_are_found_by_id_its_beginning_name_path_and_latest(
     assert find("a") == second
     assert find("latest") == other
     assert find(str(first.path)) == first
-    with pytest.raises(UsageError, match="'2026' fits 3 experiments"):
+    with pytest.raises(UsageError, match="'2026' fits 3 executions"):
         find("2026")
-    with pytest.raises(UsageError, match="no experiment 'c' was run here"):
+    with pytest.raises(UsageError, match="no execution 'c' in"):
         find("c")
     assert list(tmp_path.iterdir()) == [store.root]
 
 
 def test_looking_makes_no_folder(store: ExperimentStore):
     assert store.folders() == []
-    with pytest.raises(UsageError, match="no experiment 'latest'"):
+    with pytest.raises(UsageError, match="no execution 'latest'"):
         store.find("latest", pytest.fail)
     assert not store.root.exists()
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.lock import SuiteBusy
+from benchctl.results.nightly.lock import SuiteBusy, holder_of
 from full_disk import nearly_full
 
 _HOLDS = """
@@ -93,6 +93,17 @@ def test_a_holder_that_has_not_signed_is_unknown(suite: SuiteFolder, content: by
         (suite.root / "lock").write_bytes(content)
         with pytest.raises(SuiteBusy, match="process unknown"), suite.lock():
             pass
+
+
+def test_whoever_holds_it_is_named_without_touching_it(suite: SuiteFolder):
+    lock = suite.root / "lock"
+    assert holder_of(lock) is None
+    with held(suite) as process:
+        holder = holder_of(lock)
+        assert holder is not None
+        assert holder.pid == process.pid
+        assert holder.text.startswith(f"process {process.pid} of user ")
+    assert holder_of(lock) is None
 
 
 def test_what_a_dead_holder_wrote_means_nothing(suite: SuiteFolder):

@@ -220,6 +220,21 @@ class TestExpectations:
         assert judged.low_percent == pytest.approx(row.low_percent)
         assert judged.high90_percent == pytest.approx(row.high90_percent)
 
+    def test_each_comparison_is_judged_as_one_of_so_many(self):
+        """Alone it is refuted by its 90 % interval; as one of four it would take that of 97.5 %."""
+        times = {"fresh": {"es": (4.00, 4.10, 3.90), "os": (4.00, 4.12, 3.93)}}
+        rows = [comparison(f"c{number}", "fresh/es/range", "fresh/os/range") for number in range(4)]
+        expected = [
+            expect("alone", "slower", "c0"),
+            expect("together", "slower", "c0", "c1", "c2", "c3"),
+        ]
+        alone, together = analyse_experiment(
+            made_record(rows, expected, measurements=("fresh",)), made_runs(times)
+        ).expectations
+        (judged,) = alone.judged
+        assert (judged.low90_percent, alone.outcome) == (pytest.approx(-4.5, abs=0.5), "refuted")
+        assert (together.judged[0].low90_percent, together.outcome) == (judged.low90_percent, "inconclusive")
+
     def test_one_comparison_that_refutes_decides(self):
         result = only(made_runs(TIMES), "slower", "slower", "engines")
         assert [one.outcome for one in result.judged] == ["confirmed", "refuted"]

@@ -60,10 +60,32 @@ def test_the_margin_is_a_ratio_alike_in_both_directions():
     assert judge_relation("alike", just_outside, MARGIN) == "refuted"
 
 
-@given(SPEEDS)
-def test_nothing_is_confirmed_to_be_two_things(speed: Contrast):
-    confirmed = {one for one in RELATIONS if judge_relation(one, speed, MARGIN) == "confirmed"}
+@pytest.mark.parametrize("comparisons", [1, 8])
+def test_a_difference_that_is_certain_and_within_the_margin_is_alike_and_nothing_else(comparisons: int):
+    """With eight comparisons its interval is too wide to refute a slowdown, which is not confirmed either."""
+    speed = sure(-0.025, 0.01)
+    assert speed.interval(0.90)[0] > -LIMIT > speed.interval(1 - 0.10 / 8)[0]
+    assert speed.interval(0.95)[1] < 0
+    found = {one: judge_relation(one, speed, MARGIN, comparisons) for one in RELATIONS}
+    otherwise = "refuted" if comparisons == 1 else "inconclusive"
+    assert found == {"slower": otherwise, "faster": "refuted", "alike": "confirmed", "different": otherwise}
+    mirrored = judge_relation("faster", sure(0.025, 0.01), MARGIN, comparisons)
+    assert mirrored == otherwise
+
+
+@given(SPEEDS, st.integers(1, 8))
+def test_nothing_is_confirmed_to_be_two_things(speed: Contrast, comparisons: int):
+    confirmed = {one for one in RELATIONS if judge_relation(one, speed, MARGIN, comparisons) == "confirmed"}
     assert confirmed in (set(), {"alike"}, {"slower", "different"}, {"faster", "different"}, {"different"})
+
+
+@given(SPEEDS, st.sampled_from(RELATIONS), st.integers(1, 8))
+def test_one_of_several_comparisons_is_confirmed_alike_and_refuted_less(
+    speed: Contrast, relation: Relation, comparisons: int
+):
+    alone, one_of_several = (judge_relation(relation, speed, MARGIN, each) for each in (1, comparisons))
+    assert (alone == "confirmed") == (one_of_several == "confirmed")
+    assert one_of_several in {alone, "inconclusive"}
 
 
 @given(SPEEDS)
@@ -132,6 +154,24 @@ class TestErrorRates:
 
     def test_a_difference_of_the_margin_is_rarely_refuted_to_be_one(self, forks: int, sides: int):
         assert share("different", "refuted", LIMIT, forks, sides) <= MOST
+
+
+@pytest.mark.parametrize(("relation", "effect"), [("slower", -LIMIT), ("faster", LIMIT), ("alike", LIMIT)])
+@pytest.mark.parametrize("comparisons", [2, 8])
+def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
+    relation: Relation, effect: float, comparisons: int
+):
+    """At the margin, where each comparison alone is refuted 5 times in 100, all of 8 would be 32 times."""
+    repetitions = 1000
+    generator = np.random.default_rng([comparisons, RELATIONS.index(relation)])
+    drawn = generator.normal(0, FORK_SD, (repetitions, comparisons, 2, 8))
+    drawn[:, :, 1] += effect
+    refuted = 0
+    for experiment in drawn:
+        speeds = (contrast(list(groups), [-1.0, 1.0]) for groups in experiment)
+        found = [judge_relation(relation, one, MARGIN, comparisons) for one in speeds if one]
+        refuted += together(found) == "refuted"
+    assert 0 < refuted / repetitions <= MOST
 
 
 @pytest.mark.parametrize(

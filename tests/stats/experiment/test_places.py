@@ -35,6 +35,7 @@ def test_a_reference_finds_its_task(text: str, place: tuple[int, int]):
         ("m/es/debgu/range", "no challenge 'debgu'", "did you mean 'debug'?"),
         ("m/es/debug#2/range", "no challenge 'debug#2'", "debug"),
         ("m/es/range-settled#2/sort", "no task 'sort'", "known: range"),
+        ("m/es/debug/sort#2", "no task 'sort#2'", "'sort'"),
     ],
 )
 def test_a_reference_to_none_or_several_says_so(text: str, message: str, hint: str):

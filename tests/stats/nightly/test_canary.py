@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import pytest
 
 from benchctl.results.nightly.model import SeriesKey
 from benchctl.results.nightly.series import Series
@@ -42,7 +43,7 @@ def test_a_slower_host_holds_every_slower_figure_of_that_metric():
     found = canary_moved(canary(10, host=0.08), NIGHTS, candidates=before, margin=0.05)
     (whole,) = found.whole
     assert (whole.variant, whole.tasks, whole.screened.direction) == ("canary", 10, "slower")
-    assert found.text.startswith("canary canary is slower: service_time.p50 of its 10 tasks +")
+    assert found.text.startswith("the canary is slower: service_time.p50 of its 10 tasks +")
     assert found.holds(key("es", "a task of its own"), "slower") == found.text
     assert found.holds(key("es", "task 3"), "faster") == ""
     assert found.holds(key("es", "a task of its own", "throughput"), "slower") == ""
@@ -96,6 +97,26 @@ def test_two_canaries_are_two_wholes():
     found = canary_moved([*canary(5, host=0.1), *others], NIGHTS, candidates=before, margin=0.05)
     assert [whole.variant for whole in found.whole] == ["canary", "other"]
     assert ";" in found.text
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("canary", "the canary"),
+        ("canary-es", "canary-es"),
+        ("old-canary", "old-canary"),
+        ("old", "canary old"),
+    ],
+)
+def test_a_canary_is_called_one_once(label: str, said: str):
+    def labelled(made: list[Series]) -> list[Series]:
+        return [replace(one, key=msgspec.structs.replace(one.key, variant=label)) for one in made]
+
+    whole = canary_moved(labelled(canary(10, host=0.08)), NIGHTS, candidates=before, margin=0.05)
+    assert whole.text.startswith(f"{said} is slower: ")
+    single = canary_moved(labelled(canary(40, one=0.3)), NIGHTS, candidates=before, margin=0.05)
+    held = single.holds(key("es", "task 0"), "slower")
+    assert held.startswith(f"{said} is slower on the same task: ")
 
 
 def test_without_a_canary_nothing_is_held():

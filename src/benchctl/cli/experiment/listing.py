@@ -39,5 +39,11 @@ def _executed(record: ExperimentRecord, store: RunStore) -> Row:
     spec = record.spec
     runs = runs_of(record, store, note).values()
     done = sum(run.total - len(run.missing()) for run in runs)
-    total = spec.forks * sum(len(one.variants) for one in spec.measurements)
-    return spec.name, record.id, record.status, len(spec.measurements), f"{done}/{total}", spec.title
+    return (
+        spec.name,
+        record.id,
+        record.status,
+        len(spec.measurements),
+        f"{done}/{spec.total_forks}",
+        spec.title,
+    )

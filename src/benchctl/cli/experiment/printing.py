@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from benchctl.cli.streams import complain, emit, note
+from benchctl.experiment.call_sites import seen_calls
 from benchctl.experiment.execution import runs_of
 from benchctl.results.experiment.model import ExperimentRecord
 from benchctl.results.model import RunRecord
@@ -58,7 +59,7 @@ def print_report(
     from benchctl.stats.experiment.analyse import analyse_experiment  # noqa: PLC0415 - see above
 
     runs = runs_of(record, store, note)
-    analysis = analyse_experiment(record, runs)
+    analysis = analyse_experiment(record, runs, seen_calls(record.spec, runs, store))
     emit(render(record, runs, analysis, output_format, width=text_width()))
     if html_folder is not None:
         from benchctl.report.experiment.html import write  # noqa: PLC0415 - see above

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, print_report, report_options
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.changes import Changes
@@ -75,7 +75,7 @@ def run_command(
             bench = Bench(home, store, observer, threading.Event())
             record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
     else:
-        _only_resume(click.get_current_context())
+        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "an experiment")
         folder = ExperimentStore(home.experiments).find(resume, note)
         record = folder.load()
         if record.status == "complete" and not forks_missing(record, runs_of(record, store, note)):
@@ -140,19 +140,3 @@ def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
     failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
     if failing:
         raise BenchctlError(f"every request failed in {'; '.join(failing)}; the report shows the rest")
-
-
-def _only_resume(context: click.Context) -> None:
-    """Refuse what would silently have no effect."""
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in _WITH_RESUME
-        and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        names = ", ".join(given)
-        raise UsageError(
-            f"--resume goes on with an experiment as it was begun: {names} cannot change it",
-            hint=f"leave out {names}, or run it anew",
-        )

@@ -18,6 +18,7 @@ from benchctl.nightly.install.daily import Daily
 from benchctl.nightly.install.job import Job, begin_secrets, environment_of, find_program, missing_secrets
 from benchctl.nightly.install.next_run import local_zone, schedule_of
 from benchctl.nightly.install.systemd import LINGERING, Units
+from benchctl.nightly.suites.challenges import check_challenges
 from benchctl.nightly.suites.suite import Suite, load_suite
 
 Kind = Literal["cron", "systemd"]
@@ -53,6 +54,7 @@ def install_command(
         return
     if at is None:
         raise UsageError("--at is missing", hint="say when, such as --at 03:00")
+    check_challenges(suite_file, suite)
     job = _job(suite, suite_file, Daily.parse(at, days))
     missing = missing_secrets(job.secrets, _variables(suite))
     if write:

@@ -21,6 +21,7 @@ from benchctl.nightly.measure import RESUME_WITHIN_H
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify.outbox import Undelivered, deliver
 from benchctl.nightly.notify.told import remember_told, untold
+from benchctl.nightly.suites.challenges import check_challenges
 from benchctl.nightly.suites.remembered import Known, check_name, remember
 from benchctl.nightly.suites.suite import Suite, load_suite
 from benchctl.report.nightly.message import Message, message_of
@@ -56,6 +57,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     measuring, the suite decides: exit with 0 and say who (`on-busy: exit`), or wait.
     """
     suite = load_suite(path)
+    check_challenges(path, suite)
     home = resolve_home()
     folder = SuiteFolder(home.nightly / suite.name)
     waiting = wait or suite.on_busy == "wait"

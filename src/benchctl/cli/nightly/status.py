@@ -13,6 +13,7 @@ from benchctl.nightly.suites.remembered import find_suite, recall
 from benchctl.report.nightly.text import status_text
 from benchctl.results.nightly.folder import SuiteFolder, suites
 from benchctl.results.nightly.lock import holder_of
+from benchctl.run.lock import measuring_pid, process_words
 
 
 @click.command("status")
@@ -47,11 +48,14 @@ def _status(folder: SuiteFolder) -> str:
     except BenchctlError:
         site = ""
     schedule = schedule_of(name, environ=os.environ, now=datetime.now(UTC))
+    holder, measuring = holder_of(folder.root / "lock"), measuring_pid()
+    waits = holder is not None and measuring not in (None, holder.pid)
     return status_text(
         name,
         last,
         folder.events(note),
         next_run="" if schedule is None else schedule.next_words,
-        holder=holder_of(folder.root / "lock"),
+        holder="" if holder is None else holder.text,
+        waits_for=process_words(measuring) if waits else "",
         site=site,
     )

@@ -16,11 +16,13 @@ class Scene:
         folder: empty, and the user that the node runs as may write there; what is in it when the node is gone
             is kept with the run.
         java_home: of the runtime that the node runs on, whose `bin` may hold jcmd and jfr.
+        java_major: its feature release, such as 21.
         cpus: that helpers may use; None for all.
     """
 
     folder: Path
     java_home: Path
+    java_major: int
     cpus: tuple[int, ...] | None = None
 
 

@@ -34,14 +34,11 @@ class InliningCollector:
         scene: where the file is put.
     """
 
+    kind: EvidenceKind = "inlining"
+
     def __init__(self, scene: Scene) -> None:
         self._log = scene.folder.absolute() / LOG_NAME
         self._stdout: Path | None = None
-
-    @property
-    def kind(self) -> EvidenceKind:
-        """What it collects."""
-        return "inlining"
 
     def flags(self) -> tuple[str, ...]:
         """JVM flags that the node gets behind all others.
@@ -73,6 +70,7 @@ class InliningCollector:
             return
         with disk_errors(f"take the JVM's lines out of {self._stdout}"):
             partial = self._stdout.with_name(f".{self._stdout.name}.partial")
-            with self._stdout.open("rb") as everything, partial.open("wb") as own:
+            # The folder is the node's, and benchctl may be root: a link would be written through.
+            with self._stdout.open("rb") as everything, partial.open("xb") as own:
                 own.writelines(foreign_lines(everything))
             partial.replace(self._stdout)

@@ -25,6 +25,8 @@ class OsCollector:
         interval_s: between readings, seconds.
     """
 
+    kind: EvidenceKind = "os"
+
     def __init__(
         self,
         scene: Scene,
@@ -41,11 +43,6 @@ class OsCollector:
         self._pool: ThreadPoolExecutor | None = None
         self._reading: Future[None] | None = None
         self._rows: list[tuple[float, ...]] = []
-
-    @property
-    def kind(self) -> EvidenceKind:
-        """What it collects."""
-        return "os"
 
     def flags(self) -> tuple[str, ...]:
         """None."""

@@ -49,11 +49,25 @@ class _Identity(TypedDict, total=False):
     extra_groups: list[int]
 
 
+def require_tools(java_home: Path) -> None:
+    """Refuse a runtime that cannot be asked for a profile.
+
+    Raises:
+        BenchctlError: it lacks a tool.
+    """
+    for tool in _TOOLS:
+        if not (java_home / "bin" / tool).is_file():
+            raise BenchctlError(
+                f"profiles need {tool}, and {java_home} has none",
+                hint="use the bundled Java, or name a whole JDK with --jdk",
+            )
+
+
 class ProfileCollector:
     """Samples a node's threads by Flight Recorder.
 
     Args:
-        scene: of the node start. Its Java home must have `jcmd` and `jfr`, as the bundled one has.
+        scene: of the node start. Its Java home must have `jcmd` and `jfr`, see `require_tools`.
     """
 
     kind: EvidenceKind = "profile"
@@ -64,17 +78,7 @@ class ProfileCollector:
         self._clock: RecordingClock | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """Where compiled code is, told exactly and not as of the last safepoint; and room for deep stacks.
-
-        Raises:
-            BenchctlError: the runtime lacks a tool that is needed later.
-        """
-        for tool in _TOOLS:
-            if not (self._scene.java_home / "bin" / tool).is_file():
-                raise BenchctlError(
-                    f"profiles need {tool}, and {self._scene.java_home} has none",
-                    hint="use the bundled Java, or name a whole JDK with --jdk",
-                )
+        """Where compiled code is, told exactly and not as of the last safepoint; and room for deep stacks."""
         return (
             "-XX:+UnlockDiagnosticVMOptions",
             "-XX:+DebugNonSafepoints",
@@ -190,6 +194,8 @@ def settings_text() -> str:
 def _write_new(path: Path, content: bytes) -> None:
     """The folder is the node's, and benchctl may be root: what is there already, or a link, is refused."""
     with path.open("xb") as file:
+        # The node reads the settings, whatever the umask.
+        os.fchmod(file.fileno(), 0o644)
         file.write(content)
 
 

@@ -1,8 +1,10 @@
 """A jar with some of its classes replaced, the same bytes whenever and wherever it is written."""
 
 import copy
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,8 +25,11 @@ def read_entry(path: Path, name: str) -> bytes:
             return opened.read(name)
     except KeyError as err:
         raise BenchctlError(f"{path} has no {name}") from err
-    except zipfile.BadZipFile as err:
-        raise BenchctlError(f"{path} is no jar: {err}") from err
+    except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
+        # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
+        raise BenchctlError(
+            f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
+        ) from err
 
 
 def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], marker: str) -> None:

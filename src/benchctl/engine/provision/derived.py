@@ -18,6 +18,7 @@ from benchctl.home import Home
 _FORMAT: Final = 1
 _MANIFEST_NAME: Final = "manifest.json"
 _ROOT_NAME: Final = "distribution"
+_OF_NODES: Final = ("data", "logs")
 _NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
@@ -43,7 +44,10 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
     Raises:
         BenchctlError: the disk refuses, or `change` does.
     """
-    key = (_FORMAT, original.archive_sha256, str(original.root), parts)
+    key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
+    if not original.root.is_relative_to(home.engines):
+        # A folder of somebody's own, who may build into it again.
+        key = (*key, _state(original.root))
     digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
     final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
     if _is_complete(final, digest):
@@ -60,6 +64,19 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
     return final / _ROOT_NAME
 
 
+def _state(root: Path) -> str:
+    """SHA-256 over all files with their sizes and when they were changed; what nodes write is left out."""
+    digest = hashlib.sha256()
+    with disk_errors(f"read {root}"):
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if Path(folder) != root or name not in _OF_NODES)
+            for path in (Path(folder, name) for name in sorted(files)):
+                found = path.lstat()
+                line = f"{path.relative_to(root)}\0{found.st_size}\0{found.st_mtime_ns}\n"
+                digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
 def _is_complete(final: Path, digest: str) -> bool:
     with disk_errors(f"use {final}"):
         try:
@@ -74,7 +91,7 @@ def _link_tree(source: Path, target: Path) -> None:
     for folder, folders, files in os.walk(source):
         here = Path(folder)
         if here == source:
-            folders[:] = [name for name in folders if name not in ("data", "logs")]
+            folders[:] = [name for name in folders if name not in _OF_NODES]
         there = target / here.relative_to(source)
         there.mkdir(parents=True)
         there.chmod(0o755)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes
 from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
 from benchctl.engine.provision.checksum import Checksum
@@ -117,7 +117,7 @@ def install(
 
 
 def _existing(given: str, variant: str) -> Path:
-    path = Path(given).expanduser().absolute()
+    path = expanded(given).absolute()
     with disk_errors(f"look for the distribution {path}"):
         if not path.exists():
             raise UsageError(

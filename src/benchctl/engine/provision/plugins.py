@@ -115,5 +115,12 @@ def _place(one: _Unpacked, root: Path) -> None:
     target.chmod(0o755)
     for kind in ("config", "bin"):
         if (target / kind).is_dir():
-            shutil.copytree(target / kind, root / kind / one.facts.name, dirs_exist_ok=True)
+            place = root / kind / one.facts.name
+            shutil.copytree(target / kind, place, dirs_exist_ok=True, copy_function=_replace)
             shutil.rmtree(target / kind)
+
+
+def _replace(source: str, target: str) -> str:
+    """Copy a file; what is there already may be a link to the original's, which is not written into."""
+    Path(target).unlink(missing_ok=True)
+    return shutil.copy2(source, target)

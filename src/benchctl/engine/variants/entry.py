@@ -13,6 +13,7 @@ from benchctl.engine.settings import check_environment, check_flags, check_setti
 from benchctl.engine.variants.values import (
     as_texts,
     check_index_settings,
+    check_source,
     check_version,
     flat,
     heap_mb,
@@ -180,11 +181,13 @@ def _environment(base: Mapping[str, str], own: Mapping[str, Word | None]) -> dic
 def _distribution(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
     if entry.distribution is None:
         return base.distribution if entry.version is None else None
-    return entry.distribution if folder is None else placed(entry.distribution, folder)
+    with at("distribution"):
+        return check_source(entry.distribution) if folder is None else placed(entry.distribution, folder)
 
 
 def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
     if entry.jdk is None:
         return base.jdk
     text = str(entry.jdk)
-    return text if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
+    with at("jdk"):
+        return check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)

@@ -20,6 +20,7 @@ from benchctl.results.plan import VariantSpec
 from benchctl.yaml_file.document import Document, Step
 
 _BASES = ("es", "os")
+_MOST_LEVELS = 100  # each is a few calls deep
 
 
 def resolve_variants_mapping(
@@ -111,6 +112,12 @@ class _Resolver:
         if wanted in chain:
             circle = " -> ".join((*chain[chain.index(wanted) :], wanted))
             raise EntryError(("extends",), f"variants extend each other in a circle: {circle}", "break it")
+        if len(chain) > _MOST_LEVELS:
+            raise EntryError(
+                ("extends",),
+                f"more than {_MOST_LEVELS} variants extend each other in a row",
+                "extend one nearer to the engine",
+            )
         if wanted in self._entries:
             return self.spec(wanted, chain)
         if wanted.partition("@")[0] in ENGINE_WORDS:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
+from benchctl.disk import disk_errors, expanded
 from benchctl.errors import UsageError
 from benchctl.results.plan import VariantSpec
 from benchctl.track.library import challenge_names
@@ -120,9 +122,32 @@ def part_kind(text: str) -> PartKind:
     return "maven" if _COORDINATES.fullmatch(text) else "file"
 
 
+def check_source(text: str) -> str:
+    """Give a path, URL or coordinates back when nothing in it has to be kept from others.
+
+    Raises:
+        UsageError: it is no URL that can be read, or one with a user or password in it.
+    """
+    if text.startswith(_URL):
+        try:
+            url = urlsplit(text)
+        except ValueError as err:
+            raise UsageError(f"'{text}' is not a URL", hint="write https://HOST/PATH") from err
+        if "@" in url.netloc:
+            raise UsageError(
+                f"the URL of {url.netloc.rpartition('@')[2]}{url.path} holds a user or a password",
+                hint="what a variant says is recorded with its runs: download the file, and give its path",
+            )
+    return text
+
+
 def placed(text: str, folder: Path) -> str:
-    """A path as an absolute one; a URL as it is."""
-    return text if text.startswith(_URL) else str((folder / Path(text).expanduser()).absolute())
+    """A path as an absolute one; a URL as it is.
+
+    Raises:
+        UsageError: a URL holds what is a secret.
+    """
+    return check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
 
 
 def placed_jar(text: str, folder: Path) -> str:
@@ -131,7 +156,7 @@ def placed_jar(text: str, folder: Path) -> str:
     Raises:
         UsageError: it is named by something else than a path, coordinates or a patch.
     """
-    kind = part_kind(text)
+    kind = part_kind(check_source(text))
     if kind == "url":
         raise UsageError(
             f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:NAME"
@@ -152,7 +177,7 @@ def placed_plugin(text: str, folder: Path) -> str:
     Raises:
         UsageError: it is named by something else than a zip file or coordinates.
     """
-    kind = part_kind(text)
+    kind = part_kind(check_source(text))
     if kind == "patched" or (kind != "maven" and not text.partition("?")[0].endswith(".zip")):
         raise UsageError(
             f"'{text}' is no plug-in", hint="give a path or URL that ends in .zip, or group:artifact:version"
@@ -167,12 +192,17 @@ def placed_challenge(text: str, folder: Path) -> str:
 
 
 def check_parts(spec: VariantSpec) -> None:
-    """Refuse a variant whose jars or plug-ins are not where it says.
+    """Refuse a variant whose jars or plug-ins are not where it says, or that says how one gets at them.
 
     Raises:
-        UsageError: a file is missing.
+        UsageError: a file is missing, or a URL holds what is a secret.
+        BenchctlError: one cannot be looked for.
     """
+    for text in (spec.distribution or "", *spec.plugins, *spec.jars):
+        check_source(text)
     for what, texts in (("jar", spec.jars), ("plug-in", spec.plugins)):
         for text in texts:
-            if part_kind(text) == "file" and not Path(text).is_file():
+            with disk_errors(f"look for the {what} {text} of variant '{spec.name}'"):
+                missing = part_kind(text) == "file" and not Path(text).is_file()
+            if missing:
                 raise UsageError(f"variant '{spec.name}': there is no {what} {text}", hint="check the path")

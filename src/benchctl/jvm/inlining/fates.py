@@ -43,7 +43,9 @@ class Fate(Enum):
     NOT_CONSTANT = "not constant"
     OTHER = "other"
 
-    @property
+    __hash__ = object.__hash__  # Enum's own is a function in Python, and every call of a log has a fate
+
+    @functools.cached_property
     def outcome(self) -> Outcome:
         """Whether the callee's code is at the call site, is reached by dispatch, or is called directly."""
         if self in _INLINED:

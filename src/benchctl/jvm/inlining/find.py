@@ -40,15 +40,15 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> Found:
     Raises:
         UsageError: there is none; with names that are near.
     """
-    for as_root, candidates in ((True, log.rooted(method)), (False, log.calling(method))):
-        fitting = [one for one in candidates if level is None or one.level in {level, None}]
+    mentions = log.mentions(method)
+    for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
+        fitting = [one for one in candidates if level is None or one.compilation.level in {level, None}]
         if fitting:
-            newest = fitting[-1]
-            tree = log.tree(newest.number)
+            newest, tree = fitting[-1].compilation, fitting[-1].tree()
             if not as_root:
                 tree = Tree(_around(tree.calls, method), tree.unread)
             return Found(newest, tree, as_root, len(fitting) - 1, log.given_up_ms(newest))
-    found = {one.level for one in (*log.rooted(method), *log.calling(method))}
+    found = {one.compilation.level for one in mentions.all()}
     if found:
         levels = ", ".join(str(one) for one in sorted(one for one in found if one is not None))
         raise UsageError(f"no compilation of level {level} has {method}", hint=f"there are of level {levels}")

@@ -1,7 +1,7 @@
 """Compilations, the calls in them, and what they were decided on."""
 
+import functools
 import re
-from dataclasses import dataclass
 
 import msgspec
 
@@ -56,8 +56,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     receivers: tuple[Receiver, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """What was inlined into a compilation.
 
     Attributes:
@@ -69,12 +68,10 @@ class Tree:
     unread: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
+class Compilation(msgspec.Struct, frozen=True, gc=False):
     """One compilation, as its head says; all None or empty for a fragment, which has no head.
 
     Attributes:
-        number: position among the compilations of its log.
         id: HotSpot's; one of an on-stack replacement may be the same as one of a method.
         stamp_ms: when it began, milliseconds since the JVM started.
         level: 1 to 3 are C1, 4 is C2; 0 for wrappers of native methods.
@@ -82,10 +79,8 @@ class Compilation:
         size: of its bytecode, bytes.
         osr_bci: where a loop was entered, of an on-stack replacement.
         flags: as printed: % on-stack replacement, s synchronized, ! exception handlers, b blocking, n native.
-        thread: that compiled it; None where the log does not say.
     """
 
-    number: int
     id: int | None = None
     stamp_ms: int | None = None
     level: int | None = None
@@ -93,7 +88,15 @@ class Compilation:
     size: int | None = None
     osr_bci: int | None = None
     flags: str = ""
-    thread: int | None = None
+
+    @property
+    def key(self) -> "CompilationKey | None":
+        """What HotSpot itself knows it by; None for a fragment."""
+        return None if self.id is None else (self.id, "%" in self.flags)
+
+
+CompilationKey = tuple[int, bool]
+"""The id, and whether it is one of on-stack replacements, which some JVMs count by themselves."""
 
 
 def simple(method: str) -> str:
@@ -102,6 +105,7 @@ def simple(method: str) -> str:
     return f"{holder.rpartition('.')[2]}{colons}{name}"
 
 
+@functools.lru_cache(maxsize=1 << 15)  # every call of a log names a method, most of them one of a few
 def stable(method: str) -> str:
     """The same name in every JVM: without the addresses of hidden classes."""
     return _HIDDEN.sub("", method)

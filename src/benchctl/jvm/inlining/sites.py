@@ -1,15 +1,15 @@
 """Call sites: what became of each, over all callees that were tried there."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
 
 from benchctl.jvm.inlining.fates import Fate
 from benchctl.jvm.inlining.log import InliningLog
 from benchctl.jvm.inlining.model import C2_LEVEL, Call, Compilation, Receiver, own_name, stable
 
 
-@dataclass(frozen=True)
-class SiteKey:
+class SiteKey(NamedTuple):
     """A call site, as it is named in another JVM, too.
 
     Attributes:
@@ -23,8 +23,7 @@ class SiteKey:
     name: str
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """What became of a call site in one compilation.
 
     Attributes:
@@ -33,6 +32,7 @@ class Site:
         callees: (method, fate, HotSpot's words) that were tried, without repetition.
         receivers: what its type profile says, the most frequent first; of a virtual call HotSpot prints none.
         copies: how often the caller is in the compilation, in one place or another.
+        given_up_ms: when the JVM stopped using the compilation, milliseconds since it started; None if never.
     """
 
     key: SiteKey
@@ -40,6 +40,7 @@ class Site:
     callees: tuple[tuple[str, Fate, str], ...]
     receivers: tuple[Receiver, ...]
     copies: int
+    given_up_ms: int | None = None
 
     @property
     def is_virtual(self) -> bool:
@@ -68,37 +69,6 @@ class Site:
         return "; ".join(f"{callee.rpartition('.')[2]} {said}" for callee, said in tried)
 
 
-def sites_of(compilation: Compilation, calls: Iterable[Call]) -> dict[SiteKey, Site]:
-    """All call sites of one compilation.
-
-    Calls that HotSpot holds for rare say nothing of how the site would be dispatched, where another copy of
-    the caller in the same compilation does say it; there they are left out.
-
-    Args:
-        compilation: which.
-        calls: its tree.
-    """
-    groups: dict[SiteKey, list[Call]] = {}
-    for call in calls:
-        if call.caller:
-            groups.setdefault(SiteKey(stable(call.caller), call.bci, own_name(call.callee)), []).append(call)
-    return {key: _site(key, compilation, group) for key, group in groups.items()}
-
-
-def _site(key: SiteKey, compilation: Compilation, group: list[Call]) -> Site:
-    telling = [call for call in group if call.fate.outcome in {"inlined", "virtual"}] or group
-    callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
-    seen: dict[tuple[str, int, int], Receiver] = {}
-    for call in telling:
-        for receiver in call.receivers:
-            seen[receiver.name, receiver.count, receiver.total] = receiver
-    parents = {call.parent for call in group}
-    ordered = sorted(seen.values(), key=lambda one: (-one.total, -one.count, one.name))
-    # Profiles belong to methods, not to copies of them: the largest is the newest.
-    newest = tuple(one for one in ordered if one.total == ordered[0].total)
-    return Site(key, compilation, tuple(callees), newest, len(parents))
-
-
 def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
     """Every call site in its newest compilation by C2.
 
@@ -106,14 +76,45 @@ def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
         log: of one JVM.
         under: only compilations of this method, or that have a call of it; empty for all.
     """
-    if under:
-        among = {one.number: one for one in (*log.rooted(under), *log.calling(under))}
-        compilations = [among[number] for number in sorted(among)]
-    else:
-        compilations = list(log.compilations())
-    found: dict[SiteKey, Site] = {}
-    for compilation in compilations:
+    newest: dict[tuple[str, int, str], _Copies] = {}
+    for entry in log.mentions(under).all() if under else log:
         # A fragment says nothing of its level; somebody chose it.
-        if compilation.level in {C2_LEVEL, None}:
-            found.update(sites_of(compilation, log.tree(compilation.number).calls))
-    return found
+        if entry.compilation.level in {C2_LEVEL, None}:
+            for call in entry.tree().calls:
+                key = (stable(call.caller), call.bci, own_name(call.callee))
+                copies = newest.get(key)
+                if copies is None or copies.number < entry.number:
+                    newest[key] = _Copies(entry.number, entry.compilation, [call])
+                elif copies.number == entry.number:
+                    copies.calls.append(call)
+    sites = (
+        _site(SiteKey(*key), copies, log.given_up_ms(copies.compilation))
+        for key, copies in newest.items()
+        if key[0]
+    )
+    return {site.key: site for site in sites}
+
+
+class _Copies(msgspec.Struct):
+    """The calls at one site of one compilation; its caller may be in there several times."""
+
+    number: int
+    compilation: Compilation
+    calls: list[Call]
+
+
+def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
+    # Calls that HotSpot holds for rare say nothing of how the site would be dispatched, where another copy of
+    # the caller in the same compilation does say it.
+    telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
+    callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
+    parents = {call.parent for call in copies.calls}
+    seen = {receiver for call in telling for receiver in call.receivers}
+    return Site(key, copies.compilation, tuple(callees), _newest(seen), len(parents), given_up_ms)
+
+
+def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
+    """Of several type profiles of a site the newest: they belong to methods, not to copies, and only grow."""
+    total = max((one.total for one in seen), default=0)
+    newest = [one for one in seen if one.total == total]
+    return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))

@@ -1,73 +1,82 @@
 """The tree of one compilation, from its lines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from benchctl.jvm.inlining.lines import call_line, receivers, text
+from benchctl.jvm.inlining.lines import CallLine, Lines, TextLine, TreeLine, text
 from benchctl.jvm.inlining.model import Call, Receiver, Tree
-
-
-class _Growing:
-    """A tree while its lines come in."""
-
-    def __init__(self, root: str) -> None:
-        self.calls: list[Call] = []
-        self.unread: list[bytes] = []
-        self._root = root
-        self._open: list[tuple[int, int]] = []  # (column, position) of the calls that the next may be in
-        self._last = b""
-        self._added = 0  # calls that the last line made
-
-    def take(self, line: bytes) -> None:
-        """A line, without its line feed."""
-        before = len(self.calls)
-        if (call := call_line(line)) is not None:
-            while self._open and self._open[-1][0] >= call.column:
-                self._open.pop()
-            parent = self._open[-1][1] if self._open else -1
-            caller = self.calls[parent].callee if parent >= 0 else self._root
-            for callee, size, fate, words in call.callees:
-                self.calls.append(Call(len(self._open), caller, parent, call.bci, callee, size, fate, words))
-            self._open.append((call.column, len(self.calls) - 1))
-            self._see(call.receivers)
-        elif self.calls and (seen := receivers(line)):
-            self._see(seen)
-        elif line and not line.isspace():
-            self.unread.append(line)
-        self._last, self._added = line, len(self.calls) - before
-
-    def go_on(self, line: bytes) -> None:
-        """The first line of a piece: the rest of the last line before it, where another thread cut that."""
-        rest_of_line = call_line(line) is None and not receivers(line)
-        if self._last and (rest_of_line or self._last.isspace()):
-            if self._added:
-                del self.calls[-self._added :]
-            elif self.unread and self.unread[-1] == self._last:
-                self.unread.pop()
-            line = self._last + line
-        self.take(line)
-
-    def _see(self, seen: tuple[Receiver, ...]) -> None:
-        if seen:
-            self.calls[-1] = msgspec.structs.replace(
-                self.calls[-1], receivers=self.calls[-1].receivers + seen
-            )
 
 
 def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
     """The tree that the lines of these pieces make.
 
-    How deep a call is, is told by its column alone, against those before it: excerpts begin anywhere.
-
     Args:
         pieces: lines, in order; the last line of one may go on in the next.
         root: the compiled method; empty where that is unknown.
     """
-    growing = _Growing(root)
+    read = Lines()
+    lines: list[TreeLine] = []
     for piece in pieces:
-        first, *others = piece.removesuffix(b"\n").split(b"\n")
-        growing.go_on(first.rstrip(b"\r"))
-        for line in others:
-            growing.take(line.rstrip(b"\r"))
-    return Tree(tuple(growing.calls), tuple(map(text, growing.unread)))
+        add_piece(lines, [read.of_tree(raw) for raw in piece.split(b"\n") if raw], read)
+    return nested(lines, root)
+
+
+def add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
+    """Add lines to a tree's; the first may be the rest of the last before it, where another thread cut that.
+
+    Args:
+        lines: the tree's so far.
+        piece: what comes next.
+        read: the log's grammar.
+    """
+    if lines and piece and (_is_rest(piece[0]) or lines[-1].raw.isspace()):
+        lines[-1] = read.of_tree(lines[-1].raw + piece[0].raw)
+        lines += piece[1:]
+    else:
+        lines += piece
+
+
+def nested(lines: Iterable[TreeLine], root: str) -> Tree:
+    """The calls of these lines, each with the call that it is in.
+
+    How deep a call is, is told by its column alone, against those before it: excerpts begin anywhere.
+
+    Args:
+        lines: of one tree.
+        root: the compiled method; empty where that is unknown.
+    """
+    calls: list[Call] = []
+    unread: list[str] = []
+    outer: list[tuple[int, int, str]] = []  # what is below, of each level further out
+    column, depth, parent, caller = -1, 0, -1, root  # of the calls on this level
+    callee = root
+    for line in lines:
+        if not isinstance(line, CallLine):
+            if line.receivers and calls:
+                _see(calls, line.receivers)
+            elif not line.raw.isspace():
+                unread.append(text(line.raw))
+            continue
+        if line.column > column:
+            if calls:
+                outer.append((column, parent, caller))
+                depth, parent, caller = depth + 1, len(calls) - 1, callee
+        else:
+            while outer and outer[-1][0] >= line.column:
+                depth, (_, parent, caller) = depth - 1, outer.pop()
+        column, bci = line.column, line.bci
+        for one in line.callees:
+            callee = one.method
+            calls.append(Call(depth, caller, parent, bci, callee, one.size, one.fate, one.words))
+        if line.receivers:
+            _see(calls, line.receivers)
+    return Tree(tuple(calls), tuple(unread))
+
+
+def _is_rest(line: TreeLine) -> bool:
+    return isinstance(line, TextLine) and not line.receivers
+
+
+def _see(calls: list[Call], seen: tuple[Receiver, ...]) -> None:
+    calls[-1] = msgspec.structs.replace(calls[-1], receivers=calls[-1].receivers + seen)

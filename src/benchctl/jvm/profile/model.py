@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchctl.errors import BenchctlError
 from benchctl.results.versioned import read_versioned
 
 PROFILE_NAME = "profile.json"
@@ -112,4 +113,21 @@ def read_profile(folder: Path) -> Profile | None:
     Raises:
         BenchctlError: it cannot be read, is damaged, or of another version.
     """
-    return read_versioned(folder / PROFILE_NAME, Profile, "profile", PROFILE_VERSION)
+    path = folder / PROFILE_NAME
+    found = read_versioned(path, Profile, "profile", PROFILE_VERSION)
+    if found is not None and not _holds_together(found):
+        raise BenchctlError(f"{path} is damaged: its columns do not belong together")
+    return found
+
+
+def _holds_together(profile: Profile) -> bool:
+    """Whether there is everything that its samples point to."""
+    columns = (profile.native, profile.cut, profile.thread, profile.stack)
+    pointers = (
+        (profile.thread, profile.threads),
+        (profile.stack, profile.stacks),
+        *((stack, profile.frames) for stack in profile.stacks),
+    )
+    return all(len(column) == len(profile.uptime_ns) for column in columns) and all(
+        not places or (min(places) >= 0 and max(places) < len(known)) for places, known in pointers
+    )

@@ -12,6 +12,7 @@ EVENTS = ("jdk.JVMInformation", "jdk.ExecutionSample", "jdk.NativeMethodSample")
 """What must be in a recording; the first is there as it begins, and shows in which time zone all are."""
 
 _EVENT = re.compile(r"(?P<name>[\w.$]+) \{")
+_STARTED = "  startTime = "
 _TIME = re.compile(r"  startTime = (\d\d:\d\d:\d\d\.\d{3}) \((\d{4}-\d\d-\d\d)\)")
 _THREAD = re.compile(r'  sampledThread = (?:"(?P<name>.*)" )?\(.*\)')
 # Parameters tell overloads apart, which the line does as well; a profile is easier to read without them.
@@ -20,6 +21,7 @@ _HIDDEN = re.compile(r"(\$\$Lambda)(?:\$\d+)?(?:[./+]0x[0-9a-f]+)?")
 _CUT = "    ..."
 _UNNAMED = "(a thread without a name)"
 _ZONES = timedelta(minutes=15)
+_FARTHEST_ZONE = timedelta(hours=18)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class RecordingText:
         clock: what its times are counted by.
 
     Attributes:
-        unread: lines so far that were not understood.
+        unread: lines so far that were not understood; a sample whose time is among them is left out.
     """
 
     def __init__(self, lines: Iterable[str], clock: RecordingClock) -> None:
@@ -68,32 +70,42 @@ class RecordingText:
             elif event["name"] == EVENTS[0]:
                 self._take_start()
             elif event["name"] in EVENTS:
-                yield self._sample(native=event["name"] == EVENTS[2])
+                if (sample := self._sample(native=event["name"] == EVENTS[2])) is not None:
+                    yield sample
             else:
                 self._skip()
 
     def _take_start(self) -> None:
         for line in self._body():
-            if self._started is None and (when := _time(line)) is not None:
-                zone = round((when - self._clock.begun) / _ZONES) * _ZONES
+            if self._started is not None or not line.startswith(_STARTED):
+                continue
+            when = _time(line)
+            zone = None if when is None else round((when - self._clock.begun) / _ZONES) * _ZONES
+            if zone is None or abs(zone) > _FARTHEST_ZONE:
+                self.unread += 1
+            else:
                 self._started = self._clock.started + zone
 
-    def _sample(self, *, native: bool) -> Sample:
-        when, thread, cut = None, _UNNAMED, False
+    def _sample(self, *, native: bool) -> Sample | None:
+        """One; None where its time cannot be read, which is counted."""
+        when, thread, cut, timed = None, _UNNAMED, False, False
         stack: list[str] = []
         for line in self._body():
             if line == _CUT:
                 cut = True
             elif frame := _FRAME.fullmatch(line):
                 stack.append(_frame(frame))
-            elif line.startswith("  startTime = "):
-                when = _time(line)
+            elif line.startswith(_STARTED):
+                timed, when = True, _time(line)
+                self.unread += when is None
             elif found := _THREAD.fullmatch(line):
                 thread = found["name"] or _UNNAMED
             elif not line.startswith(("  state = ", "  stackTrace = ")) and line not in ("  ]", ""):
                 self.unread += 1
-        if self._started is None or when is None:
+        if self._started is None or not timed:
             raise BenchctlError("the recording does not say when its samples were taken")
+        if when is None:
+            return None
         uptime_ns = round((when - self._started).total_seconds() * 1000) * 1_000_000
         return Sample(uptime_ns, thread, tuple(reversed(stack)), native=native, cut=cut)
 
@@ -111,7 +123,12 @@ class RecordingText:
 
 def _time(line: str) -> datetime | None:
     found = _TIME.fullmatch(line)
-    return None if found is None else datetime.fromisoformat(f"{found[2]}T{found[1]}")
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[2]}T{found[1]}")
+    except ValueError:  # There is no such day or hour.
+        return None
 
 
 def _frame(found: re.Match[str]) -> str:

@@ -3,20 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError
 from benchctl.jvm.profile.counting import Choice, Counted, Window, count_stacks, merged
 from benchctl.jvm.profile.model import Profile, read_profile
-from benchctl.nearest import suggestion
-from benchctl.results.duck import DuckError, database
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import Place, Plan
+from benchctl.results.plan import Place
 from benchctl.results.store import RunFolder
-
-_WINDOWS = """
-SELECT boot, min(start_ns), max(end_ns) FROM read_parquet(?)
-WHERE NOT warmup AND schedule = ? AND task = ?
-GROUP BY boot
-"""
+from benchctl.results.windows import task_windows
 
 
 @dataclass(frozen=True)
@@ -89,46 +82,14 @@ def count_fork(
     return merged(counted)
 
 
-def places_of(plan: Plan, wanted: str) -> list[Place]:
-    """The tasks that a name means: `TASK`, in whatever challenges it is, or `CHALLENGE/TASK`.
-
-    Raises:
-        UsageError: there is none.
-    """
-    challenge, slash, task = wanted.rpartition("/")
-    names = {
-        (number, position): (schedule.name, one.label)
-        for number, schedule in enumerate(plan.schedules)
-        for position, one in enumerate(schedule.schedule)
-    }
-    found = [
-        place
-        for place, (name, label) in names.items()
-        if wanted == label or (slash and (challenge, task) == (name, label))
-    ]
-    if not found:
-        labels = (label for _, label in names.values())
-        raise UsageError(f"the run has no task '{wanted}'", hint=suggestion(wanted, labels))
-    return found
-
-
 def _windows(folder: RunFolder, fork: ForkRecord, tasks: Sequence[Place]) -> dict[int, tuple[Window, ...]]:
     """Node start -> when the tasks were measured on it, on the clock of its profile."""
-    if fork.samples is None or not (path := folder.inside(fork.samples)).is_file():
-        raise BenchctlError(
-            f"when a task ran is in the samples, and those of fork {fork.block} of {fork.variant} are gone",
-            hint="leave --task out",
-        )
+    found = task_windows(folder, fork)
     windows: dict[int, tuple[Window, ...]] = {}
-    try:
-        with database() as connection:
-            for schedule, task in tasks:
-                rows = connection.execute(_WINDOWS, [str(path), schedule, task]).fetchall()
-                for boot, first_ns, last_ns in rows:
-                    origin_ns = fork.boots[boot].origin_ns
-                    if origin_ns is None:
-                        raise BenchctlError(f"it is not known when the JVM of fork {fork.block} started")
-                    windows[boot] = (*windows.get(boot, ()), (first_ns - origin_ns, last_ns - origin_ns))
-    except DuckError as err:
-        raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
+    for window in (found[place] for place in tasks if place in found):
+        origin_ns = fork.boots[window.boot].origin_ns
+        if origin_ns is None:
+            raise BenchctlError(f"it is not known when the JVM of fork {fork.block} started")
+        own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
+        windows[window.boot] = (*windows.get(window.boot, ()), own)
     return windows

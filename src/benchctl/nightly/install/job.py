@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,7 +30,13 @@ _KEPT = (
     "no_proxy",
     "NO_PROXY",
 )
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=\S")
+_ASSIGNMENT_START = r"\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)="
+_ASSIGNMENT = re.compile(_ASSIGNMENT_START + r"\S")
+# Under cron, a shell reads the file: it takes a blank for the end of the value, the rest for a command, and
+# other characters mean something outside of quotes, too.
+_NOT_PLAIN = re.compile(
+    _ASSIGNMENT_START + r"(?:'[^']*'|\"[^\"]*\"|[^\s;&|<>()$`\\'\"])*(?:[;&|<>()$`\\]|[ \t]+[^\s#])"
+)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -114,10 +120,10 @@ def environment_of(environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], .
 
 
 def missing_secrets(file: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Which variables a file of secrets does not set; values are not looked at.
+    """Which variables a file of secrets does not set; of values, only whether they need quotes is looked at.
 
     Raises:
-        UsageError: it is open to others, or cannot be read.
+        UsageError: it is open to others, cannot be read, or has a value that a shell reads otherwise.
     """
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
@@ -127,12 +133,22 @@ def missing_secrets(file: Path, names: Iterable[str]) -> tuple[str, ...]:
                     f"{file} is for secrets and open to other users (mode {stat.S_IMODE(mode):o})",
                     hint=f"chmod 600 {file}",
                 )
-            found = {match["name"] for line in opened if (match := _ASSIGNMENT.match(line))}
+            found = {match["name"] for line in _plain(file, opened) if (match := _ASSIGNMENT.match(line))}
     except FileNotFoundError:
         found = set()
     except OSError as err:
         raise UsageError(f"cannot read {file}: {err.strerror}") from err
     return tuple(dict.fromkeys(name for name in names if name not in found))
+
+
+def _plain(file: Path, lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if match := _NOT_PLAIN.match(line):
+            raise UsageError(
+                f"{file}, line {number}: a shell would not take the value of {match['name']} as it stands",
+                hint=f"put it into quotes: {match['name']}='...'",
+            )
+        yield line
 
 
 def begin_secrets(job: Job, names: Iterable[str]) -> bool:

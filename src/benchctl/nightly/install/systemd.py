@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from benchctl.disk import disk_errors
@@ -42,6 +43,8 @@ def service_of(job: Job) -> str:
     environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in job.environment)
     program, *arguments = job.command
     # No variables are looked for in the program's path.
+    # Files of variables may be several: a star, a question mark and brackets stand for other characters.
+    secrets = _path(escape(str(job.secrets)))
     command = " ".join([_quoted(program), *(_quoted(part, variables=True) for part in arguments)])
     return (
         "[Unit]\n"
@@ -50,7 +53,7 @@ def service_of(job: Job) -> str:
         "[Service]\n"
         "Type=oneshot\n"
         f"{environment}"
-        f"EnvironmentFile=-{_path(job.secrets)}\n"
+        f"EnvironmentFile=-{secrets}\n"
         f"ExecStart={command}\n"
         f"SuccessExitStatus={ExitCode.REGRESSION.value}\n"
         f"StandardOutput=append:{_path(job.log)}\n"
@@ -210,6 +213,6 @@ def _quoted(text: str, *, variables: bool = False) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def _path(path: Path) -> str:
+def _path(path: Path | str) -> str:
     """A path that has a line for itself: nothing is quoted there."""
     return str(path).replace("%", "%%")

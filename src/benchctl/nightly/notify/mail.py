@@ -1,8 +1,11 @@
 """Telling people by mail: handed to one server, which sees to the rest."""
 
+import contextlib
 import smtplib
+import socket
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -15,6 +18,7 @@ from benchctl.nightly.notify.specs import SmtpSpec
 
 _SHOWN_CHARACTERS = 300
 _PERMANENT = 500
+_BETWEEN_CUTS_S = 0.2
 
 
 def send_mail(spec: SmtpSpec, letter: Letter, *, environ: Mapping[str, str], redactor: Redactor) -> None:
@@ -32,15 +36,18 @@ def send_mail(spec: SmtpSpec, letter: Letter, *, environ: Mapping[str, str], red
     mail = compose(spec, letter)
     login = tuple(_secret(environ, name) for name in spec.variables)
     context = _trusting(environ)
+    deadline = _Deadline()
     try:
-        with _connected(spec, context) as server:
+        with deadline.within(spec.timeout_s), _connected(spec, context, deadline) as server:
             if login:
                 server.login(*login)
             refused = server.send_message(mail, from_addr=spec.sender, to_addrs=list(spec.to))
-    except smtplib.SMTPException as err:
+    except (smtplib.SMTPException, OSError) as err:
         # Without their causes: those quote what was sent.
-        raise _refusal(err, redactor) from None
-    except OSError as err:
+        if deadline.passed:
+            raise SendError(f"it took longer than {spec.timeout_s} s", silent=True) from None
+        if isinstance(err, smtplib.SMTPException):
+            raise _refusal(err, redactor) from None
         raise _unreachable(err, spec) from None
     if refused:
         # The others have it, and would get it again with every further attempt.
@@ -69,10 +76,58 @@ def _trusting(environ: Mapping[str, str]) -> ssl.SSLContext:
         raise SendError("the certificates in SSL_CERT_FILE cannot be read") from None
 
 
-def _connected(spec: SmtpSpec, context: ssl.SSLContext) -> smtplib.SMTP:
+class _Deadline:
+    """Cuts a connection when its time is over.
+
+    The timeout of smtplib is that of a single read: a server that drips, a byte now and then, would keep the
+    night for ever, and with it the lock of the suite.
+    """
+
+    def __init__(self) -> None:
+        self.passed = False
+        self.connection: smtplib.SMTP | None = None
+        self._done = threading.Event()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """So long may the block take."""
+        watch = threading.Thread(target=self._watch, args=(seconds,), name="mail-deadline", daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            watch.join()
+
+    def _watch(self, seconds: float) -> None:
+        wait_s = seconds
+        # Again and again: there may be no socket yet, or another one since encryption began.
+        while not self._done.wait(wait_s):
+            self.passed = True
+            wait_s = _BETWEEN_CUTS_S
+            connected = None if self.connection is None else self.connection.sock
+            if connected is not None:
+                with contextlib.suppress(OSError):
+                    # As a plain socket: that of TLS is being read by the other thread.
+                    socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+class _Plain(smtplib.SMTP):
+    def __init__(self, spec: SmtpSpec, deadline: _Deadline) -> None:
+        deadline.connection = self
+        super().__init__(spec.host, spec.server_port, timeout=spec.timeout_s)
+
+
+class _Encrypted(smtplib.SMTP_SSL):
+    def __init__(self, spec: SmtpSpec, deadline: _Deadline, context: ssl.SSLContext) -> None:
+        deadline.connection = self
+        super().__init__(spec.host, spec.server_port, timeout=spec.timeout_s, context=context)
+
+
+def _connected(spec: SmtpSpec, context: ssl.SSLContext, deadline: _Deadline) -> smtplib.SMTP:
     if spec.tls == "tls":
-        return smtplib.SMTP_SSL(spec.host, spec.server_port, timeout=spec.timeout_s, context=context)
-    server = smtplib.SMTP(spec.host, spec.server_port, timeout=spec.timeout_s)
+        return _Encrypted(spec, deadline, context)
+    server = _Plain(spec, deadline)
     if spec.tls == "starttls":
         try:
             server.starttls(context=context)

@@ -120,7 +120,7 @@ class SmtpSpec(
             this host, or one that takes mail without a password.
         port: 587, 465 or 25 if it is not given.
         user_env, password_env: variables that hold user and password; both or neither.
-        timeout_s: for each answer of the server, seconds.
+        timeout_s: for all of it, seconds.
         when: on which occasions.
     """
 

@@ -21,15 +21,15 @@ from benchctl.results.store import RunStore
 
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
-RAW_FOLDERS: Final = ("forks", "telemetry", "boots")
-"""What of a run's folder is raw: samples, what nodes used, their logs."""
+RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
+"""What of a run's folder is raw: samples, what nodes used, their logs, and what was collected beside them."""
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """For how many measured nights things are kept.
 
     Attributes:
-        raw_nights: samples, telemetry and logs of nodes; None for ever.
+        raw_nights: samples, telemetry, logs of nodes, and evidence; None for ever.
         engine_nights: engines with their archives, and prepared indices; None for ever.
     """
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from benchctl.corpus.sizes import parse_documents
 from benchctl.engine.newest import check_spec
-from benchctl.engine.variant import LATEST, parse_variant
+from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.errors import UsageError
 from benchctl.nightly.fitness import HostLimits
 from benchctl.nightly.notify.specs import NotifierSpec
@@ -39,6 +39,8 @@ MOST_FORKS: Final = 1000
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
 _RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
 _FEWEST_TO_CONFIRM: Final = 2
+_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
+_CHALLENGES: Final = Meta(min_length=1, description="a list of challenges such as [range-only]")
 
 Positive = Annotated[int, Meta(ge=1)]
 Text = Annotated[str, Meta(min_length=1)]
@@ -125,9 +127,9 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
     name: str = ""
     title: str = ""
-    variants: Annotated[tuple[AnyVariant, ...], Meta(min_length=1)]
+    variants: Annotated[tuple[AnyVariant, ...], _VARIANTS]
     canary: AnyVariant | tuple[AnyVariant, ...] = ()
-    challenges: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    challenges: Annotated[tuple[Text, ...], _CHALLENGES]
     warmup_challenges: tuple[Text, ...] = ()
     restart: RestartPolicy = "challenge"
     track: Text = "big5"
@@ -211,11 +213,12 @@ def load_suite(path: Path) -> Suite:
         UsageError: it cannot be read, or something in it is wrong: with file, line and column.
     """
     typed = read_typed(path, Suite)
+    folder = path.absolute().parent
     suite = msgspec.structs.replace(typed.value, name=typed.value.name or path.stem)
     _check_name(suite.name, typed)
-    _check_members(typed)
+    _check_members(typed, folder)
     _check_amounts(typed)
-    return _absolute(suite, path.absolute().parent)
+    return _absolute(suite, folder)
 
 
 def _whole(variant: AnyVariant) -> Variant:
@@ -226,6 +229,8 @@ def _check_name(name: str, typed: Typed[Suite]) -> None:
     if _NAME.fullmatch(name) and name not in _RESERVED:
         return
     hint = "use at most 60 lower-case letters, digits and . _ - behind a letter or digit"
+    if name in _RESERVED:
+        hint = f"choose another: the folder of the pages, '{name}', lies beside those of suites"
     if typed.value.name:
         raise typed.document.refuse(("name",), f"'{name}' cannot be the name of a suite", hint=hint)
     raise UsageError(
@@ -234,7 +239,7 @@ def _check_name(name: str, typed: Typed[Suite]) -> None:
     )
 
 
-def _check_members(typed: Typed[Suite]) -> None:
+def _check_members(typed: Typed[Suite], folder: Path) -> None:
     """Every variant can be measured, once, and canaries stay what they are.
 
     Raises:
@@ -243,7 +248,7 @@ def _check_members(typed: Typed[Suite]) -> None:
     seen: set[str] = set()
     for role, variant, steps in typed.value.members():
         try:
-            spec = variant.spec()
+            spec = _placed(variant, folder).spec()
         except UsageError as err:
             raise typed.document.refuse(steps, err.message, hint=err.hint) from err
         if spec.name in seen:
@@ -264,13 +269,6 @@ def _check_members(typed: Typed[Suite]) -> None:
                 (*steps, "distribution"),
                 "the address holds a user or password, which records, pages and messages would show",
                 hint="put them into ~/.netrc",
-            )
-        if variant.jdk is None and spec.jdk and not (spec.jdk.isdigit() or _is_absolute(spec.jdk)):
-            raise typed.document.refuse(
-                steps,
-                f"'jdk:{spec.jdk}' is relative, and nobody knows where cron starts",
-                hint="write an absolute path, or the variant as a mapping with `jdk:`, which is relative to "
-                "this file",
             )
         seen.add(spec.name)
 
@@ -348,14 +346,7 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         return path(text) if text not in known and is_file else text
 
     def variant(one: AnyVariant) -> AnyVariant:
-        if isinstance(one, str):
-            return one
-        place, jdk = one.distribution, one.jdk
-        return msgspec.structs.replace(
-            one,
-            distribution=place if place is not None and "://" in place else optional(place),
-            jdk=optional(jdk) if isinstance(jdk, str) and not jdk.isdigit() else jdk,
-        )
+        return placed_variant(one, folder) if isinstance(one, str) else _placed(one, folder)
 
     return msgspec.structs.replace(
         suite,
@@ -368,6 +359,20 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         corpus_dirs=tuple(map(path, suite.corpus_dirs)),
         report=optional(suite.report),
         runs=optional(suite.runs),
+    )
+
+
+def _placed(variant: Variant, folder: Path) -> Variant:
+    """A variant whose paths are absolute.
+
+    Raises:
+        UsageError: it is in no form that a variant has.
+    """
+    place, jdk = variant.distribution, variant.jdk
+    return Variant(
+        placed_variant(variant.variant, folder),
+        place if place is None or "://" in place else str(folder / _expanded(place)),
+        str(folder / _expanded(jdk)) if isinstance(jdk, str) and not jdk.isdigit() else jdk,
     )
 
 
@@ -390,7 +395,3 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):  # a name too long, or none that a file can have
         return False
-
-
-def _is_absolute(text: str) -> bool:
-    return _expanded(text).is_absolute()

@@ -32,7 +32,7 @@ def _title(cost: EvidenceCost) -> str:
     alone = "; one fork: no interval" if carrying == {1} else ", with 95 % intervals"
     return (
         f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
-        f"- 1{alone}; such forks enter no comparison"
+        f"- 1{alone}; such forks run behind all others and enter no comparison"
     )
 
 

@@ -1,5 +1,6 @@
 """What an experiment was run on, and how to look closer: the lines around its tables."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from benchctl.report.facts import fact_sections
@@ -7,7 +8,9 @@ from benchctl.report.numbers import counted, duration, mebibytes
 from benchctl.results.experiment.model import ExperimentRecord, TableSpec
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE
+from benchctl.stats.experiment.fates import FORKS_FOR_OUTCOME
 from benchctl.stats.experiment.model import ExperimentAnalysis
+from benchctl.stats.experiment.rows import same_forks
 
 _DIFFERENCES = "Differences between variants"
 _ENGINES = "Engines"
@@ -60,18 +63,40 @@ def legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     """How to read it."""
     yield (
         "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict "
-        "is about the second. Interval and p: Welch's t over forks, on logarithms; intervals are unadjusted, "
-        "p is adjusted over the rows of its table (Benjamini-Hochberg)."
+        f"is about the second. Interval and p: {_tests(analysis)}; intervals are unadjusted, p is adjusted "
+        "over the rows of its table (Benjamini-Hochberg)."
     )
     if analysis.expectations:
         margins = ", ".join(f"{one:g} %" for one in sorted({e.margin_percent for e in analysis.expectations}))
         yield (
             "Expectations: slower or faster is confirmed by a 95 % interval on that side of 0, and refuted "
             "by a 90 % interval that excludes as much as the margin; alike is confirmed by a 90 % interval "
-            "within the margin, and refuted by one beyond it. All comparisons have to show it. Margins: "
-            f"{margins}. p is the greatest of an expectation's comparisons; in brackets adjusted over all "
-            "expectations (Holm)."
+            "within the margin, and refuted by one beyond it. All comparisons have to show it; one refutes "
+            "it, so that of k comparisons refuting takes an interval of 1 - 10 %/k (Bonferroni). Margins: "
+            f"{margins}. p is the greatest of an expectation's comparisons."
         )
+        yield (
+            "Outcomes rest on intervals that are not adjusted for the number of expectations: of 40 "
+            "differences that are not there, about one is confirmed as slower or faster (2.5 % each); "
+            "confirming anything else by mistake, and refuting, happen to at most 5 % each. Only p in "
+            "brackets is adjusted, over all expectations (Holm)."
+        )
+    if analysis.fates:
+        yield (
+            f"Fates of calls are counted: with {FORKS_FOR_OUTCOME} forks or more, confirmed when every fork "
+            "has an inlining log and shows it, refuted when all with a log show the opposite. In brackets "
+            "the one-sided 95 % bound of the share of node starts that would show it (Clopper and Pearson)."
+        )
+
+
+def _tests(analysis: ExperimentAnalysis) -> str:
+    """Which of the two tests the rows had."""
+    paired = sum(same_forks(row.baseline, row.contender) for row in analysis.rows)
+    if not paired:
+        return "Welch's t over forks, on logarithms"
+    if paired == len(analysis.rows):
+        return "t of pairs, on logarithms: both sides are tasks of the same forks"
+    return "Welch's t over forks, on logarithms; t of pairs where both sides are tasks of the same forks"
 
 
 def table_lines(spec: TableSpec) -> Iterator[str]:
@@ -90,12 +115,20 @@ def about_lines(record: ExperimentRecord) -> Iterator[str]:
 
 
 def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
-    """`8 forks of every variant`, or what is there of them."""
-    counts = [count for own in analysis.forks.values() for count in own.values()]
-    wanted = record.spec.forks
-    if counts and set(counts) == {wanted}:
-        return f"{counted(wanted, 'fork')} of each of {len(counts)} sides"
-    return f"{sum(counts)} of {wanted * len(counts)} forks, of {len(counts)} sides"
+    """`8 forks of each of 20 sides`, or what is there of them."""
+    spec = record.spec
+    sides = [
+        (count, spec.forks_of(one))
+        for one in spec.measurements
+        for count in analysis.forks.get(one.name, {}).values()
+    ]
+    if any(count != wanted for count, wanted in sides):
+        done, planned = (sum(column) for column in zip(*sides, strict=True))
+        return f"{done} of {planned} forks, of {len(sides)} sides"
+    numbers = Counter(wanted for _, wanted in sides)
+    (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
+    text = f"{counted(most, 'fork')} of each of {alike} sides"
+    return ", ".join([text, *(f"{forks} of {count}" for forks, count in rest)])
 
 
 def _took(record: ExperimentRecord) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.report.experiment.call_sites import fate_grid, fate_lines
 from benchctl.report.experiment.facts import (
     about_lines,
     difference_lines,
@@ -105,6 +106,9 @@ def _text(
     if expected is not None:
         blocks.append(lines(expectation_summary(analysis)))
         blocks.append(render_page([expected], expectation_remarks(analysis), width))
+    fates = fate_grid(record.spec, analysis)
+    if fates is not None:
+        blocks.append(render_page([fates], fate_lines(record.spec, analysis), width))
     for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
         blocks.append(render_page([narrow_grid(table, spec, notes)], table_lines(spec), width))
     blocks.append(render_page([], legend(analysis), width, notes=notes))
@@ -131,6 +135,9 @@ def _markdown(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis:
     if expected is not None:
         parts += [escaped(expectation_summary(analysis)), grid_table(expected)]
         parts.append(_items(expectation_remarks(analysis)))
+    fates = fate_grid(record.spec, analysis)
+    if fates is not None:
+        parts += [grid_table(fates), _items(fate_lines(record.spec, analysis))]
     for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
         parts.append(grid_table(wide_grid(table, spec, notes)))
         parts += [escaped(text) for text in table_lines(spec)]

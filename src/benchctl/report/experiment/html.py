@@ -8,6 +8,7 @@ import msgspec
 
 import benchctl
 from benchctl.report.charts.theme import dark_palette
+from benchctl.report.experiment.call_sites import fate_grid, fate_lines
 from benchctl.report.experiment.facts import (
     about_lines,
     difference_lines,
@@ -70,6 +71,7 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
     """The page as text; style and script lie in a folder beside it."""
     notes = collect_notes(analysis)
     expected = expectation_grid(analysis)
+    fates = fate_grid(record.spec, analysis)
     return (
         _environment()
         .get_template("experiment.html.jinja")
@@ -80,6 +82,8 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
             summary=expectation_summary(analysis) if expected is not None else "",
             expectations=None if expected is None else _coloured(table(expected)),
             remarks=tuple(expectation_remarks(analysis)),
+            fates=None if fates is None else table(fates),
+            fate_lines=tuple(fate_lines(record.spec, analysis)),
             sections=[
                 _Section(table(wide_grid(found, spec, notes)), tuple(table_lines(spec)))
                 for found, spec in zip(analysis.tables, record.spec.tables, strict=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from benchctl.report.experiment.call_sites import measured_text
 from benchctl.report.layout import Grid, better, verdict_word
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, signed_percent
@@ -16,6 +17,7 @@ from benchctl.stats.experiment.model import (
     ExperimentAnalysis,
     ExperimentRow,
     ExperimentTable,
+    FateResult,
     Judged,
     Outcome,
 )
@@ -36,18 +38,11 @@ def collect_notes(analysis: ExperimentAnalysis) -> Notes:
 
 def expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
     """Every expectation with its outcome; None where there is none."""
-    if not analysis.expectations:
+    if not analysis.expectations and not analysis.fates:
         return None
     labels = {row.name: row.label for row in analysis.rows}
     lines = tuple(
-        (
-            str(number),
-            one.statement,
-            one.outcome,
-            _measured(one, labels),
-            NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})",
-        )
-        for number, one in enumerate(analysis.expectations, 1)
+        (str(number), one.statement, one.outcome, *_support(one, labels)) for number, one in analysis.numbered
     )
     return Grid("Expectations", EXPECTATION_HEADERS, lines, frozenset({1, 2, 3}))
 
@@ -55,7 +50,8 @@ def expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
 def expectation_summary(analysis: ExperimentAnalysis) -> str:
     """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`: the first thing to know."""
     counts = Counter(one.outcome for one in analysis.expectations)
-    total = counted(len(analysis.expectations), "expectation")
+    counts.update(one.outcome for one in analysis.fates)
+    total = counted(counts.total(), "expectation")
     return (
         f"Of {total}, {counts['confirmed']} confirmed, {counts['refuted']} refuted, "
         f"{counts['inconclusive']} left open."
@@ -66,10 +62,9 @@ def expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
     """What the grid does not say of expectations, by their numbers; a doubt that several share once."""
     labels = {row.name: row.label for row in analysis.rows}
     doubts: dict[str, list[str]] = {}
-    for number, one in enumerate(analysis.expectations, 1):
-        remarks = list(_reasons(one, labels))
-        if one.needs:
-            remarks.append(f"needs {one.needs.strip().removesuffix('.')}")
+    for number, one in analysis.numbered:
+        reasons = () if isinstance(one, FateResult) else _reasons(one, labels)
+        remarks = [*reasons, *_needs(one)]
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."
         for doubt in one.doubts:
@@ -135,6 +130,19 @@ def row_label(row: ExperimentRow, table: ExperimentTable) -> str:
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
     return f"{row.label}: {metric_of(row.metric).title}, {row.unit}"
+
+
+def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:
+    """What was measured or counted, and its p."""
+    if isinstance(one, FateResult):
+        return measured_text(one), NOT_AVAILABLE
+    p = NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})"
+    return _measured(one, labels), p
+
+
+def _needs(one: ExpectationResult | FateResult) -> Iterator[str]:
+    if one.needs:
+        yield f"needs {one.needs.strip().removesuffix('.')}"
 
 
 def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from benchctl.jvm.inlining.called import found_at
 from benchctl.jvm.inlining.diff import Compared, Difference
 from benchctl.jvm.inlining.fates import Fate
 from benchctl.jvm.inlining.model import simple
 from benchctl.jvm.inlining.sites import Site
 from benchctl.report.inlining.trees import compilation_document, receivers_document, receivers_text
+from benchctl.report.inlining.words import PARTLY
 from benchctl.report.numbers import counted
 from benchctl.report.visible import visible
 
@@ -94,11 +96,15 @@ def _side_lines(side: str, site: Site) -> list[str]:
         f"  {side}: {simple(callee)}  {said if fate is Fate.OTHER else fate.value}"
         for callee, fate, said in site.callees
     ]
+    if found_at(site) == "partly":
+        lines.append(f"  {' ' * len(side)}  {PARTLY}")
     if site.receivers:
         lines.append(f"  {' ' * len(side)}  saw {receivers_text(site.receivers)}")
     where = site.compilation
     stamp = "" if where.stamp_ms is None else f" at {where.stamp_ms / _MS_PER_S:.2f} s"
-    lines.append(f"  {' ' * len(side)}  in the compilation of {simple(where.method) or 'a fragment'}{stamp}")
+    since = "" if site.given_up_ms is None else f", given up at {site.given_up_ms / _MS_PER_S:.2f} s"
+    method = simple(where.method) or "a fragment"
+    lines.append(f"  {' ' * len(side)}  in the compilation of {method}{stamp}{since}")
     return lines
 
 
@@ -113,7 +119,9 @@ def _site_document(site: Site) -> dict[str, Any]:
             {"callee": callee, "fate": fate.value, "outcome": fate.outcome, "text": said}
             for callee, fate, said in site.callees
         ],
+        "found": found_at(site),
         "receivers": receivers_document(site.receivers),
         "compilation": compilation_document(site.compilation),
+        "given-up-ms": site.given_up_ms,
         "copies": site.copies,
     }

@@ -13,6 +13,7 @@ from benchctl.report.visible import visible
 from benchctl.stats.permutation import PermutationResult, permutation_p
 
 _NS_PER_MS = 1e6
+_MS_PER_S = 1000
 _LEAST_FORKS = 2
 CAVEAT = (
     "The groups were formed after the fact, from what the forks did: a difference between them is a lead, "
@@ -29,12 +30,15 @@ class GroupedFork:
         fate: of the call site, in words.
         throughput_per_s: of the task; None where it has none.
         p90_ns: of its service time, nanoseconds; None where it has none.
+        given_up_ms: when the JVM stopped using the compilation that the fate is of, milliseconds since it
+            started; None if never.
     """
 
     block: int
     fate: str
     throughput_per_s: float | None
     p90_ns: float | None
+    given_up_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,11 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
             if values:
                 each = ", ".join(map(figure, values))
                 lines.append(f"  {metric.name}: {figure(_mean(values))} (geometric mean of {each})")
+        lines += [
+            f"  block {fork.block}: that compilation was given up at {fork.given_up_ms / _MS_PER_S:.2f} s"
+            for fork in members
+            if fork.given_up_ms is not None
+        ]
     lines.append("")
     if len(groups) == 1:
         lines.append("All forks fared alike there: this call site does not tell them apart.")
@@ -110,6 +119,7 @@ def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
             {
                 "fate": fate,
                 "blocks": [fork.block for fork in members],
+                "given-up-ms": [fork.given_up_ms for fork in members],
                 **{metric.key: metric.values(members) for metric in _METRICS},
             }
             for fate, members in groups.items()

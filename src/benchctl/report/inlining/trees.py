@@ -5,8 +5,8 @@ from typing import Any
 
 from benchctl.jvm.inlining.cut import CutTree
 from benchctl.jvm.inlining.find import Found
-from benchctl.jvm.inlining.index import NO_HEAD, NO_THREAD, LogIndex
 from benchctl.jvm.inlining.model import Call, Compilation, Receiver, in_library, simple
+from benchctl.jvm.inlining.reader import Account
 from benchctl.report.numbers import counted
 from benchctl.report.visible import visible
 
@@ -16,14 +16,14 @@ _COMPILERS = {0: "a wrapper", 1: "C1", 2: "C1", 3: "C1", 4: "C2"}
 _CUT = "what the Java library does within itself, and accessors"
 
 
-def tree_text(label: str, found: Found, cut: CutTree, index: LogIndex) -> str:
+def tree_text(label: str, found: Found, cut: CutTree, account: Account) -> str:
     """A tree for readers, with what was cut, and what of the log could not be read.
 
     Args:
         label: whose log it is.
         found: the compilation.
         cut: what is shown of its tree.
-        index: of the log.
+        account: of the log.
     """
     lines = [f"{label}: {title(found.compilation)}"]
     if found.given_up_ms is not None:
@@ -38,11 +38,11 @@ def tree_text(label: str, found: Found, cut: CutTree, index: LogIndex) -> str:
     if cut.cut:
         lines.append(f"{counted(cut.cut, 'call')} not shown: {_CUT}, or too deep; --all shows them")
     lines += [f"not understood: {line.strip()}" for line in found.tree.unread]
-    lines.append(account(index))
+    lines.append(account_text(account))
     return visible("\n".join(lines) + "\n")
 
 
-def tree_document(label: str, found: Found, cut: CutTree, index: LogIndex) -> dict[str, Any]:
+def tree_document(label: str, found: Found, cut: CutTree, account: Account) -> dict[str, Any]:
     """The same for programs."""
     return {
         "log": label,
@@ -53,8 +53,8 @@ def tree_document(label: str, found: Found, cut: CutTree, index: LogIndex) -> di
         "calls": [_call_document(at, call) for at, call in cut.calls],
         "cut": cut.cut,
         "unread": list(found.tree.unread),
-        "lines": index.lines,
-        "foreign-lines": index.foreign,
+        "lines": account.lines,
+        "foreign-lines": account.foreign,
     }
 
 
@@ -74,15 +74,14 @@ def title(compilation: Compilation) -> str:
     return f"{compilation.method} ({size}{osr}), by {compiler}{level}, id {compilation.id},{when}"
 
 
-def account(index: LogIndex) -> str:
+def account_text(account: Account) -> str:
     """How much the log holds, and how much of it is not the log's."""
-    parts = [f"{counted(index.lines, 'line')}, {counted(len(index.heads), 'compilation')}"]
-    if index.foreign:
+    parts = [f"{counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}"]
+    if account.foreign:
         parts.append(
-            f"{counted(index.foreign, 'line')} not of the JVM's log, such as: {index.samples[0].strip()}"
+            f"{counted(account.foreign, 'line')} not of the JVM's log, such as: {account.samples[0].strip()}"
         )
-    several = sum(offset != NO_HEAD for offset in index.heads) > 1
-    if several and all(thread == NO_THREAD for thread in index.threads):
+    if account.heads > 1 and not account.names_threads:
         parts.append(
             "it does not say which thread wrote what: a call may stand in another compilation's tree"
         )

@@ -96,6 +96,7 @@ def status_text(
     *,
     next_run: str = "",
     holder: str = "",
+    waits_for: str = "",
     site: str = "",
     width: int = WIDTH,
 ) -> str:
@@ -107,6 +108,7 @@ def status_text(
         events: of the suite.
         next_run: when it starts next, in words; empty when nothing starts it.
         holder: who holds its lock, in words; empty when nobody does.
+        waits_for: who measures, when that keeps the holder waiting; empty when it is itself at work.
         site: path of its page; empty for none.
         width: columns.
     """
@@ -115,7 +117,9 @@ def status_text(
         took = f", took {duration(record.wall_s)}" if record.wall_s else ""
         found.append(f"Last night:  {moment(record.started)}{took}")
     found.append(f"Next night:  {next_run or 'nothing starts it (benchctl nightly install)'}")
-    if holder:
+    if waits_for:
+        found += _wrapped(f"Waiting now: {holder}, for another benchctl: {waits_for}", width)
+    elif holder:
         found += _wrapped(f"Running now: {holder}", width)
     alarms = alarms_of(events)
     waiting = [alarm for alarm in alarms if alarm.state == "open"]
@@ -252,5 +256,12 @@ def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
     texts = [f"{indent}{line}" for line in found]
     if len(texts) <= most:
         return texts
-    last = texts[most - 1]
-    return [*texts[: most - 1], f"{last[:-4].rstrip()} ..."]
+    return [*texts[: most - 1], f"{_shorter(texts[most - 1])} ..."]
+
+
+def _shorter(line: str) -> str:
+    """Without as many of its last words as make room for four characters; a single long word is cut."""
+    kept = line[: -len(" ...")]
+    if not line[len(kept)].isspace() and kept.split()[1:]:
+        kept = kept.rpartition(" ")[0]
+    return kept.rstrip()

@@ -8,7 +8,7 @@ from benchctl.errors import UsageError
 from benchctl.jvm.profile.collapsed import collapse
 from benchctl.jvm.profile.counting import Choice, Counted, engine_neutral, merged, without_lines
 from benchctl.jvm.profile.shares import differences, shares
-from benchctl.jvm.profile.stored import ForkProfile, count_fork, fork_profiles, places_of
+from benchctl.jvm.profile.stored import ForkProfile, count_fork, fork_profiles
 from benchctl.nearest import suggestion
 from benchctl.report.layout import Grid
 from benchctl.report.numbers import counted
@@ -23,6 +23,7 @@ from benchctl.report.profile.text import (
     summary_lines,
 )
 from benchctl.results.model import RunRecord
+from benchctl.results.places import task_named
 from benchctl.results.store import RunFolder
 
 SECTION_LINES = 10
@@ -152,7 +153,7 @@ def _side(
         thread = re.compile(form.thread) if form.thread else None
     except re.error as err:
         raise UsageError(f"--thread '{form.thread}' is no regular expression: {err}") from err
-    tasks = places_of(record.plan, form.task) if form.task else []
+    tasks = [task_named(record.plan, form.task)] if form.task else []
 
     def count(*, native: bool, pools: bool) -> list[Counted]:
         choice = Choice(native, thread)

@@ -1,6 +1,5 @@
 """Experiments on disk: a folder each, with its record; the runs that belong to it lie in the run store."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +8,15 @@ from typing import Final
 import msgspec
 
 from benchctl.disk import disk_errors, replacing
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError
 from benchctl.results.experiment.model import EXPERIMENT_VERSION, ExperimentRecord
+from benchctl.results.finding import Shelf
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned
 
 RECORD_NAME: Final = "experiment.json"
 _MOST_OF_NAME: Final = 32
 """Of an experiment's name in its id: a tag of its runs holds the id, and tags have 64 characters."""
-_MOST_NAMED: Final = 5
 
 
 @dataclass(frozen=True)
@@ -88,25 +87,11 @@ class ExperimentStore:
             UsageError: none fits, or several do.
             BenchctlError: they cannot be looked into.
         """
-        direct = Path(name).absolute()
-        if name and _holds_record(direct):
-            return ExperimentFolder(direct)
-        folders = self.folders()
-        if name == "latest" and folders:
-            return folders[-1]
-        named = [folder for folder, record in self.records(unreadable) if record.spec.name == name]
-        if named:
-            return named[-1]
-        fitting = [folder for folder in folders if name and folder.path.name.startswith(name)]
-        exact = [folder for folder in fitting if folder.path.name == name]
-        if len(exact) == 1 or len(fitting) == 1:
-            return (exact or fitting)[0]
-        if fitting:
-            some = ", ".join(folder.path.name for folder in fitting[:_MOST_NAMED])
-            raise UsageError(f"'{name}' fits {len(fitting)} experiments: {some}", hint="give more of the id")
-        raise UsageError(
-            f"no experiment '{name}' was run here ({self.root})", hint="see: benchctl experiment list"
-        )
+        if len(self._shelf.fitting(name)) != 1:
+            named = [folder for folder, record in self.records(unreadable) if record.spec.name == name]
+            if named:
+                return named[-1]
+        return ExperimentFolder(self._shelf.find(name))
 
     def records(
         self, unreadable: Callable[[str], None]
@@ -130,12 +115,8 @@ class ExperimentStore:
         Raises:
             BenchctlError: they cannot be looked into.
         """
-        if not self.root.is_dir():
-            return []
-        with disk_errors(f"read {self.root}"):
-            found = sorted(path for path in self.root.iterdir() if _holds_record(path))
-        return [ExperimentFolder(path) for path in found]
+        return [ExperimentFolder(path) for path in self._shelf.folders()]
 
-
-def _holds_record(path: Path) -> bool:
-    return os.access(path / RECORD_NAME, os.R_OK)
+    @property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.root, RECORD_NAME, "execution", "executions", "see: benchctl experiment list")

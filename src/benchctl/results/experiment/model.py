@@ -4,10 +4,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchctl.results.plan import RestartPolicy, VariantSpec
+from benchctl.results.plan import EvidenceSpec, RestartPolicy, VariantSpec
 
 Relation = Literal["slower", "faster", "alike", "different"]
 """What a contender is expected to be, seen from its baseline."""
+
+Dispatch = Literal["inlined", "virtual"]
+"""What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
 
 EXPERIMENT_VERSION = 1
 
@@ -24,6 +27,9 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         params: of its challenges, over the experiment's.
         include_tasks, exclude_tasks: filters, as on the command line.
         about: what it is for, in a sentence.
+        forks: of every variant, where fewer than the experiment's are enough; None for as many.
+        evidence: what is collected beside the figures, and in which forks; None for nothing.
+        digest: SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
     """
 
     name: str
@@ -35,6 +41,14 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     include_tasks: str = ""
     exclude_tasks: str = ""
     about: str = ""
+    forks: int | None = None
+    evidence: EvidenceSpec | None = None
+    digest: str = ""
+
+    @property
+    def extra_forks(self) -> int:
+        """Forks of every variant for evidence alone."""
+        return 0 if self.evidence is None else self.evidence.extra_forks
 
 
 class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -120,6 +134,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         than: the name of another comparison: then the ratio of the first is held against the ratio of this
             one (a difference of differences).
         needs: what has to hold for it to be answerable, for the reader.
+        place: among all expectations of the file.
     """
 
     statement: str
@@ -128,6 +143,57 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     margin: float
     than: str = ""
     needs: str = ""
+    place: int = 0
+
+
+class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """Calls of a method of some name in another: what the JVM did with them is the cause that is looked for.
+
+    Attributes:
+        name: by which expectations refer to it; unique in the experiment.
+        label: for the report.
+        measurement: whose inlining logs are read.
+        variants: of that measurement.
+        method: that the calls are in: `Class::method`, with as much of the package as is needed.
+        callee: the called method's name, without its class.
+        task: of the measurement: the node start that it ran on is looked at, and its figure stands beside.
+        challenge: of the task, as in `TaskRef`.
+        about: what to see in it.
+    """
+
+    name: str
+    label: str
+    measurement: str
+    variants: tuple[str, ...]
+    method: str
+    callee: str
+    task: str
+    challenge: str = ""
+    about: str = ""
+
+    def task_of(self, variant: str) -> TaskRef:
+        """Its task, of one of its variants."""
+        return TaskRef(self.measurement, variant, self.task, self.challenge)
+
+
+class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A statement about a call site, judged by counting forks: there is no interval around what a JVM did.
+
+    Attributes:
+        statement: in words.
+        call_site: its name.
+        variant: of that call site.
+        is_: what should become of it; `is` in the file.
+        needs: what has to hold for it to be answerable, for the reader.
+        place: among all expectations of the file.
+    """
+
+    statement: str
+    call_site: str
+    variant: str
+    is_: Dispatch = msgspec.field(name="is")
+    needs: str = ""
+    place: int = 0
 
 
 class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -138,7 +204,7 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         name: of its file, without the ending.
         title, about: for the report.
         source: where published figures come from.
-        forks: of every variant of every measurement: blocks.
+        forks: of every variant of every measurement that does not say otherwise: blocks.
         docs: documents of the generated corpus.
         heap_mb: of every node whose variant does not say otherwise.
         seed: of orders and arrivals.
@@ -147,6 +213,8 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         params: of all challenges.
         variants: by the name under which measurements refer to them.
         measurements, tables, expectations: in the order of the file.
+        call_sites: in the order of the file.
+        fates: what is expected of them.
         digest: SHA-256 of the file and those that it includes, hexadecimal.
     """
 
@@ -166,12 +234,23 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     measurements: tuple[Measurement, ...]
     tables: tuple[TableSpec, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    call_sites: tuple[CallSite, ...] = ()
+    fates: tuple[FateExpectation, ...] = ()
     digest: str = ""
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
         """Those of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
+
+    def forks_of(self, measurement: Measurement) -> int:
+        """Forks of each of its variants, without those for evidence alone."""
+        return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
+
+    @property
+    def total_forks(self) -> int:
+        """Of all variants of all measurements, those for evidence included."""
+        return sum((self.forks_of(one) + one.extra_forks) * len(one.variants) for one in self.measurements)
 
 
 ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
+from benchctl.results.finding import Shelf
 from benchctl.results.minimize.model import MINIMIZE_VERSION, MinimizeRecord
-from benchctl.results.nightly.durable import write_whole
 from benchctl.results.store import RunStore
 from benchctl.results.versioned import read_versioned
 
@@ -27,15 +27,17 @@ class MinimizeFolder:
         return RunStore(self.path / "runs")
 
     def save(self, record: MinimizeRecord) -> None:
-        """Replace the record, atomically.
+        """Replace the record: whoever reads it meanwhile, or after a power cut, finds the old or the new one.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
         """
-        with disk_errors(f"write {self.path}"):
-            self.path.mkdir(parents=True, exist_ok=True)
+        path = self.path / RECORD_NAME
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        write_whole(self.path / RECORD_NAME, text)
+        with disk_errors(f"write {path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(path, durable=True) as partial:
+                partial.write_bytes(text + b"\n")
 
     def load(self) -> MinimizeRecord:
         """Read the record.
@@ -60,18 +62,8 @@ def find_search(root: Path, name: str) -> MinimizeFolder:
 
     Raises:
         UsageError: none or several fit.
+        BenchctlError: they cannot be looked into.
     """
-    direct = Path(name)
-    if name and (direct / RECORD_NAME).is_file():
-        return MinimizeFolder(direct.absolute())
-    known = sorted(path.parent.name for path in root.glob(f"*/{RECORD_NAME}"))
-    if name == "latest" and known:
-        return MinimizeFolder(root / known[-1])
-    fitting = [name] if name in known else [one for one in known if one.startswith(name)]
-    if len(fitting) != 1:
-        few = f"fits {len(fitting)}" if fitting else "is none"
-        raise UsageError(
-            f"'{name}' {few} of the searches in {root}",
-            hint=f"known: {', '.join(known[-5:])}" if known else "start one with: benchctl minimize",
-        )
-    return MinimizeFolder(root / fitting[0])
+    # There is no listing of them.
+    hint = f"they are the folders in {root}; start one with: benchctl minimize"
+    return MinimizeFolder(Shelf(root, RECORD_NAME, "search", "searches", hint).find(name))

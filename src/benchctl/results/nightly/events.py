@@ -81,13 +81,13 @@ class Acknowledged(
 
 
 class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="recovered"):
-    """What the alarm was about is as it was before.
+    """What the alarm was about is as it was before, or is there no more.
 
     Attributes:
         alarm: which.
         at: wall clock.
         night: id of the night that showed it.
-        text: how it shows.
+        text: how it shows, or why nothing of it is left.
     """
 
     alarm: int

@@ -34,8 +34,14 @@ class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or
         self.hours = hours
 
 
-class _Holder(msgspec.Struct, frozen=True):
-    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks."""
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks.
+
+    Attributes:
+        pid: of the process.
+        user: whose it is.
+        since: wall clock, for people.
+    """
 
     pid: int
     user: str
@@ -92,18 +98,18 @@ def locked(
         os.close(descriptor)
 
 
-def holder_of(path: Path) -> str:
-    """Who holds a lock, in words; empty when nobody does. The lock is not touched: a start must not meet it.
+def holder_of(path: Path) -> Holder | None:
+    """Who holds a lock; None when nobody does. The lock is not touched: a start must not meet it.
 
     Args:
         path: of the file; there need not be one.
     """
     try:
-        holder = msgspec.json.decode(path.read_bytes(), type=_Holder)
+        holder = msgspec.json.decode(path.read_bytes(), type=Holder)
     except (OSError, msgspec.DecodeError):
-        return ""
+        return None
     # Who was killed left its name behind.
-    return holder.text if psutil.pid_exists(holder.pid) else ""
+    return holder if psutil.pid_exists(holder.pid) else None
 
 
 def _hours(path: Path) -> float | None:
@@ -126,7 +132,7 @@ def _taken(descriptor: int, path: Path) -> bool:
 
 def _sign(descriptor: int) -> None:
     since = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    content = msgspec.json.encode(_Holder(os.getpid(), _user(), since))
+    content = msgspec.json.encode(Holder(os.getpid(), _user(), since))
     # The lock is ours without it; and a night on a full disk has to come as far as to tell of that.
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
@@ -144,6 +150,6 @@ def _user() -> str:
 def _holder(descriptor: int) -> str:
     """Who holds it, in words."""
     try:
-        return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=_Holder).text
+        return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder).text
     except (OSError, msgspec.DecodeError):
         return "process unknown"

@@ -46,6 +46,8 @@ class NightVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
             version does not say it; None when the night ended before that was known.
         facts: what the node said it is; None when none was started.
         index_key: digest of its prepared index; empty for none.
+        warmups: digest of what it alone warms up with; empty for nothing, and in records from before it was
+            kept.
     """
 
     label: str
@@ -55,6 +57,7 @@ class NightVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     pinned: VariantSpec | None = None
     facts: EngineFacts | None = None
     index_key: str = ""
+    warmups: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

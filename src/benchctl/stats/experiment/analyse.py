@@ -5,26 +5,32 @@ from itertools import groupby
 from operator import attrgetter
 
 from benchctl.results.experiment.model import ExperimentRecord, Measurement, TableSpec
+from benchctl.results.experiment.seen import SeenCall
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE, judge_expectations
+from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import SCHEMA_VERSION, ExperimentAnalysis, ExperimentRow, ExperimentTable
 from benchctl.stats.experiment.rows import compare_row, finished
 from benchctl.stats.scale import rounded_ratio
 
 
-def analyse_experiment(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> ExperimentAnalysis:
+def analyse_experiment(
+    record: ExperimentRecord, runs: Mapping[str, RunRecord], seen: Sequence[SeenCall] = ()
+) -> ExperimentAnalysis:
     """Analyse an experiment as its file declared it; an unfinished one as far as it got.
 
-    Comparisons are Welch's t on the logarithms of one value a fork. Their p-values are adjusted within the
-    rows of a table that have the same metric (Benjamini-Hochberg).
+    Comparisons are Welch's t on the logarithms of one value a fork, or t of pairs where both sides are tasks
+    of the same forks. Their p-values are adjusted within the rows of a table that have the same metric
+    (Benjamini-Hochberg).
 
     Args:
         record: what it asks.
         runs: measurement -> its run; measurements without one are shown as not measured.
+        seen: of the call sites in the forks that kept inlining logs.
 
     Raises:
         BenchctlError: a run's tasks are not those that the experiment compares.
@@ -37,6 +43,7 @@ def analyse_experiment(record: ExperimentRecord, runs: Mapping[str, RunRecord]) 
         if one.name in runs
         for variant in one.variants
     }
+    call_sites = site_results(record.spec.call_sites, runs, seen)
     return ExperimentAnalysis(
         schema_version=SCHEMA_VERSION,
         experiment=record.id,
@@ -47,6 +54,8 @@ def analyse_experiment(record: ExperimentRecord, runs: Mapping[str, RunRecord]) 
         tables=tables,
         expectations=judge_expectations(record.spec.expectations, rows),
         caveats=tuple(_caveats(record.spec.measurements, runs, forks, list(rows.values()))),
+        call_sites=call_sites,
+        fates=judge_fates(record.spec.fates, call_sites),
     )
 
 
@@ -73,6 +82,7 @@ def _caveats(
             continue
         run = runs[one.name]
         yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
+        yield from _carried(one.name, run)
         for variant in one.variants:
             failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
             if failed:
@@ -89,6 +99,15 @@ def _caveats(
         yield caveat.bimodal_interval()
     if any(forks.values()):
         yield caveat.one_index_build()
+
+
+def _carried(name: str, run: RunRecord) -> Iterator[Caveat]:
+    """Of evidence in all forks, what it cost is in all figures."""
+    kinds = ", ".join(run.plan.evidence_in(0))
+    if kinds:
+        yield Caveat(
+            "evidence", f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures"
+        )
 
 
 def _disturbed(off: Mapping[str, int], total: int) -> Caveat:

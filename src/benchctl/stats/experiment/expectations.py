@@ -68,6 +68,7 @@ def _judge(expectation: Expectation, rows: Mapping[str, ExperimentRow]) -> Expec
         judged=judged,
         needs=expectation.needs,
         doubts=tuple(_doubts([*own, *([] if than is None else [than])])),
+        place=expectation.place,
     )
 
 
@@ -83,7 +84,7 @@ def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | 
             speed_percent=_point(row) if speed is None and than is None else _percent(speed),
             reason=reason or "nothing varies from fork to fork",
         )
-    outcome = judge_relation(expectation.is_, speed, expectation.margin)
+    outcome = judge_relation(expectation.is_, speed, expectation.margin, len(expectation.comparisons))
     wide, narrow = speed.interval(0.95), speed.interval(0.90)
     return Judged(
         row.name,

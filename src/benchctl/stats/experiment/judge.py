@@ -11,8 +11,13 @@ alike:
 `different`  refuted when the 90 % interval lies within (-m, m); else confirmed when the 95 % interval
              excludes 0.
 
-Everything else is inconclusive. A slowdown that is certain and smaller than the margin refutes `slower`, so
-that nothing is ever both `slower` and `alike`.
+Everything else is inconclusive. A slowdown that is certain and smaller than the margin does not confirm
+`slower`, so that nothing is ever both `slower` and `alike`.
+
+An expectation of k comparisons is confirmed when each one confirms it, which takes no adjustment: that all
+do by mistake is no likelier than that any one does (an intersection-union test: Berger, Technometrics 24,
+1982). It is refuted when a single one refutes it, and there are k chances of that: so refuting takes the
+interval of 1 - 10 %/k instead of 90 % (Bonferroni).
 """
 
 import math
@@ -23,27 +28,32 @@ from benchctl.stats.contrast import Contrast
 from benchctl.stats.experiment.model import Outcome
 
 
-def judge_relation(relation: Relation, speed: Contrast, margin: float) -> Outcome:
+def judge_relation(relation: Relation, speed: Contrast, margin: float, comparisons: int = 1) -> Outcome:
     """What an estimate says about a relation.
 
     Args:
         relation: what the contender should be.
         speed: its change in speed, natural logarithm; above 0 is faster.
         margin: relative difference below which two are alike, above 0.
+        comparisons: of the expectation, each of which can refute it.
     """
     limit = math.log1p(margin)
     low90, high90 = speed.interval(0.90)
     low95, high95 = speed.interval(0.95)
+    low, high = speed.interval(1 - 0.10 / comparisons)
     alike = -limit < low90 and high90 < limit
+    # What one comparison alone would refute is not confirmed where it is one of several, either.
     match relation:
         case "slower":
-            return _outcome(confirmed=high95 < 0, refuted=low90 > -limit)
+            return _outcome(confirmed=high95 < 0 and low90 <= -limit, refuted=low > -limit)
         case "faster":
-            return _outcome(confirmed=low95 > 0, refuted=high90 < limit)
+            return _outcome(confirmed=low95 > 0 and high90 >= limit, refuted=high < limit)
         case "alike":
-            return _outcome(confirmed=alike, refuted=low90 > limit or high90 < -limit)
+            return _outcome(confirmed=alike, refuted=low > limit or high < -limit)
         case "different":
-            return _outcome(confirmed=low95 > 0 or high95 < 0, refuted=alike)
+            return _outcome(
+                confirmed=(low95 > 0 or high95 < 0) and not alike, refuted=-limit < low and high < limit
+            )
 
 
 def support(relation: Relation, speed: Contrast, margin: float) -> float:
@@ -60,11 +70,7 @@ def support(relation: Relation, speed: Contrast, margin: float) -> float:
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of several comparisons that all have to show it.
-
-    Where all must be confirmed, no level has to be adjusted: the chance that all are by mistake is at most
-    that of any one.
-    """
+    """Of several comparisons that all have to show it, each judged as one of so many."""
     if "refuted" in outcomes:
         return "refuted"
     return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"

@@ -1,10 +1,12 @@
 """What came of an experiment: its tables with figures and verdicts, and its expectations judged."""
 
+from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
 
-from benchctl.results.experiment.model import Published, Relation, TaskRef
+from benchctl.results.experiment.model import Dispatch, Published, Relation, TaskRef
+from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
@@ -73,7 +75,8 @@ class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             given, that over the same of the other comparison. None without figures.
         low_percent, high_percent: its 95 % interval, on which `slower`, `faster` and `different` are
             confirmed.
-        low90_percent, high90_percent: its 90 % interval, which decides on everything else.
+        low90_percent, high90_percent: its 90 % interval, on which `alike` is confirmed; on which an
+            expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
         p: how likely so strong a support would be if the expectation did not hold.
         reason: why it is open; empty when it is not.
     """
@@ -97,12 +100,14 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         relation: what contenders should be.
         than: the other comparison of a difference of differences; empty for none.
         margin_percent: below which two are alike.
-        outcome: confirmed when all comparisons confirm it, refuted when one refutes it.
+        outcome: confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted
+            intervals, but for the number of its own comparisons.
         p: the greatest of its comparisons, since all have to show it; None when one has none.
         p_adjusted: the same by Holm over all expectations.
         judged: its comparisons, in order.
         needs: what has to hold for it to be answerable, from the file.
         doubts: what weakens the outcome, a sentence each without its full stop.
+        place: in the file, as in its specification.
     """
 
     statement: str
@@ -115,6 +120,77 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     judged: tuple[Judged, ...]
     needs: str = ""
     doubts: tuple[str, ...] = ()
+    place: int = 0
+
+
+class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forks in which a call site fared alike.
+
+    Attributes:
+        found: what became of it.
+        forks: what was seen in each, in block order.
+        receivers: of its type profiles, added up over these forks, the most frequent first.
+        calls: that the profiles count, added up.
+        throughput_per_s: of the call site's task, geometric mean of these forks; None without a value.
+    """
+
+    found: Found
+    forks: tuple[SeenCall, ...]
+    receivers: tuple[SeenReceiver, ...]
+    calls: int
+    throughput_per_s: float | None
+
+
+class SiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call site in one variant.
+
+    Attributes:
+        variant: its name.
+        groups: forks by what became of it, the largest group first; none without logs.
+        unread: forks whose log is missing or cannot be read.
+    """
+
+    variant: str
+    groups: tuple[FateGroup, ...]
+    unread: tuple[SeenCall, ...] = ()
+
+
+class SiteResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call site in all of its variants; its name, and the unit of its task's throughput."""
+
+    name: str
+    unit: str
+    variants: tuple[SiteVariant, ...]
+
+
+class FateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement about a call site and what the logs make of it.
+
+    Attributes:
+        statement: in words.
+        call_site, variant, is_: what should have become of which.
+        outcome: confirmed when all forks show it, refuted when all with a log show the opposite.
+        showing: forks that show it.
+        forks: that have a log.
+        needs: what has to hold for it to be answerable, from the file.
+        doubts: what weakens the outcome, or why there is none; without full stops.
+        at_least, at_most: where all forks with a log show it, or none does, the one-sided 95 % bound of the
+            share of nodes that would, 0 to 1; None otherwise.
+        place: in the file, as in its specification.
+    """
+
+    statement: str
+    call_site: str
+    variant: str
+    is_: Dispatch
+    outcome: Outcome
+    showing: int
+    forks: int
+    needs: str = ""
+    doubts: tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    place: int = 0
 
 
 class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +203,8 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         tables: in the order of the file.
         expectations: the same.
         caveats: doubts about all of it.
+        call_sites: what the JVM did there, in the order of the file.
+        fates: what was expected of that.
     """
 
     schema_version: int
@@ -135,8 +213,16 @@ class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     tables: tuple[ExperimentTable, ...]
     expectations: tuple[ExpectationResult, ...]
     caveats: tuple[Caveat, ...] = ()
+    call_sites: tuple[SiteResult, ...] = ()
+    fates: tuple[FateResult, ...] = ()
 
     @property
     def rows(self) -> tuple[ExperimentRow, ...]:
         """Those of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
+
+    @property
+    def numbered(self) -> tuple[tuple[int, ExpectationResult | FateResult], ...]:
+        """What was expected of figures and of call sites in the order of the file, numbered from 1."""
+        both: list[ExpectationResult | FateResult] = [*self.expectations, *self.fates]
+        return tuple(enumerate(sorted(both, key=attrgetter("place")), 1))

@@ -49,7 +49,7 @@ class WholeMove(msgspec.Struct, frozen=True):
         found = self.screened
         tasks = "its only task" if self.tasks == 1 else f"its {self.tasks} tasks"
         effect = f"{self.metric} of {tasks} {found.effect_percent:+.1f} %"
-        return f"canary {self.variant} is {found.direction}: {effect}"
+        return f"{_named(self.variant)} is {found.direction}: {effect}"
 
 
 class CanaryReport(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class CanaryReport(msgspec.Struct, frozen=True):
             )
             if same and move.screened.direction == direction:
                 effect = f"{move.screened.effect_percent:+.1f} %"
-                return f"canary {move.key.variant} is {direction} on the same task: {effect}"
+                return f"{_named(move.key.variant)} is {direction} on the same task: {effect}"
         return ""
 
 
@@ -129,6 +129,13 @@ def canary_moved(
         if found is not None:
             whole.append(WholeMove(variant, metric, len(usable), found))
     return CanaryReport(tuple(moves), tuple(whole))
+
+
+def _named(variant: str) -> str:
+    """A canary by its label, which often says already that it is one."""
+    if variant == "canary":
+        return "the canary"
+    return variant if "canary" in variant else f"canary {variant}"
 
 
 def _usable(series: Series, night: int, candidates: Iterable[int]) -> bool:

@@ -1,0 +1,146 @@
+"""What the JVM did, in every form of an experiment's report."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchctl.report.experiment.formats import ExperimentDocument, render
+from benchctl.report.experiment.html import page
+from benchctl.results.experiment.model import ExperimentRecord, FateExpectation
+from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
+from benchctl.results.model import RunRecord
+from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.model import ExperimentAnalysis
+from made_experiment import call_site, comparison, expect, made_record, made_runs
+
+GOLDEN = Path(__file__).parent / "golden"
+TIMES = {
+    "fresh": {"es": (4.0, 4.1, 3.9), "os": (4.0, 4.05, 3.95)},
+    "jit": {"es": (5.0, 5.1, 4.9, 5.0), "os": (6.4, 6.5, 4.6, 6.6)},
+}
+PACKAGE = "org.apache.lucene.search"
+TWO = (
+    SeenReceiver(f"{PACKAGE}.PointRangeQuery$1$1", 600),
+    SeenReceiver(f"{PACKAGE}.comparators.NumericComparator$NumericLeafComparator$1", 400),
+)
+
+
+def fate(statement: str, variant: str, is_: str, **changes: Any) -> FateExpectation:
+    base = FateExpectation(statement=statement, call_site="visit", variant=variant, is_="inlined", **changes)
+    return msgspec.structs.replace(base, is_=is_)
+
+
+def experiment(word: str = "visit of points") -> ExperimentRecord:
+    sites = (
+        call_site("visit", "jit", label=word, about="Once for every\ndocument."),
+        call_site("grow", "jit", label="grow", variants=("es",), callee="grow"),
+    )
+    fates = (
+        fate("ES inlines it", "es", "inlined"),
+        fate("OS does not", "os", "virtual", needs="three kinds."),
+    )
+    record = made_record(
+        [comparison("engines", "fresh/es/range", "fresh/os/range")],
+        [expect("as fast when fresh", "alike", "engines")],
+        measurements=("fresh", "jit"),
+    )
+    spec = msgspec.structs.replace(record.spec, forks=4, call_sites=sites, fates=fates)
+    measurements = (msgspec.structs.replace(spec.measurements[0], forks=3), spec.measurements[1])
+    return msgspec.structs.replace(record, spec=msgspec.structs.replace(spec, measurements=measurements))
+
+
+def seen(variant: str, block: int, found: Found | None, words: str = "", **changes: Any) -> SeenCall:
+    return SeenCall(site="visit", variant=variant, block=block, found=found, words=words, **changes)
+
+
+CALLS = [
+    *(seen("es", block, "inlined", receivers=TWO, calls=1000) for block in range(3)),
+    seen("es", 3, None, "it is not there"),
+    seen("os", 0, "virtual", given_up=True),
+    seen("os", 1, "virtual"),
+    seen("os", 2, "partly", receivers=TWO[:1], calls=650),
+    seen("os", 3, "virtual"),
+]
+
+
+def made(
+    word: str = "visit of points",
+) -> tuple[ExperimentRecord, dict[str, RunRecord], ExperimentAnalysis]:
+    record, runs = experiment(word), made_runs(TIMES)
+    return record, runs, analyse_experiment(record, runs, CALLS)
+
+
+@pytest.mark.parametrize(("form", "name"), [("text", "call-sites.txt"), ("markdown", "call-sites.md")])
+def test_the_whole_report(form: Any, name: str):
+    assert render(*made(), form) == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_expectations_of_both_kinds_are_numbered_in_the_order_of_the_file():
+    record, runs = experiment(), made_runs(TIMES)
+    fates = tuple(
+        msgspec.structs.replace(one, place=place)
+        for one, place in zip(record.spec.fates, (0, 2), strict=True)
+    )
+    (engines,) = record.spec.expectations
+    spec = msgspec.structs.replace(
+        record.spec, fates=fates, expectations=(msgspec.structs.replace(engines, place=1),)
+    )
+    record = msgspec.structs.replace(record, spec=spec)
+    analysis = analyse_experiment(record, runs, CALLS)
+    assert [one.statement for _, one in analysis.numbered] == [
+        "ES inlines it", "as fast when fresh", "OS does not",
+    ]  # fmt: skip
+    text = render(record, runs, analysis, "markdown")
+    assert "| 1 | ES inlines it |" in text
+    assert "| 2 | as fast when fresh |" in text
+    assert "3: needs three kinds." in text
+
+
+def test_json_holds_every_fork():
+    record, runs, analysis = made()
+    found = msgspec.json.decode(render(record, runs, analysis, "json"), type=ExperimentDocument)
+    assert found.analysis == analysis
+    assert found.experiment.spec.call_sites == record.spec.call_sites
+
+
+def test_the_page_shows_it_and_takes_no_markup_from_the_file():
+    text = page(*made())
+    assert '<h2 id="jvm">What the JVM did</h2>' in text
+    assert '<a href="#jvm">' in text
+    assert "NumericLeafComparator$1 1,200" in text.replace("<wbr>", "")
+    hostile = page(*made("<script>x</script>"))
+    assert "<script>x" not in hostile
+    assert "&lt;script&gt;x" in hostile
+
+
+def test_an_experiment_without_call_sites_says_nothing_of_them():
+    record = made_record([], measurements=("fresh",))
+    runs = {"fresh": made_runs(TIMES)["fresh"]}
+    analysis = analyse_experiment(record, runs)
+    for text in (render(record, runs, analysis), page(record, runs, analysis)):
+        assert "What the JVM did" not in text
+
+
+def test_several_tasks_are_named_line_by_line():
+    record, runs, analysis = made()
+    sites = (record.spec.call_sites[0], msgspec.structs.replace(record.spec.call_sites[1], task="term"))
+    spec = msgspec.structs.replace(record.spec, call_sites=sites)
+    text = render(msgspec.structs.replace(record, spec=spec), runs, analysis, "markdown")
+    assert "| Receivers | Task | Throughput, queries/s |" in text
+    assert "| grow | es | no log | n/a |  | term | n/a |" in text
+
+
+def test_forks_that_fared_alike_everywhere_are_no_lead():
+    record, runs = experiment(), made_runs(TIMES)
+    alike = analyse_experiment(record, runs, [one for one in CALLS if one.variant == "es"])
+    assert "after the fact" not in render(record, runs, alike)
+    assert "after the fact" in render(*made())
+
+
+def test_control_characters_of_a_log_do_not_reach_a_terminal():
+    record, runs = experiment(), made_runs(TIMES)
+    bad = (SeenReceiver("a.bad\x1b[31m", 3),)
+    analysis = analyse_experiment(record, runs, [seen("es", 0, "inlined", receivers=bad, calls=3)])
+    assert "\x1b" not in render(record, runs, analysis)

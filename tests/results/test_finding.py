@@ -1,0 +1,64 @@
+"""Folders by path, id, the beginning of an id, and `latest`; what none or several fit."""
+
+from pathlib import Path
+
+import pytest
+
+from benchctl.errors import UsageError
+from benchctl.results.finding import Shelf
+
+RECORD = "thing.json"
+NAMES = ("2026-a", "2026-a-b", "2026-c", "2027-d")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    root = tmp_path / "things"
+    for name in reversed(NAMES):
+        make(root / name)
+    (root / "2028-without").mkdir()
+    return Shelf(root, RECORD, "thing", "things", "make one")
+
+
+def make(path: Path) -> Path:
+    path.mkdir(parents=True)
+    (path / RECORD).write_text("{}", encoding="utf-8")
+    return path
+
+
+def test_folders_with_a_record_are_listed_oldest_first(shelf: Shelf):
+    assert [path.name for path in shelf.folders()] == [*NAMES]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("latest", "2027-d"), ("2027", "2027-d"), ("2026-a", "2026-a"), ("2026-a-", "2026-a-b")],
+)
+def test_one_is_found_by_id_or_by_a_beginning_that_it_has_alone(shelf: Shelf, name: str, found: str):
+    assert shelf.find(name) == shelf.root / found
+
+
+def test_a_path_comes_first_wherever_it_is(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    elsewhere = make(tmp_path / "2027")
+    monkeypatch.chdir(tmp_path)
+    assert shelf.find(str(elsewhere)) == shelf.find("2027") == elsewhere
+
+
+@pytest.mark.parametrize("name", ["", "x", "2028-without", "2026-a-b-c"])
+def test_what_fits_none_is_refused(shelf: Shelf, name: str):
+    with pytest.raises(UsageError, match=f"there is no thing '{name}' in") as caught:
+        shelf.find(name)
+    assert caught.value.hint == "make one"
+
+
+def test_what_fits_several_is_refused_with_some_of_them(shelf: Shelf):
+    with pytest.raises(UsageError, match=r"'2026' fits 3 things in .*: 2026-a, 2026-a-b, 2026-c"):
+        shelf.find("2026")
+
+
+def test_a_shelf_that_was_never_made_is_empty_and_not_made_by_looking(tmp_path: Path):
+    shelf = Shelf(tmp_path / "none", RECORD, "thing", "things", "make one")
+    assert shelf.folders() == []
+    with pytest.raises(UsageError, match="there is no thing 'latest'"):
+        shelf.find("latest")
+    assert not list(tmp_path.iterdir())
