@@ -24,7 +24,7 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
     path, output = tmp_path / "warmed.json", tmp_path / "found.json"
     path.write_text(json.dumps({"name": "warmed", "schedule": SCHEDULE}), encoding="utf-8")
     done = benchctl(
-        "minimize", "--challenge", str(path), "--effect", "range faster than fresh", "--variant", "es",
+        "minimize", "--challenge", str(path), "--effect", "range faster than fresh", "--variant", "os",
         "--docs", "20k", "--heap", "512m", "--forks", "4", "--prefix-iterations", "0",
         "--output", str(output), "--wait",
     )  # fmt: skip
@@ -40,7 +40,7 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
         for name in decision.runs:
             run = folder.runs.find(name).load()
             assert run.status == "complete"
-            assert len(run.done("es")) == len(decision.contender)
+            assert len(run.done("os")) == len(decision.contender)
 
     # What came out can be run: once is enough to see that.
     document = json.loads(benchctl("minimize", "--resume", record.id, "--format", "json").stdout)

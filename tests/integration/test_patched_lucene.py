@@ -7,12 +7,13 @@ from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(300)]
 
-PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load"
+# The archive of classes that tests start with knows where they were.
+PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load,jvm:-Xshare:off"
 
 
 def test_a_node_with_it_answers_the_whole_of_big5_alike(benchctl: Benchctl, store: RunStore):
     # As many documents as it takes for leaves whose ids don't fit into 16 bits.
-    size = ("--docs", "100k", "--heap", "512m", "--forks", "1", "--param", "iterations=1")
+    size = ("--test-mode", "--docs", "100k", "--heap", "512m")
     done = benchctl("run", "--challenge", "big5", *size, "--variant", "es", "--variant", PATCHED)
     assert done.returncode == 0, done.stderr
     run = store.find("latest")
