@@ -1,6 +1,5 @@
 """A jar of Lucene with a change that benchctl compiles: it visits leaves at once; no node is started."""
 
-import hashlib
 import subprocess
 from pathlib import Path
 
@@ -8,12 +7,10 @@ import pytest
 
 from benchctl.engine.patched import build
 from benchctl.engine.patched.compiler import fetch_compiler
-from benchctl.engine.patched.jar import read_entry
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
-from integration.calls import Benchctl
 
 pytestmark = pytest.mark.nodes
 
@@ -39,19 +36,3 @@ def test_visitors_get_every_leaf_as_it_was_written(
     command = [str(jdk.home / "bin" / "java"), "-ea", "-cp", f"{tmp_path}:{jar}", READER]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == (f"visited at once: {at_once}, of: {ALL}\n", "")
-
-
-def test_the_command_says_what_was_changed_and_gives_the_jar(
-    benchctl: Benchctl, installations: dict[EngineName, Installation], tmp_path: Path
-):
-    assert installations
-    jar = tmp_path / "lucene.jar"
-    done = benchctl("lucene", "patch", "--variant", "os", "--output", str(jar), "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    *difference, about, digest, path = done.stdout.splitlines()
-    assert difference[0] == "--- a/org/apache/lucene/util/bkd/DocIdsWriter.java"
-    assert "+    visitor.visit(block.of(scratch, count));" in difference
-    assert about.startswith("Lucene 9.7.0: bulk-visit: ")
-    assert digest == f"sha256 {hashlib.sha256(jar.read_bytes()).hexdigest()}"
-    assert path == str(jar)
-    assert b"Benchctl-Patch: bulk-visit\n" in read_entry(jar, "META-INF/MANIFEST.MF").replace(b"\r", b"")

@@ -188,7 +188,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         ),
         (
             "variants:\n  - variant: es\n    distribution: https://a:b@example.org/c\nchallenges: [test]\n",
-            "3:19: variants, entry 1, distribution: the address holds a user or password",
+            "2:5: variants, entry 1: the URL of example.org/c holds a user or a password",
             "~/.netrc",
         ),
         (f"{LEAST}canary: es@8.19.0\n", "3:9: canary: variant 'es@8.19.0' is there twice", ""),

@@ -136,7 +136,7 @@ def check_source(text: str) -> str:
         if "@" in url.netloc:
             raise UsageError(
                 f"the URL of {url.netloc.rpartition('@')[2]}{url.path} holds a user or a password",
-                hint="what a variant says is recorded with its runs: download the file, and give its path",
+                hint="put them into ~/.netrc: what a variant says is recorded with its runs",
             )
     return text
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 import psutil
@@ -264,12 +263,6 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
                 hint=f"name a version, such as {variant.variant.replace(LATEST, '8.11.0')}: what moves a "
                 "canary is the host",
             )
-        if variant.distribution is not None and _holds_credentials(variant.distribution):
-            raise typed.document.refuse(
-                (*steps, "distribution"),
-                "the address holds a user or password, which records, pages and messages would show",
-                hint="put them into ~/.netrc",
-            )
         seen.add(spec.name)
 
 
@@ -381,13 +374,6 @@ def _expanded(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:  # there is no such user: then it is the name of a file
         return Path(text)
-
-
-def _holds_credentials(address: str) -> bool:
-    try:
-        return "://" in address and "@" in urlsplit(address).netloc
-    except ValueError:  # no address: then it is the name of a file, or refused where it is fetched
-        return False
 
 
 def _exists(path: Path) -> bool:
