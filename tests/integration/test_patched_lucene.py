@@ -27,7 +27,8 @@ def test_a_node_with_it_answers_the_whole_of_big5_alike(benchctl: Benchctl, stor
     assert answers is not None
     assert len(answers.operations) == 37
     assert {one.kind for one in answers.findings} <= {"unsupported"}
-    assert all(len(set(hits.values())) == 1 for hits in answers.exact_hits.values())
+    # An operation that needs a module which the core build lacks has no hits on either.
+    assert all(len(set(hits.values())) <= 1 for hits in answers.exact_hits.values())
     books = [run.read_answers(variant) for variant in ("es", "es-patched")]
     assert books[0].answers == books[1].answers
 
