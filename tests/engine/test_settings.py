@@ -19,6 +19,7 @@ from benchctl.engine.settings import (
     BootFolders,
     adapt_jvm_options,
     check_environment,
+    check_flags,
     environment,
     hand_over,
     write_config,
@@ -192,6 +193,39 @@ def test_no_setting_opens_a_node_to_the_network(installed: Installed, boot: Boot
 def test_settings_that_only_sound_alike_are_taken(installed: Installed, boot: BootFolders):
     settings = {"http.hostess": "x", "http.max_header_size": "8kb", "reindex.remote.host": "x"}
     assert settings.items() <= configured(installed("elasticsearch"), boot, settings=settings).items()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=5005",),
+        ("-agentlib:jdwp=transport=dt_socket,server=y,address=127.0.0.1:5005",),
+        ("-agentlib:jdwp=transport=dt_socket,address=[::1]:5005,server=y",),
+        ("-Dcom.sun.management.jmxremote.port=9010", "-Dcom.sun.management.jmxremote.host=127.0.0.1"),
+        ("-Djdk.security.defaultKeySize=2048",),
+    ],
+)
+def test_flags_that_keep_to_this_host_are_given_back(flags: tuple[str, ...]):
+    assert check_flags("opensearch", flags) == flags
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=*:5005",), "open the node"),
+        (("-Xint", "-Xrunjdwp:transport=dt_socket,address=0.0.0.0:5005,server=y"), "open the node"),
+        (("-Dcom.sun.management.jmxremote.port=9010",), "open the node"),
+        (
+            ("-Dcom.sun.management.jmxremote.port=9010", "-Dcom.sun.management.jmxremote.host=0.0.0.0"),
+            "open the node",
+        ),
+        (("-Djavax.net.ssl.keyStorePassword=hunter2",), "keyStorePassword seems to hold a secret"),
+    ],
+)
+def test_flags_that_open_a_node_or_hold_a_secret_are_refused(flags: tuple[str, ...], word: str):
+    with pytest.raises(UsageError, match=word) as caught:
+        check_flags("elasticsearch", flags)
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("flag", ["Xmx1g", "", "-Xmx1g\n-Xms1g", "-Xmx1g\r-Xms1g"])

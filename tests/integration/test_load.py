@@ -131,22 +131,24 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
 
 
 def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: Benchctl, store: RunStore):
+    sides = []
     for transport in ("wire", "client"):
         variant = "es" if transport == "wire" else "os"
         done = benchctl(
             "run", "--challenge", "range-only-short", "--variant", variant, "--transport", transport, *SMALL
         )
         assert done.returncode == 0, done.stderr
-    _, record = latest(store)
+        _, record = latest(store)
+        sides.append(f"{record.id}:{variant}")
     assert record.plan.transport == "client"
     (fork,) = record.forks
     assert (fork.summaries[0].samples, fork.summaries[0].failures) == (10, {})
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted
     assert "--transport client" in done.stdout
-    refused = benchctl("compare", "es", "os", "--challenge", "range-only-short")
+    refused = benchctl("compare", *sides)
     assert refused.returncode == 1
     assert "transport differs" in refused.stderr
-    assert benchctl("compare", "es", "os", "--challenge", "range-only-short", "--force").returncode == 0
+    assert benchctl("compare", *sides, "--force").returncode == 0
 
 
 def test_a_failing_request_ends_a_fork_where_that_is_the_policy(

@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,6 +24,8 @@ _NUMBER = re.compile(rb'"number":(\d+)')
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _GREETING = b"GET /_cluster/health"
 _ATTEMPTS = 1000
+# For so long the kernel holds back what more is said to follow.
+_HELD_BACK_S = 0.2
 
 
 class Then(Enum):
@@ -104,6 +107,7 @@ class HostileServer:
         received: whole requests but for greetings, in order of arrival.
         strays: requests for what only a followed redirection leads to.
         doomed: connections that were reset before anything was read.
+        torn: ends that may have left after the bytes before them, because the machine stalled in between.
         hanging: set when the first request is left without an answer.
     """
 
@@ -113,6 +117,7 @@ class HostileServer:
         self.received: list[Received] = []
         self.strays = 0
         self.doomed = 0
+        self.torn = 0
         self.connections = 0
         self.hanging = threading.Event()
         self._greetings = deque(greetings)
@@ -181,7 +186,7 @@ class HostileServer:
                 self._start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        end: Then | None = None
+        end: Then | float | None = None
         try:
             while end is None and (request := _read(connection)):
                 end = self._play(connection, self._cast(request))
@@ -189,7 +194,8 @@ class HostileServer:
             end = Then.CLOSE
         with self._lock:
             self._open.discard(connection)
-            _end(connection, end or Then.CLOSE)
+            _end(connection, end if isinstance(end, Then) else Then.CLOSE)
+            self.torn += isinstance(end, float) and time.monotonic() - end > _HELD_BACK_S / 2
 
     def _cast(self, request: bytes) -> Iterable[Step]:
         """Choose what becomes of a request, and write it down."""
@@ -206,11 +212,13 @@ class HostileServer:
             self.received.append(Received(number, serial, act))
         return act.steps(serial)
 
-    def _play(self, connection: socket.socket, steps: Iterable[Step]) -> Then | None:
+    def _play(self, connection: socket.socket, steps: Iterable[Step]) -> Then | float | None:
+        """Do the steps; returns how the connection ends if it does, or since when bytes wait for its end."""
         for step in steps:
             if isinstance(step, Last):
+                since = time.monotonic()
                 connection.send(step.data, socket.MSG_MORE)
-                return Then.CLOSE
+                return since
             if step is Then.HANG:
                 self.hanging.set()
                 # Until the client has had enough, or the test ends.

@@ -49,6 +49,11 @@ _FLAG_VARIABLES = frozenset(
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SECRET = re.compile(r"secret|passw|token|credential|(api|access|private)_?key", re.IGNORECASE)
 
+_PROPERTY = re.compile(r"-D(?P<name>[^=]+)=(?P<value>.+)")
+_DEBUGGER = re.compile(r"(?:-agentlib:jdwp=|-Xrunjdwp:)(?:.*,)?address=(?P<address>[^,]*)")
+_JMX = "com.sun.management.jmxremote"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
 _GC_LOG = re.compile(r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)")
 
@@ -205,23 +210,58 @@ def own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> li
     ]
 
 
-def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
-    """Give the flags back when a JVM options file can carry them.
+def check_flag(engine: EngineName, flag: str) -> str:
+    """Give a flag back when a JVM options file can carry it.
 
     Raises:
-        UsageError: a flag that is none, spans lines, or that OpenSearch's start script would tear apart.
+        UsageError: it is none, spans lines, holds what seems to be a secret, or OpenSearch's start script
+            would tear it apart.
+    """
+    if not flag.startswith("-") or "\n" in flag or "\r" in flag:
+        raise UsageError(
+            f"{flag!r} is not a JVM flag", hint="flags start with '-', such as -XX:-Inline; one flag each"
+        )
+    if engine == "opensearch" and len(flag.split()) > 1:
+        raise UsageError(
+            f"OpenSearch's start script would split the JVM flag {flag!r} at its spaces",
+            hint="use a flag without white space",
+        )
+    found = _PROPERTY.fullmatch(flag)
+    if found and _SECRET.search(found["name"]):
+        raise UsageError(
+            f"the JVM flag -D{found['name']} seems to hold a secret",
+            hint="what a variant says is recorded with its runs, and printed in reports",
+        )
+    return flag
+
+
+def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
+    """Give all the flags of a node back when it can have them together.
+
+    Raises:
+        UsageError: as for `check_flag`, or one opens the node to the network.
     """
     for flag in flags:
-        if not flag.startswith("-") or "\n" in flag or "\r" in flag:
-            raise UsageError(
-                f"{flag!r} is not a JVM flag", hint="flags start with '-', such as -XX:-Inline; one flag each"
-            )
-        if engine == "opensearch" and len(flag.split()) > 1:
-            raise UsageError(
-                f"OpenSearch's start script would split the JVM flag {flag!r} at its spaces",
-                hint="use a flag without white space",
-            )
+        check_flag(engine, flag)
+    if opening := _opening(flags):
+        raise UsageError(
+            f"the JVM flag {opening} would open the node to the network",
+            hint=f"let it listen on 127.0.0.1: with address=127.0.0.1:PORT, or with -D{_JMX}.host=127.0.0.1",
+        )
     return flags
+
+
+def _opening(flags: Sequence[str]) -> str | None:
+    """The first flag that lets others than this host at the JVM; a debugger's port alone stays at home."""
+    properties = {found["name"]: found["value"] for found in map(_PROPERTY.fullmatch, flags) if found}
+    for flag in flags:
+        if debugger := _DEBUGGER.match(flag):
+            host, colon, _ = debugger["address"].rpartition(":")
+            if colon and host not in _LOOPBACK:
+                return flag
+        if flag.startswith(f"-D{_JMX}.port=") and properties.get(f"{_JMX}.host") not in _LOOPBACK:
+            return flag
+    return None
 
 
 def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:

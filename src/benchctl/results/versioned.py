@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
+from benchctl.disk import disk_errors, replacing
 from benchctl.errors import BenchctlError
 
 T = TypeVar("T")
@@ -38,6 +39,23 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise BenchctlError(f"{path} is damaged: {err}") from err
+
+
+def write_versioned(path: Path, content: msgspec.Struct) -> None:
+    """Replace a file: whoever reads it meanwhile, or after a power cut, finds the old or the new one.
+
+    Args:
+        path: of the file; its folder is made where it is missing.
+        content: with its version.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    text = msgspec.json.format(msgspec.json.encode(content), indent=1)
+    with disk_errors(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, durable=True) as partial:
+            partial.write_bytes(text + b"\n")
 
 
 def _version(raw: bytes, what: str) -> int:

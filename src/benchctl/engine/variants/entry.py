@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from benchctl.engine.settings import check_environment, check_flags, check_settings
+from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.engine.variants.values import (
     as_texts,
     check_index_settings,
@@ -97,7 +97,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         EntryError: a value that no node can be given.
     """
     here = Path.cwd() if folder is None else folder
-    flags = _each(entry.jvm, "jvm", lambda flag: check_flags(base.engine, [flag])[0])
+    flags = _each(entry.jvm, "jvm", lambda flag: check_flag(base.engine, flag))
     settings = _merged(base.settings, entry.settings, "settings", check_settings)
     index_settings = _merged(
         base.index_settings, entry.index_settings, "index-settings", check_index_settings

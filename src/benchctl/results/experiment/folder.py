@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.results.experiment.model import EXPERIMENT_VERSION, ExperimentRecord
 from benchctl.results.finding import Shelf
 from benchctl.results.store import new_run_id
-from benchctl.results.versioned import read_versioned
+from benchctl.results.versioned import read_versioned, write_versioned
 
 RECORD_NAME: Final = "experiment.json"
 _MOST_OF_NAME: Final = 32
@@ -31,17 +29,12 @@ class ExperimentFolder:
         return self.path / RECORD_NAME
 
     def save(self, record: ExperimentRecord) -> None:
-        """Replace the record: whoever reads it meanwhile, or after a power cut, finds the old or the new one.
+        """Replace the record; see `write_versioned`.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
         """
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        with (
-            disk_errors(f"write {self.record_path}"),
-            replacing(self.record_path, durable=True) as partial,
-        ):
-            partial.write_bytes(text + b"\n")
+        write_versioned(self.record_path, record)
 
     def load(self) -> ExperimentRecord:
         """Read the record.

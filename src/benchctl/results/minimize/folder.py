@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
 from benchctl.results.finding import Shelf
 from benchctl.results.minimize.model import MINIMIZE_VERSION, MinimizeRecord
 from benchctl.results.store import RunStore
-from benchctl.results.versioned import read_versioned
+from benchctl.results.versioned import read_versioned, write_versioned
 
 RECORD_NAME = "minimize.json"
 
@@ -26,18 +23,18 @@ class MinimizeFolder:
         """The runs that decisions rest on: apart from others, since nobody compares with them."""
         return RunStore(self.path / "runs")
 
+    @property
+    def record_path(self) -> Path:
+        """Where the record is."""
+        return self.path / RECORD_NAME
+
     def save(self, record: MinimizeRecord) -> None:
-        """Replace the record: whoever reads it meanwhile, or after a power cut, finds the old or the new one.
+        """Replace the record; see `write_versioned`.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
         """
-        path = self.path / RECORD_NAME
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        with disk_errors(f"write {path}"):
-            self.path.mkdir(parents=True, exist_ok=True)
-            with replacing(path, durable=True) as partial:
-                partial.write_bytes(text + b"\n")
+        write_versioned(self.record_path, record)
 
     def load(self) -> MinimizeRecord:
         """Read the record.
@@ -46,8 +43,7 @@ class MinimizeFolder:
             UsageError: there is none.
             BenchctlError: it is broken, or of another version.
         """
-        path = self.path / RECORD_NAME
-        record = read_versioned(path, MinimizeRecord, "record", MINIMIZE_VERSION)
+        record = read_versioned(self.record_path, MinimizeRecord, "record", MINIMIZE_VERSION)
         if record is None:
             raise UsageError(f"there is no search in {self.path}")
         return record
