@@ -7,10 +7,13 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 INTEGRATION = PurePosixPath("tests/integration")
-# These start nodes or browsers, but never benchctl's command line: they meet nobody at the host's lock.
+# These start nodes or browsers, and measure nothing by the command line: they meet nobody at the host's lock.
 WITHOUT_LOCK = frozenset(
-    {"test_index", "test_nodes", "test_operations", "test_page", "test_patched_jar", "test_resuming"}
-)
+    {
+        "test_index", "test_nightly_pages", "test_nodes", "test_operations", "test_page", "test_patched_jar",
+        "test_resuming",
+    }
+)  # fmt: skip
 
 
 def lane(nodeid: str) -> str:

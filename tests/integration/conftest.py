@@ -27,6 +27,7 @@ HEAP_MB = 512
 # A node's start costs half as much without the optimising compiler, and a third less again with the engine's
 # classes in an archive that is mapped; no test here is about speed.
 QUICK_START = "-XX:TieredStopAtLevel=1"
+QUICK_FLAGS = (QUICK_START, "-XX:-AlwaysPreTouch", "-XX:-UsePerfData")
 CLASSES_FROM = "-XX:SharedArchiveFile="
 CLASSES_TO = "-XX:ArchiveClassesAtExit="
 # The flags that an engine's start script gives to the short-lived JVMs before the node's own.
@@ -68,7 +69,7 @@ def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
         (installation.root / script).write_text(text.replace(flags, quick_flags), encoding="utf-8")
         classes = archive_classes(installation, jdk, home)
         with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
-            options.write(f"\n{QUICK_START}\n{CLASSES_FROM}{classes}\n")
+            options.write("\n".join(["", *QUICK_FLAGS, f"{CLASSES_FROM}{classes}", ""]))
     return found
 
 

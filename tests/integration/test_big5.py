@@ -1,4 +1,4 @@
-"""The whole of big5 on real nodes of both engines, in test mode: what runs, what lacks, what is found."""
+"""The whole of big5 in test mode, on real nodes and a patched Lucene: what runs, lacks, and is found."""
 
 import subprocess
 import time
@@ -13,8 +13,13 @@ from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
+# The archive of classes that tests start with knows where they were.
+PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load,jvm:-Xshare:off"
+VARIANTS = ("es", "os", "es-patched")
+
 # The core build of Elasticsearch carries no module with these; that of OpenSearch does.
 LACKING = {"multi_terms-keyword", "range-auto-date-histo", "range-auto-date-histo-with-metrics"}
+WITHOUT_THEM = ("es", "es-patched")
 MOST_SECONDS = 360.0
 
 
@@ -24,7 +29,9 @@ def trial(
 ) -> tuple[subprocess.CompletedProcess[str], RunRecord, float]:
     assert installations
     start = time.monotonic()
-    done = benchctl("run", "--challenge", "big5", "--test-mode", "--heap", "512m")
+    variants = [word for variant in ("es", "os", PATCHED) for word in ("--variant", variant)]
+    # As many documents as it takes for leaves whose ids don't fit into 16 bits.
+    done = benchctl("run", "--challenge", "big5", "--test-mode", "--heap", "512m", *variants)
     return done, store.find("latest").load(), time.monotonic() - start
 
 
@@ -33,7 +40,7 @@ def test_the_whole_schedule_ends_in_time(
 ):
     done, record, seconds = trial
     assert done.returncode == 0, done.stderr
-    assert (record.status, record.plan.corpus.documents, len(record.forks)) == ("complete", 100_000, 2)
+    assert (record.status, record.plan.corpus.documents, len(record.forks)) == ("complete", 100_000, 3)
     assert [len(challenge.schedule) for challenge in record.plan.schedules] == [37]
     assert "--test-mode" in done.stdout
     assert seconds < MOST_SECONDS
@@ -46,7 +53,7 @@ def test_what_a_side_lacks_is_said_with_its_own_reason(
     done, record, _ = trial
     for fork in record.forks:
         reasons = {one.label: one.unsupported for one in fork.summaries if one.unsupported is not None}
-        assert set(reasons) == (LACKING if fork.variant == "es" else set())
+        assert set(reasons) == (LACKING if fork.variant in WITHOUT_THEM else set())
         assert all("multi_terms" in (text or "") or "auto_date" in (text or "") for text in reasons.values())
         assert not any(summary.failures for summary in fork.summaries)
         assert all(one.samples == 3 for one in fork.summaries if one.label not in reasons)
@@ -68,9 +75,28 @@ def test_every_operation_finds_something_and_nobody_contradicts_the_generator(
     assert answers is not None
     assert len(answers.operations) == 37
     assert {(one.operation, one.variant, one.kind) for one in answers.findings} == {
-        (name, "es", "unsupported") for name in LACKING
+        (name, variant, "unsupported") for name in LACKING for variant in WITHOUT_THEM
     }
     for name in answers.operations:
         hits = answers.exact_hits[name]
-        assert set(hits) == ({"os"} if name in LACKING else {"es", "os"})
+        assert set(hits) == ({"os"} if name in LACKING else set(VARIANTS))
         assert min(hits.values()) >= 10
+
+
+def test_a_node_with_the_patched_lucene_answers_everything_alike(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], store: RunStore
+):
+    run = store.find(trial[1].id)
+    books = [run.read_answers(variant) for variant in WITHOUT_THEM]
+    assert all(book is not None for book in books)
+    assert books[0].answers == books[1].answers
+
+
+def test_the_patched_lucene_is_what_the_node_loaded(
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], store: RunStore
+):
+    (boot,) = store.find(trial[1].id).path.glob("boots/000-es-patched/boot-0")
+    log = "\n".join(path.read_text(errors="replace") for path in boot.rglob("*") if path.is_file())
+    loaded = [line for line in log.splitlines() if "bkd.DocIdsWriter$Block " in line]
+    assert len(loaded) == 1
+    assert "lucene-core-9.8.0.jar" in loaded[0]

@@ -167,7 +167,7 @@ def test_a_failing_request_ends_a_fork_where_that_is_the_policy(
     }
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(wrong))
-    done = benchctl("run", "--challenge", str(path), "--variant", "es", "--on-error", "abort", *SMALL)
+    done = benchctl("run", "--challenge", str(path), "--variant", "os", "--on-error", "abort", *SMALL)
     assert done.returncode == 1
     _, record = latest(store)
     assert record.forks[0].status == "failed"

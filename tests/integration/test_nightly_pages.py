@@ -48,15 +48,15 @@ def opened(browser: Browser, path: Path, width: int = DESKTOP, *, dark: bool = F
     return view
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "width"),
     [
-        "index.html",
-        "big5/index.html",
-        "big5/nights.html",
-        "big5/alarms.html",
-        f"big5/nights/{night_id(42)}.html",
+        ("index.html", PHONE),
+        ("big5/index.html", DESKTOP),
+        ("big5/index.html", PHONE),
+        ("big5/nights.html", PHONE),
+        ("big5/alarms.html", PHONE),
+        (f"big5/nights/{night_id(42)}.html", PHONE),
     ],
 )
 def test_pages_fit_their_window_and_nothing_complains(browser: Browser, site: Path, name: str, width: int):
@@ -68,8 +68,7 @@ def test_pages_fit_their_window_and_nothing_complains(browser: Browser, site: Pa
     view.close()
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), [(DESKTOP, False), (PHONE, True)])
 def test_every_metric_is_drawn_with_its_marks(
     browser: Browser, site: Path, tmp_path: Path, width: int, *, dark: bool
 ):

@@ -54,8 +54,7 @@ def colour(view: View, selector: str, name: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize("name", ["page.html", "whole.html"])
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize(("name", "width"), [("page.html", DESKTOP), ("whole.html", PHONE)])
 def test_every_plot_is_drawn_without_network_and_without_a_complaint(
     browser: Browser, site: Path, pictures: Path, name: str, width: int
 ):

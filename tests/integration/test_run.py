@@ -173,7 +173,7 @@ def test_show_and_compare_and_list_look_back(
 
 def test_one_node_runs_everything_when_asked_never_to_restart(benchctl: Benchctl, store: RunStore):
     done = benchctl(
-        "run", "--variant", "es", "--forks", "1", "--restart", "never", "--warmup-challenge", "warmup",
+        "run", "--variant", "os", "--forks", "1", "--restart", "never", "--warmup-challenge", "warmup",
         "--challenge", "big5rangedebug", "--challenge", "range-only-short", "--param", "iterations=4", *SMALL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -222,7 +222,7 @@ def test_what_a_node_lacks_is_stepped_over_and_what_it_refuses_fails(
 def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
     environ: dict[str, str], benchctl: Benchctl, store: RunStore, home: Home
 ):
-    arguments = ["run", "--variant", "es", "--forks", "3", "--challenge", "range-only-short", *SMALL]
+    arguments = ["run", "--variant", "os", "--forks", "3", "--challenge", "range-only-short", *SMALL]
     with running(environ, arguments) as run:
         run.wait_for("fork 1/3")
         refused = benchctl("run", "--challenge", "range-only-short", *SMALL)
@@ -235,19 +235,19 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
     assert java_processes(home) == []
     before = store.find("latest").load()
     assert before.status == "interrupted"
-    assert len(before.done("es")) == 1
+    assert len(before.done("os")) == 1
     resumed = benchctl("run", "--resume", before.id)
     assert resumed.returncode == 0, resumed.stderr
     after = store.find(before.id).load()
     assert after.status == "complete"
-    assert after.done("es")[0] == before.done("es")[0]
-    assert len(after.done("es")) == 3
+    assert after.done("os")[0] == before.done("os")[0]
+    assert len(after.done("os")) == 3
 
 
 def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
     environ: dict[str, str], store: RunStore, home: Home
 ):
-    arguments = ["run", "--variant", "es", "--forks", "2", "--challenge", "range-only", *SMALL]
+    arguments = ["run", "--variant", "os", "--forks", "2", "--challenge", "range-only", *SMALL]
     arguments += ["--param", "target_throughput=60"]
     with running(environ, arguments) as run:
         run.wait_for("fork 1/2")
@@ -258,7 +258,7 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
     wait_until_gone(killed)
     record: RunRecord = store.find("latest").load()
     assert [fork.status for fork in record.forks] == ["failed", "done"]
-    assert record.missing() == ((0, "es"),)
+    assert record.missing() == ((0, "os"),)
 
 
 def searches_of(process: psutil.Process) -> int:

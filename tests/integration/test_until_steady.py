@@ -10,7 +10,7 @@ from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
-RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--variant", "es")
+RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--variant", "os")
 
 
 def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunStore):
@@ -27,7 +27,7 @@ def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunSt
     warm_up = pilot.params.get("range-only-short.warmup_iterations", 0)
     assert warm_up % 10 == 0
     assert (task.warmup_iterations or 0, task.iterations) == (warm_up, 30)
-    measured = record.done("es")[0].summaries[0]
+    measured = record.done("os")[0].summaries[0]
     assert (measured.warmup_samples, measured.samples) == (warm_up, 30)
     assert record.timings["pilot-s"] > 0
     assert len(list((folder.path / "forks").iterdir())) == len(record.forks)
