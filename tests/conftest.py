@@ -18,7 +18,7 @@ MOST_WORKERS = 8
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
 # not for a test to say on a machine that may be busy.
-settings.register_profile("usual", max_examples=40, deadline=None)
+settings.register_profile("usual", max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("usual")
 

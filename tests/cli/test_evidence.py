@@ -95,7 +95,7 @@ def test_every_kind_has_its_table_with_variants_side_by_side(run: Path):
     assert "range        2.001    2.001    2.001    2.001" in done.stdout
     assert "means over fork 2 of es, fork 2 of os." in done.stdout
     assert "fork 2 of es: 1 line of the compilers' log could not be read" in done.stdout
-    assert "inlining: see benchctl inlining r1" in done.stdout
+    assert "inlining: see benchctl inlining r1 --method CLASS::METHOD" in done.stdout
     assert f"Kept in: {run / 'evidence'}" in done.stdout
 
 

@@ -141,6 +141,10 @@ def test_two_log_files_of_one_name_are_told_apart(tmp_path: Path):
         (("--method", "readInts25", "--variant", "es"), "near are: DocIdsWriter::readInts24"),
         (("--diff", "es", "new"), "new has no inlining log"),
         (("--diff", "es", "es"), "two different variants"),
+        (("--diff", "es", "os", "--variant", "es"), "--variant has no effect beside --diff"),
+        (("--diff", "es", "os", "--callee", "visit"), "--callee has no effect beside --diff"),
+        (("--method", READ, "--variant", "es", "--task", "range"), "--task has no effect beside --method"),
+        (("--group", READ, "--block", "1"), "--block has no effect beside --group"),
         (("--group", READ, "--variant", "es"), "--group needs --callee and --task"),
         (
             ("--group", READ, "--callee", "visit", "--task", "rnge", "--variant", "es"),

@@ -62,6 +62,7 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "offered by its rate"),
         (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
         (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
+        (("--challenge", "big5", *EFFECT, "--paired"), "are pairs in any case"),
         (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "no challenge or track uses it"),
         (("--resume", "x"), "there is no search 'x' in"),
         (("--resume", "x", "--forks", "5"), "with a search as it was begun: --forks cannot change it"),
@@ -88,6 +89,32 @@ def test_what_reports_nothing_shows_no_effect(
     error = refused("--challenge", str(path), "--effect", "last slower than fresh")
     assert f"'last' is a {kind}, which has no figures" in error.message
     assert not list(home.glob("minimize/*"))
+
+
+def test_all_variants_of_a_file_are_measured_when_none_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "variants.yml"
+    file.write_text("mine: {extends: es}\nother: {extends: es}\n")
+    words = ("--challenge", "big5", "--variants", str(file), "--effect")
+    assert "mine, other" in str(refused(*words, "range slower on os than on es"))
+    assert "about one variant" in refused(*words, "range slower than fresh").message
+
+
+def test_a_search_whose_time_was_up_says_so_and_how_to_go_on(home: Path) -> None:
+    folder = finished(home, found=False)
+    record = msgspec.structs.replace(folder.load(), status="interrupted", decisions=())
+
+    def searched(*_: object) -> MinimizeRecord:
+        return record
+
+    folder.save(record)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchctl.cli.minimize._searched", searched)
+        patch.setattr("benchctl.cli.minimize._announce", lambda *_: None)
+        error = call("--resume", "latest").exception
+    assert isinstance(error, BenchctlError)
+    assert error.exit_code == ExitCode.INCONCLUSIVE
+    assert "the time was up" in error.message
+    assert f"--resume {record.id}" in error.hint
 
 
 def test_challenges_that_make_their_own_data_cannot_lose_tasks() -> None:

@@ -133,6 +133,7 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "no variant 'ess'" in refused("--variant", "ess")
     assert "leave --variant out" in refused("--variant", "es", "--diff", "es", "os")
     assert "two different variants" in refused("--diff", "es", "es")
+    assert "--collapsed is for one variant" in refused("--diff", "es", "os", "--collapsed", "x")
     assert "is no regular expression" in refused("--thread", "[")
     assert "none of the 5 samples of es" in refused("--thread", "merge")
     assert "no task 'ranje'" in refused("--task", "ranje")

@@ -199,7 +199,7 @@ def test_fewer_forks_and_those_for_evidence_are_counted(tmp_path: Path):
     assert told.planned_forks == 2 * 5 + 2 * 3
     assert told.total_s == told.planned_s == 5 * 50 + 3 * 100
     text = "\n".join(cost_lines(told))
-    assert "16 forks: up to 3 of each and 6 for evidence alone of 4 variants" in text
+    assert "16 forks: up to 3 of each and 6 for evidence alone of their 4 sides" in text
     assert "2 min 30 s a block, 9 min 10 s for" in text
     # Evidence is collected whatever the budget is: 150 s.
     assert [found(experiment, *records, budget_s=one).blocks for one in (1, 449, 450, 549, 550)] == [
@@ -226,7 +226,7 @@ def test_an_experiment_of_fewer_forks_alone_has_as_many_blocks(tmp_path: Path):
     experiment = load(tmp_path, text, Changes(only=("fresh",)))
     told = found(experiment)
     assert (told.planned, told.blocks) == (2, 2)
-    assert "4 forks: 2 of each of 2 variants" in "\n".join(cost_lines(told))
+    assert "4 forks: 2 of each of their 2 sides" in "\n".join(cost_lines(told))
 
 
 @pytest.mark.parametrize(

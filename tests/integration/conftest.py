@@ -21,6 +21,7 @@ from benchctl.engine.settings import hand_over
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
+from benchctl.run.lock import SHARE_VARIABLE
 from integration.calls import Benchctl
 
 HEAP_MB = 512
@@ -136,7 +137,8 @@ def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], s
 @pytest.fixture(scope="session")
 def environ(home: Home, installations: dict[EngineName, Installation]) -> dict[str, str]:
     assert installations
-    return {**os.environ, "BENCHCTL_HOME": str(home.root), "COLUMNS": "120"}
+    # Processes that share the tests measure at the same time; none of them looks at how fast anything is.
+    return {**os.environ, "BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1", "COLUMNS": "120"}
 
 
 @pytest.fixture(scope="session")

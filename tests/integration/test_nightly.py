@@ -29,7 +29,6 @@ CHALLENGE = {
 SUITE = """
 name: nights
 variants: ["candidate=os{flags}"]
-canary: steady=os
 challenges: [daily.json]
 docs: 20k
 heap: 512m

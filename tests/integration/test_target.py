@@ -34,6 +34,8 @@ pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 DOCUMENTS = 5_000
 RUN = ("run", "--wait", "--challenge", "range-only-short", "--docs", str(DOCUMENTS))
 SPELL = "correct-horse-battery"
+# What has nothing to do with what the engine is.
+ON_ONE = pytest.mark.parametrize("node", ["opensearch"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,7 @@ def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchct
     assert "127.0.0.1" not in "".join(record.caveats)
 
 
+@ON_ONE
 def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
     done = benchctl("show", "latest")
     assert done.returncode == 0, done.stderr
@@ -114,6 +117,7 @@ def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl
     assert "found on the cluster, not filled by this run" in done.stdout
 
 
+@ON_ONE
 def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "--quiet")
     assert done.returncode == 0, done.stderr
@@ -128,6 +132,7 @@ def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: R
     assert len(after.forks) == 2
 
 
+@ON_ONE
 def test_a_restart_command_that_restarts_nothing_is_found_out(
     filled: str, benchctl: Benchctl, store: RunStore
 ):
@@ -155,6 +160,7 @@ def searching(node: Node) -> Iterator[None]:
         other.join()
 
 
+@ON_ONE
 def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
     with searching(node):
         done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50")
@@ -164,6 +170,7 @@ def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Bench
     assert "searches, 50 were sent" in " ".join(done.stdout.split())
 
 
+@ON_ONE
 def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp_path: Path):
     operation = {"name": "rub out", "operation-type": "delete-index", "index": "big5"}
     challenge = tmp_path / "destroy.json"

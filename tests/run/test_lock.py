@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import benchctl.home as boundary_home
 from benchctl.errors import BenchctlError
-from benchctl.run.lock import host_lock, measuring_pid
+from benchctl.run.caveats import sharing_caveats
+from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, HostBusy, host_lock, lock_name, measuring_pid
 
 NAME = f"\0benchctl-test-{os.getpid()}"
 
@@ -23,6 +26,27 @@ def test_a_second_one_is_refused_and_told_who_holds_the_host():
     assert f"process {os.getpid()}" in caught.value.message
     assert "--wait" in caught.value.hint
     try_to_hold()
+
+
+def test_benchctls_that_share_a_host_need_homes_of_their_own_and_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    alone = {"BENCHCTL_HOME": str(tmp_path / "a")}
+    first = alone | {SHARE_VARIABLE: "1"}
+    second = first | {"BENCHCTL_HOME": str(tmp_path / "b")}
+    assert lock_name(alone) == LOCK_NAME
+    assert sharing_caveats(alone) == ()
+    assert len({LOCK_NAME, lock_name(first), lock_name(second)}) == 3
+    with (
+        host_lock(wait=False, on_wait=print, name=lock_name(first)),
+        host_lock(wait=False, on_wait=print, name=lock_name(second)),
+        pytest.raises(HostBusy),
+        host_lock(wait=False, on_wait=print, name=lock_name(first)),
+    ):
+        pass
+    (caveat,) = sharing_caveats(first)
+    assert SHARE_VARIABLE in caveat
 
 
 def test_the_holder_is_named_however_often_it_is_asked_for():

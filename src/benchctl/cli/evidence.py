@@ -18,7 +18,10 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceKind
 from benchctl.results.store import RunFolder
 
-_ELSEWHERE: dict[EvidenceKind, str] = {"inlining": "benchctl inlining", "profile": "benchctl profile"}
+_ELSEWHERE: dict[EvidenceKind, str] = {
+    "inlining": "benchctl inlining {run} --method CLASS::METHOD",
+    "profile": "benchctl profile {run}",
+}
 
 
 @click.command("evidence")
@@ -104,5 +107,5 @@ def _check(
 def _elsewhere(folder: RunFolder, record: RunRecord) -> list[str]:
     """Where all of it is, and which commands read the rest."""
     held = dict.fromkeys(kind for fork in record.forks for kind in fork.evidence)
-    lines = [f"{kind}: see {_ELSEWHERE[kind]} {record.id}" for kind in held if kind in _ELSEWHERE]
+    lines = [f"{kind}: see {_ELSEWHERE[kind].format(run=record.id)}" for kind in held if kind in _ELSEWHERE]
     return [*lines, f"Kept in: {folder.path / 'evidence'}"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit
@@ -75,6 +76,7 @@ def inlining_command(
 
     Runs have logs of nodes that were started with --evidence inlining.
     """
+    _refuse_without_effect(click.get_current_context(), diff=diff is not None, group=group is not None)
     source = _Source(run, runs_folder)
     if group is not None:
         answer = _group(source, group, callee, task, variant)
@@ -86,10 +88,32 @@ def inlining_command(
         answer = _tree(source.log(variant, block, boot), method, level, depth, everything=everything)
     else:
         raise UsageError(
-            "say what is asked for", hint="--method METHOD, --diff A B, or --group METHOD --callee NAME"
+            "say what is asked for",
+            hint="--method METHOD, --diff A B, or --group METHOD --callee NAME --task TASK",
         )
     text, document = answer
     emit(text() if output_format == "text" else json.dumps(document(), indent=1, ensure_ascii=False) + "\n")
+
+
+# What each way of asking has no use for.
+_WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
+    "--group": ("diff", "method", "block", "boot", "level", "depth", "everything"),
+    "--diff": ("variant", "level", "depth", "callee", "task"),
+    "--method": ("callee", "task"),
+}
+
+
+def _refuse_without_effect(context: click.Context, *, diff: bool, group: bool) -> None:
+    """Nobody is to think that an option made a difference which did not.
+
+    Raises:
+        UsageError: there is one.
+    """
+    asked = "--group" if group else "--diff" if diff else "--method"
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in _WITHOUT_EFFECT[asked] and source is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option.opts[0]} has no effect beside {asked}", hint="leave it out")
 
 
 Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]

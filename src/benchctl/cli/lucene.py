@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from benchctl.cli.new_file import check_new_file
 from benchctl.cli.streams import say
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
@@ -42,6 +43,8 @@ def patch_command(
 
     The sources are those that Lucene publishes for the engine's own version.
     """
+    if output is not None:
+        check_new_file("--output", output)
     home = resolve_home()
     spec = resolve_variants((variant,), (distribution,) if distribution else (), ())[0]
     with watching(quiet=quiet) as observer:

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.new_file import check_new_file
 from benchctl.cli.options import DurationType, PercentType, format_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
@@ -153,14 +154,16 @@ def minimize_command(
     answer is sure enough. Its runs are kept with the search.
     """
     if output is not None:
-        _check_output(output, begun=resume is not None)
+        check_new_file("--output", output, [_alone(output.absolute())], ours=resume is not None)
     home = resolve_home()
     consent = Consent(home, given=trust)
     if resume is None:
         if challenge is None or sentence is None:
             raise UsageError("--challenge and --effect say what is searched for", hint="or --resume SEARCH")
+        if subject_options.paired:
+            raise UsageError("the blocks of a search are pairs in any case", hint="leave --paired out")
         options = plan_options(
-            replace(subject_options, variants=subject_options.variants or _usual_variants(sentence)),
+            _with_usual_variants(subject_options, sentence),
             param_options,
             forks=forks,
             schedule=ScheduleOptions(challenges=(challenge,), restart="never", warmups=()),
@@ -189,6 +192,12 @@ def minimize_command(
     from benchctl.cli.output import text_width  # noqa: PLC0415 - loads the statistics of all reports
 
     emit(render_minimize(ended, output_format, width=text_width()))
+    if record.found is None and record.status == "interrupted":
+        raise BenchctlError(
+            "the time was up before it was known whether the effect is there",
+            hint=f"go on with: benchctl minimize --resume {record.id} --budget 60m",
+            exit_code=ExitCode.INCONCLUSIVE,
+        )
     if record.found is None:
         raise BenchctlError(
             f"the effect is not confirmed: {record.spec.effect}",
@@ -197,32 +206,16 @@ def minimize_command(
         )
 
 
-def _check_output(output: Path, *, begun: bool) -> None:
-    """Refuse, before hours of measuring, a file that can never be written, and to lose one that is there.
-
-    Args:
-        output: as given.
-        begun: the search goes on: what is there may be what it wrote before.
-    """
-    whole = output.absolute()
-    with disk_errors(f"write {output}"):
-        if not whole.parent.is_dir() or whole.is_dir():
-            raise UsageError(
-                f"--output: '{output}' is no file in a folder that is there", hint="name another"
-            )
-        there = next((path for path in (whole, _alone(whole)) if path.is_file()), None)
-    if there is not None and not begun:
-        raise UsageError(f"--output: {there} is there already", hint="name another file, or remove it")
-
-
 def _alone(output: Path) -> Path:
     """The file of the target alone, beside that of the schedule."""
     return output.with_name(f"{output.stem}-alone.json")
 
 
-def _usual_variants(sentence: str) -> tuple[str, ...]:
-    """What is measured when no variant is named: both where they are compared, else the first."""
-    return BUILT_IN if compares_variants(sentence) else BUILT_IN[:1]
+def _with_usual_variants(options: SubjectOptions, sentence: str) -> SubjectOptions:
+    """With what is measured when no variant is named: both where they are compared, else the first."""
+    if options.variants or options.variants_file is not None:
+        return options
+    return replace(options, variants=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1])
 
 
 def _begun(home: Home, options: PlanOptions, spec: MinimizeSpec) -> _Search:

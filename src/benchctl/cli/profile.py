@@ -128,6 +128,10 @@ def profile_command(
         raise UsageError("--diff names its variants itself", hint="leave --variant out")
     if diff is not None and len(set(diff)) == 1:
         raise UsageError("--diff needs two different variants")
+    if diff is not None and files.collapsed is not None:
+        raise UsageError(
+            "--collapsed is for one variant, and --diff names two", hint="give --variant instead of --diff"
+        )
     folder = open_store(resolve_home(), runs_folder).find(run)
     record, form = folder.load(), counting.form
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)

@@ -114,7 +114,8 @@ subject_options = grouped(
         multiple=True,
         metavar="VARIANT",
         help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
-        "jdk:JDK, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, warmup:CHALLENGE; "
+        "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
+        "warmup:CHALLENGE; "
         "repeatable, the first is the baseline  [default: all of --variants; else es and os; for run, the "
         "targets]",
     ),

@@ -96,7 +96,7 @@ def cost_lines(found: Estimate) -> Iterator[str]:
     measurements = len({one.measurement for one in found.costs})
     yield (
         f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {_each(found)} of "
-        f"{counted(len(found.costs), 'variant')} in all, block after block"
+        f"their {counted(len(found.costs), 'side')}, block after block"
     )
     rough = ", roughly" if found.rough else ""
     yield (

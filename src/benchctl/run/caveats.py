@@ -1,8 +1,11 @@
 """What a reader must know about a run before it has begun: the host, and how the load is made."""
 
+from collections.abc import Mapping
+
 from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord
 from benchctl.results.plan import Plan
+from benchctl.run.lock import SHARE_VARIABLE, shares_host
 from benchctl.run.offer import EASY_PER_S, most_offered_per_s
 
 HIGH_LOAD_PER_CPU = 0.5
@@ -20,6 +23,13 @@ def host_caveats(environment: Environment) -> tuple[str, ...]:
             f"the load before the run was {environment.load_before[0]:.1f} on {environment.cpus} CPUs"
         )
     return tuple(found)
+
+
+def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Whether others may have measured at the same time."""
+    if not shares_host(environ):
+        return ()
+    return (f"other benchctls may have measured on this host at the same time ({SHARE_VARIABLE} is set)",)
 
 
 def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:

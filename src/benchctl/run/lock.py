@@ -1,19 +1,25 @@
 """One measuring benchctl a host: two at once would measure each other."""
 
 import errno
+import hashlib
+import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 import psutil
 
 from benchctl.errors import BenchctlError
+from benchctl.home import resolve_home
 
 # An abstract Unix socket belongs to the host, not to a user's home, and the kernel frees it when its holder
 # dies in whatever way. Linux only, like the rest of node control.
 LOCK_NAME = "\0benchctl-measuring"
+SHARE_VARIABLE: Final = "BENCHCTL_SHARE_HOST"
+"""Set to anything, it lets benchctls with different homes measure at once, and be measured by each other."""
 POLL_S = 1.0
 
 
@@ -21,12 +27,29 @@ class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or 
     """Another benchctl is measuring on this host; the message says which, and since when."""
 
 
+def shares_host(environ: Mapping[str, str]) -> bool:
+    """Whether the host's lock is not to be taken, but only that of benchctl's home."""
+    return bool(environ.get(SHARE_VARIABLE))
+
+
+def lock_name(environ: Mapping[str, str]) -> str:
+    """The lock that keeps others away: the host's, or that of this home, which never has two at work.
+
+    Raises:
+        BenchctlError: the home that it is about cannot be used.
+    """
+    if not shares_host(environ):
+        return LOCK_NAME
+    root = str(resolve_home(environ).root).encode()
+    return f"{LOCK_NAME}-{hashlib.sha256(root).hexdigest()[:16]}"
+
+
 @contextmanager
 def host_lock(
     *,
     wait: bool,
     on_wait: Callable[[str], None],
-    name: str = LOCK_NAME,
+    name: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
     """Hold the host while measuring.
@@ -34,12 +57,13 @@ def host_lock(
     Args:
         wait: wait for another benchctl to finish; False refuses at once.
         on_wait: told once who holds the host.
-        name: of the lock.
+        name: of the lock; None for the one that the environment asks for.
         pause: how to spend the time between two attempts.
 
     Raises:
         HostBusy: another benchctl is measuring and we do not wait.
     """
+    name = lock_name(os.environ) if name is None else name
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
         told = False
         while not _bind(lock, name):

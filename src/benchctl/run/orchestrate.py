@@ -1,5 +1,6 @@
 """A run from plan to record: what is new is prepared, what was cut off gone on with, if all is as it was."""
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, new_run_id
 from benchctl.run.bench import Bench
-from benchctl.run.caveats import data_caveats, host_caveats, load_caveats
+from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.changes import (
     corpus_changes,
     engine_changes,
@@ -130,6 +131,7 @@ def open_run(
         builds={subject.spec.name: subject.builds for subject in subjects if len(subject.builds) > 1},
         caveats=(
             *host_caveats(environment),
+            *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
             *pin_caveats(plan, cores_of(allowed_cpus())),

@@ -121,6 +121,14 @@ def test_the_report_is_printed_and_written_as_a_page(home: Path, tmp_path: Path)
     assert (tmp_path / "pages" / "index.html").is_file()
 
 
+def test_a_folder_that_the_page_cannot_go_into_is_told_before_anything_is_measured(
+    home: Path, tmp_path: Path
+):
+    (tmp_path / "index.html").write_text("mine")
+    assert "was not written by benchctl" in refusal("run", str(write(tmp_path)), "--html", str(tmp_path))
+    assert not home.exists() or [*home.iterdir()] == []
+
+
 def test_the_report_says_which_inlining_logs_are_missing(home: Path, tmp_path: Path):
     text = EXPERIMENT.replace(
         "tables:",

@@ -40,6 +40,13 @@ def test_one_group_explains_nothing():
     assert CAVEAT not in shown
 
 
+def test_of_one_fork_or_none_nothing_is_said_but_that():
+    for forks, words in ((FORKS[:1], "1 fork with a log"), ([], "0 forks with a log")):
+        shown = groups_text("t", forks)
+        assert f"{words}: nothing to group" in shown
+        assert "fared alike" not in shown
+
+
 def test_a_single_fork_is_no_group_to_test():
     document = groups_document("t", FORKS[:3])
     assert document["second-over-first"] == {}

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from benchctl.cli.streams import complain, emit, note
+from benchctl.disk import disk_errors
 from benchctl.experiment.call_sites import seen_calls
 from benchctl.experiment.execution import runs_of
 from benchctl.results.experiment.model import ExperimentRecord
@@ -37,6 +38,19 @@ def report_options(command: F) -> F:
         help="Write its page there, too; open index.html in it.",
     )
     return printed(pages(command))
+
+
+def check_page_folder(folder: Path) -> None:
+    """Refuse, before hours of measuring, a folder that the page will not go into.
+
+    Raises:
+        UsageError: it is none, or holds somebody else's files of the page's names.
+        BenchctlError: the file system does not let us look.
+    """
+    from benchctl.report.html.stored import refuse_foreign  # noqa: PLC0415 - see below
+
+    with disk_errors(f"look into {folder}"):
+        refuse_foreign(folder, ["index.html"])
 
 
 def print_report(

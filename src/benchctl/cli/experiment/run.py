@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
-from benchctl.cli.experiment.printing import ReportFormat, print_report, report_options
+from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.resuming import refuse_beside_resume
@@ -65,6 +65,8 @@ def run_command(
     `benchctl show` prints; their forks are interleaved. Exit codes: 0 when all was measured, whatever the
     verdicts; 1 when forks failed.
     """
+    if html_folder is not None:
+        check_page_folder(html_folder)
     home = resolve_home()
     store = RunStore(home.runs)
     changes = size_options.changes(param_options)
@@ -131,11 +133,10 @@ def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:
     """
     missing = {run.id: len(run.missing()) for run in runs.values() if run.missing()}
     if missing:
-        names = ", ".join(missing)
+        shows = ", ".join(f"benchctl show {name}" for name in missing)
         raise BenchctlError(
             f"{counted(sum(missing.values()), 'fork')} failed; the report shows the rest",
-            hint=f"see the reasons with benchctl show, of {names}; go on with: benchctl experiment run "
-            f"--resume {record.id}",
+            hint=f"see the reasons with {shows}; go on with: benchctl experiment run --resume {record.id}",
         )
     failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
     if failing:

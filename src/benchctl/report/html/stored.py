@@ -105,16 +105,13 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
         UsageError: the target is no folder, or holds files of these names that benchctl did not write.
         BenchctlError: it cannot be written.
     """
-    if target.exists() and not target.is_dir():
-        raise UsageError(f"--html wants a folder, and {target} is a file", hint="name another one")
     # The index comes last: once it is there, everything that it links to is.
     names = [f"{assets.FOLDER}/{name}" for name in (assets.STYLE, assets.SCRIPT, assets.PLOTLY)]
     texts = {name: assets.text_of(Path(name).name) for name in names}
     texts |= {name: text for name, text in pages.items() if name != "index.html"}
     texts["index.html"] = pages["index.html"]
     try:
-        for name in texts:
-            _refuse_foreign(target / name)
+        refuse_foreign(target, texts)
         for name, text in texts.items():
             _replace(target / name, text)
     except OSError as err:
@@ -124,14 +121,26 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
     return target / "index.html"
 
 
-def _refuse_foreign(path: Path) -> None:
-    """Nobody's own page is lost because it is called `index.html`, too."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        start = file.read(_START_BYTES).decode(errors="replace")
-    if (_PLOTLY_MARK if path.name == assets.PLOTLY else _MARK) not in start:
-        raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
+def refuse_foreign(target: Path, names: Iterable[str]) -> None:
+    """Nobody's own page is lost because it is called `index.html`, too.
+
+    Args:
+        target: the folder that pages are to go into; it need not be there.
+        names: of the files.
+
+    Raises:
+        UsageError: the target is no folder, or holds files of these names that benchctl did not write.
+        OSError: they cannot be read.
+    """
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--html wants a folder, and {target} is a file", hint="name another one")
+    for path in (target / name for name in names):
+        if not path.exists():
+            continue
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES).decode(errors="replace")
+        if (_PLOTLY_MARK if path.name == assets.PLOTLY else _MARK) not in start:
+            raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
 
 
 def _replace(path: Path, text: str) -> None:

@@ -92,7 +92,12 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
             if fork.given_up_ms is not None
         ]
     lines.append("")
-    if len(groups) == 1:
+    if len(forks) < _LEAST_FORKS:
+        lines.append(
+            f"{counted(len(forks), 'fork')} with a log: nothing to group. `run --evidence inlining "
+            "--evidence-forks N` gives more."
+        )
+    elif len(groups) == 1:
         lines.append("All forks fared alike there: this call site does not tell them apart.")
     for metric in _METRICS:
         if (test := _tested(groups, metric)) is not None:
