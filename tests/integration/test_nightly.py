@@ -24,7 +24,7 @@ SLOW = "-XX:CompileCommand=exclude,org.apache.lucene.*::*"
 SLOWER = "-XX:CompileCommand=exclude,org.opensearch.search.*::*"
 CHALLENGE = {
     "name": "daily",
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 30, "iterations": 30}],
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 40, "iterations": 40}],
 }
 SUITE = """
 name: nights
@@ -33,8 +33,8 @@ challenges: [daily.json]
 docs: 20k
 heap: 512m
 forks: 3
-# As many as it takes to see searches that take ten times as long.
-confirm: {{least-forks: 3, most-forks: 3}}
+# No more than it takes to be sure of searches that take several times as long, on a machine that is busy.
+confirm: {{least-forks: 3, most-forks: 8}}
 host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
   - {{kind: command, run: [/bin/sh, -c, "cat > told-$$.json"]}}
@@ -156,7 +156,7 @@ def test_a_killed_night_is_gone_on_with(story: Story) -> None:
 def test_a_slow_engine_is_screened_confirmed_and_attributed(story: Story) -> None:
     night = story.slow_engine
     assert night.done.returncode == 3, night.done.stderr
-    # Three forks a side are few for a p90 of thirty requests.
+    # Three forks a side are few for a p90 of forty requests.
     assert {one.status for one in night.record.findings} <= {"confirmed", "unconfirmed"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
     assert alarm.direction == "slower"
@@ -167,7 +167,7 @@ def test_a_slow_engine_is_screened_confirmed_and_attributed(story: Story) -> Non
     assert (alarm.since, alarm.last_good) == (night.record.id, story.resumed.record.id)
     assert any(SLOW in change.after for change in alarm.changes)
     assert alarm.confirmation is not None
-    assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight == 3
+    assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight >= 3
     assert SLOW in alarm.command
     assert (story.site / "runs" / f"{alarm.confirmation.run}.html").is_file()
     assert SLOW in (story.site / "alarms.html").read_text()
