@@ -14,6 +14,7 @@ from benchctl.minimize.start import check_search, default_metric
 from benchctl.results.minimize.folder import MinimizeFolder
 from benchctl.results.minimize.model import Decision, Effect, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
+from benchctl.run.lock import SHARE_VARIABLE
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
@@ -35,6 +36,8 @@ SPEC = MinimizeSpec(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    # Whoever runs the tests may be measuring something.
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
     return tmp_path / "home"
 
 
@@ -209,6 +212,22 @@ def test_programs_get_the_decisions_the_files_and_the_command_to_run_them(home: 
     assert command.startswith(f"benchctl run --challenge {found} --challenge {alone} --variant es")
     # Counts are in the files.
     assert "--param" not in command
+
+
+def test_searches_are_listed_and_a_broken_one_is_passed_over_with_a_word(home: Path) -> None:
+    asked = ["list", "searches", "--format", "json"]
+    assert json.loads(CliRunner().invoke(root, asked).stdout) == []
+    assert not (home / "minimize").exists()
+    finished(home)
+    folder = finished(home, found=False)
+    broken = MinimizeFolder(home / "minimize" / "20260102-b")
+    broken.path.mkdir()
+    broken.record_path.write_text("{")
+    done = CliRunner().invoke(root, asked)
+    (row,) = json.loads(done.stdout)
+    assert row["search"] == folder.path.name
+    assert (row["effect"], row["questions"], row["found"]) == ("range slower than fresh", 1, None)
+    assert str(broken.record_path) in done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from benchctl.engine.cluster import (
     find_index,
     node_starts,
     searches_run,
-    without_secrets,
 )
 from benchctl.engine.target import Address, Target, attach, identify
 from benchctl.errors import BenchctlError
@@ -120,20 +119,6 @@ def test_several_versions_are_no_single_measurement(node: FakeNode, client: Sear
     node.answers[NODES] = (200, {"nodes": nodes})
     with pytest.raises(BenchctlError, match=r"several versions: 8\.11\.0, 8\.12\.0"):
         describe_cluster(client)
-
-
-@pytest.mark.parametrize(
-    ("flag", "shown"),
-    [
-        ("-Xmx1g", "-Xmx1g"),
-        ("-Djava.io.tmpdir=/tmp", "-Djava.io.tmpdir=/tmp"),
-        ("-Des.secret_thing=hunter2=x", "-Des.secret_thing={secret}"),
-        ("-Dtrust.PASSWORD=", "-Dtrust.PASSWORD={secret}"),
-        ("-Dauth.token=a.b", "-Dauth.token={secret}"),
-    ],
-)
-def test_flags_are_shown_without_secrets(flag: str, shown: str):
-    assert without_secrets(flag) == shown
 
 
 def test_a_data_stream_is_counted_with_all_that_is_behind_it(node: FakeNode, client: SearchClient):

@@ -63,23 +63,34 @@ def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
         engine: install(home, VariantSpec(engine, engine, version), lambda *_: None)
         for engine, version in VERSIONS.items()
     }
-    for engine, installation in found.items():
-        script, flags, quick_flags = LAUNCHER_FLAGS[engine]
-        text = (installation.root / script).read_text(encoding="utf-8")
-        assert flags in text
-        (installation.root / script).write_text(text.replace(flags, quick_flags), encoding="utf-8")
-        classes = archive_classes(installation, jdk, home)
-        with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
-            options.write("\n".join(["", *QUICK_FLAGS, f"{CLASSES_FROM}{classes}", ""]))
+    for installation in found.values():
+        start_quickly(installation, jdk, home)
     return found
 
 
-def archive_classes(installation: Installation, jdk: Jdk, home: Home) -> Path:
-    """Let a node write down, as it ends, the classes of starting, indexing and searching."""
+def start_quickly(installation: Installation, jdk: Jdk, home: Home) -> None:
+    """Let an engine's JVMs, its launcher's and the nodes' own, start with archives of their classes."""
     folder = Path(tempfile.mkdtemp(prefix=f"classes-{installation.engine}-", dir=home.root))
     folder.chmod(0o755)
     hand_over(folder, home.node_owner)
-    classes = folder / "classes.jsa"
+    name, flags, quick_flags = LAUNCHER_FLAGS[installation.engine]
+    script, launcher, nodes = installation.root / name, folder / "launcher.jsa", folder / "node.jsa"
+    text = script.read_text(encoding="utf-8")
+    assert flags in text
+    # That of OpenSearch ends before its node starts: there is little to gain.
+    lasting = installation.engine == "elasticsearch"
+    archiving = f"{quick_flags} {CLASSES_TO}{launcher}" if lasting else quick_flags
+    script.write_text(text.replace(flags, archiving), encoding="utf-8")
+    archive_classes(installation, jdk, home, folder, nodes)
+    if lasting:
+        assert launcher.exists(), "the launcher's JVM wrote no archive of its classes"
+        script.write_text(text.replace(flags, f"{quick_flags} {CLASSES_FROM}{launcher}"), encoding="utf-8")
+    with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
+        options.write("\n".join(["", *QUICK_FLAGS, f"{CLASSES_FROM}{nodes}", ""]))
+
+
+def archive_classes(installation: Installation, jdk: Jdk, home: Home, folder: Path, classes: Path) -> None:
+    """Let a node write down, as it ends, the classes of starting, indexing and searching."""
     with boot(
         installation,
         jdk,
@@ -98,7 +109,6 @@ def archive_classes(installation: Installation, jdk: Jdk, home: Home) -> Path:
         node.client.flush("any")
         node.stop()
     assert classes.exists(), "the JVM wrote no archive of its classes"
-    return classes
 
 
 @pytest.fixture(params=sorted(VERSIONS))

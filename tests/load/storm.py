@@ -95,7 +95,7 @@ def send_faulty(line: Connection, folder: Path, url: str) -> None:
         grown.append(sizes[-1] - sizes[10])
         # Broken connections come first; a huge body is all that is left.
         sizes, descriptors = [], []
-        for iterations in (300, 300, 300, 3, 3):
+        for iterations in (300, 300, 300, 4, 4):
             ask_one(url, iterations=iterations, spool=spool)
             sizes.append(resident_bytes())
             descriptors.append(psutil.Process().num_fds())

@@ -146,10 +146,14 @@ def test_time_periods_bound_a_task(serve: Serve, run: Run, target: float | None)
     ).columns
     start_ns = columns["intended_ns"].min()
     offsets = columns["intended_ns"] - start_ns
-    assert offsets.max() < 300 * MS
     assert columns["warmup"].any()
     assert not columns["warmup"].all()
-    assert offsets[columns["warmup"]].max() < 100 * MS
+    for client in range(2):
+        # In a closed loop the last one before a period's end may be stamped after it.
+        own = columns["client"] == client
+        but_last = slice(None) if target is not None else slice(-1)
+        assert offsets[own][but_last].max() < 300 * MS
+        assert offsets[own & columns["warmup"]][but_last].max() < 100 * MS
     # The first request of a closed loop comes a little after the start that periods count from.
     assert offsets[~columns["warmup"]].min() > 50 * MS
     if target is not None:

@@ -476,5 +476,6 @@ def test_memory_is_flat_however_much_goes_wrong(tmp_path: Path):
             child.join()
     assert storm < 2 * 2**20
     assert connections < 2 * 2**20
-    assert bodies < 20 * 2**20
+    # Of 8 bodies of 50 MB; the allocator may keep as much as it is used to trim at.
+    assert bodies < 64 * 2**20
     assert descriptors == 0

@@ -62,7 +62,7 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
     assert not {"duckdb", "plotly", "ruptures", "scipy"} & set(done.stdout.split())
 
 
-def test_the_forecast_does_without_the_slow_part_of_scipy():
-    code = "import sys, benchctl.report.forecast; print('scipy.stats' in sys.modules)"
+def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy():
+    code = "import sys, benchctl.report.forecast, benchctl.cli.show; print('scipy.stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]

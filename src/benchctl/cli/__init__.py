@@ -68,7 +68,11 @@ _COMMANDS = {
         "evidence_command",
         "Show what compilers, collectors and the kernel did in a run.",
     ),
-    "list": ("benchctl.cli.listing", "list_group", "List runs, challenges, tracks, variants or operations."),
+    "list": (
+        "benchctl.cli.listing",
+        "list_group",
+        "List runs, searches, challenges, tracks, variants or operations.",
+    ),
     "import": (
         "benchctl.cli.import_runs",
         "import_command",

@@ -13,6 +13,7 @@ from benchctl.engine.variants.file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
+from benchctl.results.minimize.folder import all_searches
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track
@@ -20,7 +21,7 @@ from benchctl.track.model import Task, Track
 
 @click.group("list")
 def list_group() -> None:
-    """List runs, challenges, tracks, variants or operations."""
+    """List runs, searches, challenges, tracks, variants or operations."""
 
 
 @list_group.command("runs")
@@ -41,6 +42,27 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     ]
     columns = ("run", "status", "variants", "documents", "forks", "tags")
     print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
+
+
+@list_group.command("searches")
+@table_format_option
+def searches_command(output_format: TableFormat) -> None:
+    """Searches for the smallest schedule with an effect (`minimize`), oldest first."""
+    # Whoever only looks makes no folder.
+    rows = [
+        (
+            record.id,
+            record.status,
+            record.plan.schedules[0].name,
+            str(record.spec.effect),
+            len(record.decisions),
+            None if record.found is None else [task.label for task in record.found.schedule],
+        )
+        for record in all_searches(resolve_home().root / "minimize", note)
+    ]
+    columns = ("search", "status", "challenge", "effect", "questions", "found")
+    title = "Searches for the smallest schedule"
+    print_listing(Listing(columns, rows, frozenset({4}), title=title), output_format)
 
 
 @list_group.command("challenges")

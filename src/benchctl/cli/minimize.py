@@ -163,10 +163,12 @@ def minimize_command(
         if subject_options.paired:
             raise UsageError("the blocks of a search are pairs in any case", hint="leave --paired out")
         options = plan_options(
-            _with_usual_variants(subject_options, sentence),
+            subject_options,
             param_options,
             forks=forks,
             schedule=ScheduleOptions(challenges=(challenge,), restart="never", warmups=()),
+            # Both where they are compared.
+            usual=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1],
         )
         spec = MinimizeSpec(
             effect=parse_effect(sentence, [spec.name for spec in options.variants]),
@@ -209,13 +211,6 @@ def minimize_command(
 def _alone(output: Path) -> Path:
     """The file of the target alone, beside that of the schedule."""
     return output.with_name(f"{output.stem}-alone.json")
-
-
-def _with_usual_variants(options: SubjectOptions, sentence: str) -> SubjectOptions:
-    """With what is measured when no variant is named: both where they are compared, else the first."""
-    if options.variants or options.variants_file is not None:
-        return options
-    return replace(options, variants=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1])
 
 
 def _begun(home: Home, options: PlanOptions, spec: MinimizeSpec) -> _Search:

@@ -20,6 +20,7 @@ def plan_options(
     targets: tuple[VariantSpec, ...] = (),
     schedule: ScheduleOptions = _NO_SCHEDULE,
     filters: FilterOptions = _NO_FILTERS,
+    usual: tuple[str, ...] = BUILT_IN,
 ) -> PlanOptions:
     """What was asked for on the command line; what a command has no options about is as usual.
 
@@ -31,12 +32,13 @@ def plan_options(
         targets: clusters that run already; with them, no variant has to be named.
         schedule: which challenges; none for a command that makes its own.
         filters: which of their tasks.
+        usual: what is measured when no variant is named, nor a target.
 
     Raises:
         UsageError: an option cannot be understood, or not be had here.
     """
     return PlanOptions(
-        variants=(*subject.specs(() if targets else BUILT_IN), *targets),
+        variants=(*subject.specs(() if targets else usual), *targets),
         challenges=schedule.challenges,
         warmup_challenges=schedule.warmups,
         restart=schedule.restart,

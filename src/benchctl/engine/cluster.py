@@ -1,6 +1,5 @@
 """What a running cluster says about itself: which engine, which nodes, since when, and how many searches."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -8,12 +7,11 @@ from typing import Any
 from urllib.parse import quote
 
 from benchctl.engine.client import SearchClient
+from benchctl.engine.secrets import without_secrets
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EngineName
 
-# A JVM is told passwords of key stores as system properties.
-_SECRET = re.compile(r"(?i)(-D[^=]*(?:password|passphrase|secret|token|api.?key)[^=]*=).*")
 _UNKNOWN = "unknown"
 
 
@@ -82,11 +80,6 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
         jvm_flags=tuple(without_secrets(flag) for flag in jvm.get("input_arguments", ())),
         modules=tuple(sorted(one["name"] for kind in ("modules", "plugins") for one in node.get(kind, ()))),
     )
-
-
-def without_secrets(flag: str) -> str:
-    """A JVM's flag, its value left out where that is a secret."""
-    return _SECRET.sub(r"\1{secret}", flag)
 
 
 def _lucene(client: SearchClient) -> str:

@@ -13,6 +13,7 @@ import yaml
 
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.secrets import secret_property, seems_secret
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName
@@ -47,7 +48,6 @@ _FLAG_VARIABLES = frozenset(
     }
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_SECRET = re.compile(r"secret|passw|token|credential|(api|access|private)_?key", re.IGNORECASE)
 
 _PROPERTY = re.compile(r"-D(?P<name>[^=]+)=(?P<value>.+)")
 _DEBUGGER = re.compile(r"(?:-agentlib:jdwp=|-Xrunjdwp:)(?:.*,)?address=(?P<address>[^,]*)")
@@ -226,10 +226,9 @@ def check_flag(engine: EngineName, flag: str) -> str:
             f"OpenSearch's start script would split the JVM flag {flag!r} at its spaces",
             hint="use a flag without white space",
         )
-    found = _PROPERTY.fullmatch(flag)
-    if found and _SECRET.search(found["name"]):
+    if name := secret_property(flag):
         raise UsageError(
-            f"the JVM flag -D{found['name']} seems to hold a secret",
+            f"the JVM flag -D{name} seems to hold a secret",
             hint="what a variant says is recorded with its runs, and printed in reports",
         )
     return flag
@@ -302,7 +301,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
             raise UsageError(
                 f"'{name}' is no name of an environment variable", hint="use letters, digits and underscores"
             )
-        if _SECRET.search(name):
+        if seems_secret(name):
             raise UsageError(
                 f"the variable {name} seems to hold a secret",
                 hint="what a variant says is recorded with its runs, and printed in reports",

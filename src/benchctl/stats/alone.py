@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from benchctl.stats.builds import build_means
 from benchctl.stats.series import Series
@@ -32,5 +32,5 @@ def own_interval(values: Sequence[float | None], builds: Sequence[int] = ()) -> 
     if logs.size < _LEAST_FOR_SPREAD:
         return None
     middle = float(logs.mean())
-    reach = float(t.ppf(0.5 + _CONFIDENCE / 2, logs.size - 1) * logs.std(ddof=1) / math.sqrt(logs.size))
+    reach = float(stdtrit(logs.size - 1, 0.5 + _CONFIDENCE / 2) * logs.std(ddof=1) / math.sqrt(logs.size))
     return math.exp(middle - reach), math.exp(middle + reach)

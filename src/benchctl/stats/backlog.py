@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from benchctl.stats.arrays import Integers
 
@@ -65,6 +64,9 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
     wait = [float(np.median(latency_ns[part])) for part in parts]
     if when[0] == when[-1]:
         return Growth(0.0, 0.0)
+    # It takes most of a second to load, and many runs have no rate.
+    from scipy.stats import theilslopes  # noqa: PLC0415 - see above
+
     found = theilslopes(wait, when, _CONFIDENCE)
     return Growth(float(found[0]), float(found[2]))
 

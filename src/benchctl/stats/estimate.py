@@ -4,7 +4,6 @@ import warnings
 
 import msgspec
 import numpy as np
-from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.stats.arrays import Floats
 from benchctl.stats.power import detectable
@@ -50,6 +49,9 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool) -> Spread | Non
     error = _standard_error(baseline, contender, paired=paired)
     if error < _NO_SPREAD:
         return None
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import ttest_ind, ttest_rel  # noqa: PLC0415 - see above
+
     with warnings.catch_warnings():
         # Equal values on one side alone are no loss of precision: the spread of the other side still counts.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 Method = Literal["benjamini-hochberg", "holm"]
 
@@ -23,6 +22,9 @@ def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:
         return []
     if method == "holm":
         return holm(p_values)
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - see above
+
     return [float(p) for p in false_discovery_control(np.asarray(p_values, dtype=np.float64))]
 
 

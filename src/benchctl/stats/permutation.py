@@ -4,7 +4,6 @@ import math
 
 import msgspec
 import numpy as np
-from scipy.stats import permutation_test
 
 from benchctl.stats.arrays import Floats
 
@@ -36,6 +35,9 @@ def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> Permu
         contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
         paired: rearrange within pairs only.
     """
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import permutation_test  # noqa: PLC0415 - see above
+
     n, m = baseline.size, contender.size
     arrangements = 2**n if paired else math.comb(n + m, n)
     exact = arrangements <= _MOST_ARRANGEMENTS

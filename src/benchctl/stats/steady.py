@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from benchctl.results.figures import Course, CourseKind, TaskSummary
 from benchctl.stats.metrics import THROUGHPUT
@@ -159,7 +159,8 @@ def _drifted(drifts: Sequence[float]) -> Steadiness:
     if known.size == 1:
         moved, low, high = abs(mean) > _LEAST_DRIFT_OF_ONE, None, None
     else:
-        half = float(t.ppf((1 + _CONFIDENCE) / 2, known.size - 1) * known.std(ddof=1) / math.sqrt(known.size))
+        reach = float(stdtrit(known.size - 1, (1 + _CONFIDENCE) / 2))
+        half = reach * float(known.std(ddof=1)) / math.sqrt(known.size)
         low, high = mean - half, mean + half
         moved = abs(mean) > _LEAST_DRIFT and not low <= 0 <= high
     if not moved:

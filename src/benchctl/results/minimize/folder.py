@@ -1,9 +1,10 @@
 """Searches on disk: `minimize.json`, the schedule found, and the runs behind every decision."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.finding import Shelf
 from benchctl.results.minimize.model import MINIMIZE_VERSION, MinimizeRecord
 from benchctl.results.store import RunStore
@@ -60,6 +61,27 @@ def find_search(root: Path, name: str) -> MinimizeFolder:
         UsageError: none or several fit.
         BenchctlError: they cannot be looked into.
     """
-    # There is no listing of them.
-    hint = f"they are the folders in {root}; start one with: benchctl minimize"
-    return MinimizeFolder(Shelf(root, RECORD_NAME, "search", "searches", hint).find(name))
+    return MinimizeFolder(_shelf(root).find(name))
+
+
+def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[MinimizeRecord]:
+    """The records of all readable searches, oldest first.
+
+    Args:
+        root: folder of all searches; it need not be there.
+        unreadable: told why, of each that is passed over.
+
+    Raises:
+        BenchctlError: they cannot be looked into.
+    """
+    for path in _shelf(root).folders():
+        try:
+            record = MinimizeFolder(path).load()
+        except BenchctlError as err:
+            unreadable(err.message)
+        else:
+            yield record
+
+
+def _shelf(root: Path) -> Shelf:
+    return Shelf(root, RECORD_NAME, "search", "searches", "see: benchctl list searches")

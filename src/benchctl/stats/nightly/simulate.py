@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
-from scipy.stats import ttest_ind
 
 from benchctl.results.nightly.model import FindingStatus
 from benchctl.results.nightly.series import Series
@@ -168,6 +167,9 @@ class _Suite:
         process = self._world.process
         levels = np.array([process.engine(found.last_good), process.engine(night)])
         good, tonight = process.forks_of(levels, forks, self._rng)
+        # It takes most of a second to load, and nights themselves simulate nothing.
+        from scipy.stats import ttest_ind  # noqa: PLC0415 - see above
+
         # `stats.compare` adds a cross-check by permutation: a hundred times the time, and it never decides.
         tested = ttest_ind(tonight, good, equal_var=False)
         return Comparison(
