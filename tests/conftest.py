@@ -5,14 +5,13 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from file_server import FileServer, serving_files
-from lanes import scheduler_of_lanes
 
+INTEGRATION = Path(__file__).parent / "integration"
 # Every process collects all tests first, which takes it some seconds.
 MOST_WORKERS = 8
 
@@ -43,9 +42,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if named else min(len(os.sched_getaffinity(0)), MOST_WORKERS)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    return scheduler_of_lanes()(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the modules that take longest, real nodes: what is quick comes last, and fills the gaps."""
+    items.sort(key=lambda item: INTEGRATION not in item.path.parents)
 
 
 @pytest.fixture

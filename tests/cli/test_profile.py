@@ -16,27 +16,38 @@ from benchctl.report.profile.stored import profile_grids
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record
+from stored import samples
 
 BOOT = BootRecord((0,), 1.0, 0.1, 0.1, 3, 3, (), "boots/x", origin_ns=0)
+S = 10**9
 SEARCH = "[benchctl][search][T#1]"
 WORKER = "[benchctl][transport_worker][T#1]"
 
 
 @pytest.fixture(autouse=True)
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
-    """Elasticsearch scores in 3 of 4 samples, OpenSearch in 1 of 2; neither has a plain fork's profile."""
+    """Elasticsearch scores in 3 of 4 samples, OpenSearch in 1 of 2; neither has a plain fork's profile.
+
+    Measuring lasts from second 1 to second 3; what is sampled in second 0 is warm-up.
+    """
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
     folder = RunFolder(tmp_path / "runs" / "20260101-a")
     for variant, engine, scores in (("es", "elasticsearch", 3), ("os", "opensearch", 1)):
         stack = (f"org.{engine}.search.SearchService.run:7", "org.apache.lucene.A.score:9")
-        samples = [Sample(at, f"{engine}{SEARCH}", stack) for at in range(scores)]
-        samples.append(Sample(9, f"{engine}{WORKER}", ("io.netty.B.read",)))
-        samples.append(Sample(9, f"{engine}{WORKER}", ("sun.nio.ch.Net.poll",), native=True))
+        sampled = [Sample(0, f"{engine}{WORKER}", ("org.start.C.up",))]
+        sampled += [Sample(S + at, f"{engine}{SEARCH}", stack) for at in range(scores)]
+        sampled.append(Sample(2 * S, f"{engine}{WORKER}", ("io.netty.B.read",)))
+        sampled.append(Sample(2 * S, f"{engine}{WORKER}", ("sun.nio.ch.Net.poll",), native=True))
         target = folder.evidence_folder(variant, 2, 0)
         target.mkdir(parents=True)
-        (target / PROFILE_NAME).write_bytes(msgspec.json.encode(profile_of(samples)))
-    evidence = [make_fork(name, 2, boots=(BOOT,), evidence=("profile",)) for name in ("es", "os")]
+        (target / PROFILE_NAME).write_bytes(msgspec.json.encode(profile_of(sampled)))
+    evidence = [
+        make_fork(
+            name, 2, boots=(BOOT,), evidence=("profile",), samples=folder.write_samples([samples(S)], name, 2)
+        )
+        for name in ("es", "os")
+    ]
     plain = [make_fork(name, block, boots=(BOOT,)) for name in ("es", "os") for block in (0, 1)]
     folder.save(make_record("20260101-a", plan=make_plan(), status="complete", forks=(*plain, *evidence)))
     return folder
@@ -55,9 +66,17 @@ def refused(*arguments: object) -> str:
 def test_every_variant_with_a_profile_has_its_table():
     done = call()
     assert done.exit_code == 0, done.output
-    assert "Profile of es, 1 fork:\nPROFILE SUMMARY from 4 events (total: 5)" in done.stdout
-    assert "PROFILE SUMMARY from 2 events (total: 3)" in done.stdout
+    assert "Profile of es, 1 fork:\nPROFILE SUMMARY from 4 events (total: 6)" in done.stdout
+    assert "PROFILE SUMMARY from 2 events (total: 4)" in done.stdout
     assert " 75.00%            3  org.apache.lucene.A#score()\n" in done.stdout
+
+
+def test_what_was_sampled_outside_of_measured_tasks_counts_when_asked_for():
+    assert "org.start" not in call("--task", "range").stdout
+    done = call("--variant", "es", "--recorded")
+    assert "PROFILE SUMMARY from 5 events (total: 6)" in done.stdout
+    assert "org.start.C#up()" in done.stdout
+    assert "two things about when" in refused("--task", "range", "--recorded")
 
 
 def test_lines_callers_threads_and_a_variant_can_be_asked_for():
@@ -135,7 +154,7 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "two different variants" in refused("--diff", "es", "es")
     assert "--collapsed is for one variant" in refused("--diff", "es", "os", "--collapsed", "x")
     assert "is no regular expression" in refused("--thread", "[")
-    assert "none of the 5 samples of es" in refused("--thread", "merge")
+    assert "none of the 6 samples of es" in refused("--thread", "merge")
     assert "no task 'ranje'" in refused("--task", "ranje")
     (run.evidence_folder("os", 2, 0) / PROFILE_NAME).unlink()
     assert "no profile of os" in refused("--diff", "es", "os")

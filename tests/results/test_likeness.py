@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.results.likeness import alike_variants, unlike, unlike_variants
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec, VariantSpec
+from benchctl.results.plan import CorpusFile, CorpusSpec, EvidenceSpec, PinSpec, PluginSpec, VariantSpec
 from benchctl.track.model import Challenge, Task
 from redlines import SEARCH
 
@@ -96,6 +96,16 @@ def test_another_plug_in_is_a_difference_wherever_it_lies(planned: RecordMaker):
     assert reason.startswith("plugin differs (")
     (reason,) = unlike(here, planned("2"))
     assert reason.startswith("plugin differs (")
+
+
+def test_evidence_in_what_is_compared_is_a_difference_and_in_other_forks_none(planned: RecordMaker):
+    plain, inlining = planned("1"), planned("2", evidence=EvidenceSpec(("inlining",), extra_forks=0))
+    assert unlike(plain, inlining) == ("evidence differs (none, inlining)",)
+    assert unlike(inlining, plain) == ("evidence differs (inlining, none)",)
+    assert unlike(inlining, planned("3", evidence=EvidenceSpec(("inlining",), extra_forks=0))) == ()
+    more = planned("4", evidence=EvidenceSpec(("gc", "inlining"), extra_forks=0))
+    assert unlike(inlining, more) == ("evidence differs (inlining, gc+inlining)",)
+    assert unlike(plain, planned("5", evidence=EvidenceSpec(("inlining",), extra_forks=1))) == ()
 
 
 def test_the_same_documents_are_the_same_wherever_their_files_lie(planned: RecordMaker):

@@ -40,12 +40,14 @@ class Counting:
     top: int
     thread: str
     task: str
+    recorded: bool
 
     @property
     def form(self) -> Form:
         """As reports take it."""
+        lines = self.by == "line"
         return Form(
-            self.mode, self.stack, self.by == "line", self.inclusive, self.top, self.thread, self.task
+            self.mode, self.stack, lines, self.inclusive, self.top, self.thread, self.task, self.recorded
         )
 
 
@@ -77,7 +79,11 @@ counting_options = grouped(
     click.option("--thread", default="", metavar="REGEX", help="Only threads whose names match."),
     click.option(
         "--task", default="", metavar="[CHALLENGE/]TASK",
-        help="Only what was sampled while this task was measured.",
+        help="Only what was sampled while this task was measured  [default: while any was]",
+    ),
+    click.option(
+        "--recorded", is_flag=True,
+        help="All that was sampled: starting up, warming up and pauses, too.",
     ),
 )  # fmt: skip
 files_options = grouped(
@@ -126,6 +132,8 @@ def profile_command(
     """
     if diff is not None and variant is not None:
         raise UsageError("--diff names its variants itself", hint="leave --variant out")
+    if counting.recorded and counting.task:
+        raise UsageError("--task and --recorded say two things about when", hint="leave one of them out")
     if diff is not None and len(set(diff)) == 1:
         raise UsageError("--diff needs two different variants")
     if diff is not None and files.collapsed is not None:

@@ -15,6 +15,7 @@ from benchctl.report.planning import split_command
 from benchctl.report.tables import WIDE, render_page
 from benchctl.results.minimize.model import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
+from benchctl.track.write import challenge_text
 
 _CSV_COLUMNS = (
     "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "log_odds",
@@ -54,12 +55,16 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
     if output_format == "json":
         return json_text(ended)
     lines, grid = [*conclusion(ended.search), *_below(ended)], decisions_grid(ended.search)
-    if output_format == "markdown":
-        listed = "\n".join(f"- {escaped(line)}" for line in lines)
-        return f"{grid_table(grid)}\n\n{listed}\n"
     if output_format == "html":
         return _page(grid, lines)
-    return render_page([grid], lines, width)
+    # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
+    found = "" if ended.search.found is None else challenge_text(ended.search.found)
+    if output_format == "markdown":
+        listed = "\n".join(f"- {escaped(line)}" for line in lines)
+        fenced = f"\n```json\n{found}```\n" if found else ""
+        return f"{grid_table(grid)}\n\n{listed}\n{fenced}"
+    text = render_page([grid], lines, width)
+    return f"{text}\n{found}" if found else text
 
 
 def conclusion(record: MinimizeRecord) -> list[str]:

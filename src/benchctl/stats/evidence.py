@@ -65,9 +65,46 @@ def evidence_cost(record: RunRecord) -> EvidenceCost | None:
     plan, evidence = record.plan, record.plan.evidence
     if evidence is None or not evidence.extra_forks or plan.redline is not None:
         return None
-    found = [_cost(record, plan, place, spec.name) for place in places(plan) for spec in plan.variants]
+    found = []
+    for place in places(plan):
+        for spec in plan.variants:
+            done = record.done(spec.name)
+            usual = [fork for fork in done if not plan.is_extra(fork.block)]
+            extra = [fork for fork in done if plan.is_extra(fork.block)]
+            found.append(_cost(plan, place, spec.name, usual, extra))
     tasks = tuple(one for one in found if one is not None)
     return EvidenceCost(evidence.kinds, evidence.extra_forks, tasks)
+
+
+def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
+    """Hold a run whose forks all carry evidence against another one that does the same without any.
+
+    Args:
+        carrying: the run with evidence.
+        plain: the other; only tasks count before which both ran the same, on variants that are the same.
+
+    Returns:
+        By task and variant; those without a value on both sides are missing.
+    """
+    mine, other = carrying.plan, plain.plan
+    common = [
+        spec.name
+        for spec in mine.variants
+        if spec in other.variants and mine.warmups_of(spec.name) == other.warmups_of(spec.name)
+    ]
+    found = [
+        _cost(mine, place, name, plain.done(name), carrying.done(name))
+        for place in places(mine)
+        if _same_so_far(mine, other, place[0])
+        for name in common
+    ]
+    return tuple(one for one in found if one is not None)
+
+
+def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
+    """Whether two plans do the same on a node up to the end of a challenge."""
+    alike = one.schedules[: schedule + 1] == other.schedules[: schedule + 1]
+    return alike and (schedule == 0 or one.restart == other.restart)
 
 
 def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
@@ -79,10 +116,10 @@ def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
     )
 
 
-def _cost(record: RunRecord, plan: Plan, place: Place, variant: str) -> TaskCost | None:
-    done = record.done(variant)
-    plain = _values([fork for fork in done if not plan.is_extra(fork.block)], plan, place)
-    carrying = _values([fork for fork in done if plan.is_extra(fork.block)], plan, place)
+def _cost(
+    plan: Plan, place: Place, variant: str, without: Sequence[ForkRecord], with_it: Sequence[ForkRecord]
+) -> TaskCost | None:
+    plain, carrying = _values(without, plan, place), _values(with_it, plan, place)
     if not plain.size or not carrying.size:
         return None
     tested = spread(plain, carrying, paired=False)

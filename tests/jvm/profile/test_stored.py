@@ -60,7 +60,7 @@ def fork(folder: RunFolder) -> ForkRecord:
 def frames(folder: RunFolder, fork: ForkRecord, task: str) -> set[str]:
     record = make_record(plan=PLAN, forks=(fork,))
     (profile,) = fork_profiles(folder, record, "es")
-    tasks = [task_named(PLAN, task)] if task else []
+    tasks = [task_named(PLAN, task)] if task else None
     return {stack[0] for stack in count_fork(profile, Choice(), folder=folder, tasks=tasks).stacks}
 
 

@@ -24,7 +24,7 @@ def test_the_table_is_that_of_luceneutil():
         "  profile.linenumbers=false",
         "  profile.inclusive=false",
         "  profile.threads=all",
-        "  profile.task=all that was recorded",
+        "  profile.task=all, while measured",
         "PERCENT  CPU SAMPLES  STACK",
         " 75.00%           75  org.apache.lucene.search.TopFieldCollector#collect():78",
         " 25.00%           25  org.apache.lucene.util.bkd.DocIdsWriter#readInts24():305",

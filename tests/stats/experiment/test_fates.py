@@ -13,6 +13,7 @@ from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.experiment import analyse_experiment
 from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import ExperimentAnalysis
+from benchctl.track.model import Challenge, Task
 from made_experiment import call_site, made_record, made_runs
 
 FATES = ("inlined", "partly", "virtual", "refused", "absent")
@@ -79,6 +80,32 @@ def test_evidence_in_all_forks_is_a_doubt():
     runs["jit"] = msgspec.structs.replace(runs["jit"], plan=plan)
     texts = [one.text for one in analyse_experiment(record(), runs).caveats if one.code == "evidence"]
     assert texts == ["jit: all forks carried evidence (inlining), whose cost is in their figures"]
+
+
+def test_what_it_cost_is_said_where_another_measurement_did_the_same_without():
+    def text_of(**changes: Any) -> str:
+        runs = made_runs({"plain": {"es": (4.0, 4.0), "os": (5.0,)}, "jit": {"es": (5.0, 5.2), "os": (6.0,)}})
+        evidence = EvidenceSpec(("inlining",))
+        runs["jit"] = msgspec.structs.replace(
+            runs["jit"], plan=msgspec.structs.replace(runs["jit"].plan, evidence=evidence, **changes)
+        )
+        made = record()
+        measurements = tuple(
+            msgspec.structs.replace(made.spec.measurements[0], name=name) for name in ("plain", "jit")
+        )
+        made = msgspec.structs.replace(
+            made, spec=msgspec.structs.replace(made.spec, measurements=measurements)
+        )
+        (text,) = [one.text for one in analyse_experiment(made, runs).caveats if one.code == "evidence"]
+        return text
+
+    known = text_of()
+    assert "against plain, mean service times of es/range +27.5 % (" in known
+    assert known.endswith("os/range +20.0 %")
+    # A challenge more or an own warm-up in front make it another thing.
+    other = Challenge("other", (Task("range", iterations=7),))
+    assert text_of(schedules=(other,)).endswith("in their figures")
+    assert "es/range" not in text_of(variant_warmups={"es": (other,)})
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def count_fork(
     choice: Choice,
     *,
     folder: RunFolder,
-    tasks: Sequence[Place] = (),
+    tasks: Sequence[Place] | None,
     pools: bool = False,
 ) -> Counted:
     """Count the stacks of one fork, of all its node starts.
@@ -64,13 +64,13 @@ def count_fork(
         profile: of the fork.
         choice: which samples count; its windows are not looked at.
         folder: of the run.
-        tasks: only samples of the measured window of one of them; empty for all that was recorded.
+        tasks: only samples of the measured window of one of them; None for all that was recorded.
         pools: as of `count_stacks`.
 
     Raises:
         BenchctlError: it is not known when these tasks ran.
     """
-    windows = _windows(folder, profile.fork, tasks) if tasks else None
+    windows = None if tasks is None else _windows(folder, profile.fork, tasks)
     counted = [
         count_stacks(
             samples.samples(),

@@ -71,7 +71,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
 
     Attributes:
         run: its id.
-        mode, stack_size, line_numbers, inclusive, thread, task: how samples were counted.
+        mode, stack_size, line_numbers, inclusive, thread, task, recorded: how samples were counted.
         variants: those that were asked for.
         differences: of the second variant from the first; None where none was asked for.
     """
@@ -83,6 +83,7 @@ class ProfileDocument(msgspec.Struct, frozen=True):
     inclusive: bool
     thread: str
     task: str
+    recorded: bool
     variants: tuple[VariantProfile, ...]
     differences: tuple[DifferenceEntry, ...] | None = None
 
@@ -123,6 +124,7 @@ def profile_json(
         form.inclusive,
         form.thread,
         form.task,
+        form.recorded,
         tuple(variants),
         entries,
     )

@@ -24,7 +24,9 @@ from benchctl.report.profile.text import (
 )
 from benchctl.results.model import RunRecord
 from benchctl.results.places import task_named
+from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunFolder
+from benchctl.stats.values import places
 
 SECTION_LINES = 10
 
@@ -73,7 +75,7 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
         if not side.heading.samples:
             raise UsageError(
                 f"none of the {side.heading.total} samples of {side.heading.name} is among those asked for",
-                hint="leave --thread, --task or --mode out",
+                hint="leave --thread, --task or --mode out, or give --recorded",
             )
     return sides
 
@@ -131,7 +133,7 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
     names = [side.heading.name for side in sides]
     stacks = [side.pooled if len(sides) == 1 else engine_neutral(side.pooled) for side in sides]
     lines = [" ".join(heading_lines(side.heading, form)[:2]) for side in sides]
-    how = f"Mode: {form.mode}. Threads: {form.thread or 'all'}. Task: {form.task or 'all that was recorded'}."
+    how = f"Mode: {form.mode}. Threads: {form.thread or 'all'}. Task: {form.when}."
     title = f"Profile of {' against '.join(names)}"
     return render_flame(title, [f"Run {run}", *lines, how], flame_data(names, stacks))
 
@@ -153,7 +155,7 @@ def _side(
         thread = re.compile(form.thread) if form.thread else None
     except re.error as err:
         raise UsageError(f"--thread '{form.thread}' is no regular expression: {err}") from err
-    tasks = [task_named(record.plan, form.task)] if form.task else []
+    tasks = _tasks(record.plan, form)
 
     def count(*, native: bool, pools: bool) -> list[Counted]:
         choice = Choice(native, thread)
@@ -175,6 +177,13 @@ def _side(
         native_frame=hottest[0].stack[0] if hottest else "",
     )
     return Side(heading, tuple(count(native=in_native_code, pools=False)), pooled)
+
+
+def _tasks(plan: Plan, form: Form) -> Sequence[Place] | None:
+    """Whose measured windows count; None for all that was recorded."""
+    if form.recorded:
+        return None
+    return [task_named(plan, form.task)] if form.task else places(plan)
 
 
 def _neutral(sides: Sequence[Side]) -> list[list[Counted]]:

@@ -53,7 +53,8 @@ class Form:
         inclusive: whether a frame counts wherever it is in a stack.
         top: how many are shown.
         thread: the regular expression that threads' names match; empty for all.
-        task: whose measured window they were taken in; empty for all that was recorded.
+        task: whose measured window they were taken in; empty for that of any task.
+        recorded: whether all that was recorded counts: starting up, warming up and pauses, too.
     """
 
     mode: Mode = "cpu"
@@ -63,6 +64,12 @@ class Form:
     top: int = 30
     thread: str = ""
     task: str = ""
+    recorded: bool = False
+
+    @property
+    def when(self) -> str:
+        """When what counts was sampled, in words."""
+        return "all that was recorded" if self.recorded else self.task or "all, while measured"
 
 
 def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[str]:
@@ -121,7 +128,7 @@ def heading_lines(heading: Heading, form: Form) -> list[str]:
         "linenumbers": str(form.lines).lower(),
         "inclusive": str(form.inclusive).lower(),
         "threads": form.thread or "all",
-        "task": form.task or "all that was recorded",
+        "task": form.when,
     }
     return [
         f"Profile of {heading.name}, {counted(heading.forks, 'fork')}:",

@@ -11,6 +11,7 @@ from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
+from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE, judge_expectations
 from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import SCHEMA_VERSION, ExperimentAnalysis, ExperimentRow, ExperimentTable
@@ -82,7 +83,7 @@ def _caveats(
             continue
         run = runs[one.name]
         yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
-        yield from _carried(one.name, run)
+        yield from _carried(one.name, runs)
         for variant in one.variants:
             failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
             if failed:
@@ -101,13 +102,25 @@ def _caveats(
         yield caveat.one_index_build()
 
 
-def _carried(name: str, run: RunRecord) -> Iterator[Caveat]:
-    """Of evidence in all forks, what it cost is in all figures."""
+def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
+    """Of evidence in all forks, what it cost is in all figures: how much, where another one did the same."""
+    run = runs[name]
     kinds = ", ".join(run.plan.evidence_in(0))
-    if kinds:
-        yield Caveat(
-            "evidence", f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures"
-        )
+    if not kinds:
+        return
+    plain = {other: cost_beside(run, found) for other, found in runs.items() if not found.plan.evidence_in(0)}
+    beside = next(((other, costs) for other, costs in plain.items() if costs), None)
+    known = "" if beside is None else f": against {beside[0]}, mean service times of {_costs(beside[1])}"
+    text = f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures{known}"
+    yield Caveat("evidence", text)
+
+
+def _costs(costs: Sequence[TaskCost]) -> str:
+    return ", ".join(
+        f"{one.variant}/{one.label} {one.percent:+.1f} %"
+        + ("" if one.low_percent is None else f" ({one.low_percent:+.1f} to {one.high_percent:+.1f})")
+        for one in costs
+    )
 
 
 def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
