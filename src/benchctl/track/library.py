@@ -13,13 +13,13 @@ _DEPTHS = ("*", "*/*")  # at which repositories keep their tracks
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def shipped(kind: str) -> Path:
-    """The folder of shipped `tracks` or `challenges`.
+def shipped(kind: str, *, package: Path = _PACKAGE) -> Path:
+    """The folder of shipped `tracks`, `challenges` or `experiments`.
 
     An installed wheel carries them inside the package; in a checkout they stand at its top.
     """
-    inside = _PACKAGE / "shipped" / kind
-    return inside if inside.is_dir() else _PACKAGE.parents[1] / kind
+    inside = package / "shipped" / kind
+    return inside if inside.is_dir() else package.parents[1] / kind
 
 
 def challenge_names() -> tuple[str, ...]:

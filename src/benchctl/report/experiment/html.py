@@ -1,6 +1,7 @@
 """An experiment's report as a page: the frame, style and tables of the pages of runs."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -115,6 +116,7 @@ def _coloured(expected: Table) -> Table:
     return msgspec.structs.replace(expected, lines=lines)
 
 
+@cache
 def _environment() -> jinja2.Environment:
     loaders = [
         jinja2.PackageLoader("benchctl.report.experiment", ""),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import jinja2
 import msgspec
 
 import benchctl
@@ -23,8 +22,9 @@ from benchctl.report.html.assets import (
     inline_script,
     inline_style,
 )
-from benchctl.report.html.parts import breakable, embedded, figure, flagged, groups, table
+from benchctl.report.html.parts import embedded, figure, groups, table
 from benchctl.report.html.subject import Command, Subject
+from benchctl.report.html.templates import templates
 from benchctl.report.layout import Grid, result_grids, task_name
 from benchctl.report.notes import collect_notes
 from benchctl.report.order import order_grids
@@ -120,19 +120,16 @@ def render_index(title: str, entries: Sequence[Entry]) -> str:
 def _rendered(template: str, *, inline: bool, **context: object) -> str:
     if inline:
         context |= {"style": inline_style(), "script": inline_script(SCRIPT), "plotly": inline_script(PLOTLY)}
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("benchctl.report.html", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"breakable": breakable, "flagged": flagged}
-    return environment.get_template(template).render(
-        context,
-        inline=inline,
-        version=benchctl.__version__,
-        policy=content_policy(inline=inline),
-        palette=embedded(dark_palette()),
+    return (
+        templates()
+        .get_template(template)
+        .render(
+            context,
+            inline=inline,
+            version=benchctl.__version__,
+            policy=content_policy(inline=inline),
+            palette=embedded(dark_palette()),
+        )
     )
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-import jinja2
-
 import benchctl
 from benchctl.report.html.assets import inline_style, scriptless_policy
-from benchctl.report.html.parts import Cell, Table, breakable
+from benchctl.report.html.parts import Cell, Table
 from benchctl.report.html.subject import Command
+from benchctl.report.html.templates import templates
 
 
 def render_tables(
@@ -21,21 +20,18 @@ def render_tables(
         lines: sentences below them.
         commands: below these.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("benchctl.report.html", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters["breakable"] = breakable
-    return environment.get_template("tables.html.jinja").render(
-        title=title,
-        tables=tables,
-        lines=lines,
-        commands=commands,
-        style=inline_style(),
-        version=benchctl.__version__,
-        policy=scriptless_policy(),
+    return (
+        templates()
+        .get_template("tables.html.jinja")
+        .render(
+            title=title,
+            tables=tables,
+            lines=lines,
+            commands=commands,
+            style=inline_style(),
+            version=benchctl.__version__,
+            policy=scriptless_policy(),
+        )
     )
 
 
