@@ -15,6 +15,7 @@ from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
 from benchctl.report.profile.stored import profile_grids
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
+from benchctl.results.windows import UnknownTimesError
 from builders import make_fork, make_plan, make_record
 from stored import samples
 
@@ -77,6 +78,17 @@ def test_what_was_sampled_outside_of_measured_tasks_counts_when_asked_for():
     assert "PROFILE SUMMARY from 5 events (total: 6)" in done.stdout
     assert "org.start.C#up()" in done.stdout
     assert "two things about when" in refused("--task", "range", "--recorded")
+
+
+def test_without_samples_only_all_that_was_recorded_can_be_shown(run: RunFolder):
+    for name in ("es", "os"):
+        run.sample_file(name, 2).unlink()
+    error = call("--variant", "es").exception
+    assert isinstance(error, UnknownTimesError)
+    assert "--recorded" in error.hint
+    assert "from 5 events (total: 6)" in call("--variant", "es", "--recorded").stdout
+    first, _ = profile_grids(run, run.load())
+    assert first.title.startswith("Profile of es: 5 samples of threads that ran Java, 1 fork, all that was")
 
 
 def test_lines_callers_threads_and_a_variant_can_be_asked_for():
@@ -155,6 +167,8 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "--collapsed is for one variant" in refused("--diff", "es", "os", "--collapsed", "x")
     assert "is no regular expression" in refused("--thread", "[")
     assert "none of the 6 samples of es" in refused("--thread", "merge")
+    assert "or give --recorded" in refused("--thread", "merge")
+    assert "hint: leave --thread or --mode out" in refused("--thread", "merge", "--recorded")
     assert "no task 'ranje'" in refused("--task", "ranje")
     (run.evidence_folder("os", 2, 0) / PROFILE_NAME).unlink()
     assert "no profile of os" in refused("--diff", "es", "os")
@@ -164,7 +178,9 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
 
 def test_pages_get_a_short_table_a_variant_and_none_without_profiles(run: RunFolder):
     first, second = profile_grids(run, run.load())
-    assert first.title == "Profile of es: 4 samples of threads that ran Java, 1 fork"
+    assert (
+        first.title == "Profile of es: 4 samples of threads that ran Java, 1 fork, while tasks were measured"
+    )
     assert first.lines[0] == ("org.apache.lucene.A#score()", "75.00", "3")
     assert second.title.startswith("Profile of os: 2 samples")
     for name in ("es", "os"):

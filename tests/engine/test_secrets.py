@@ -15,6 +15,10 @@ from benchctl.errors import UsageError
         ("-Des.secret_thing=hunter2=x", "-Des.secret_thing={secret}"),
         ("-Dtrust.PASSWORD=", "-Dtrust.PASSWORD={secret}"),
         ("-Dauth.token=a.b", "-Dauth.token={secret}"),
+        ("-Dmail.pass=x", "-Dmail.pass={secret}"),
+        ("-XX:OnError=/bin/tell -Da=1 -Dpassword=1 now", "-XX:OnError=/bin/tell -Da=1 -Dpassword={secret}"),
+        ("-Dindex.tokenizer=standard", "-Dindex.tokenizer=standard"),
+        ("-Dbypass.cache=1", "-Dbypass.cache=1"),
     ],
 )
 def test_flags_are_shown_without_secrets(flag: str, shown: str):

@@ -129,11 +129,12 @@ def test_the_hottest_frames_of_searches_are_those_of_lucene_and_the_engine(
 
 def test_samples_of_the_measured_task_are_some_but_not_all(run: RunFolder, benchctl: Benchctl):
     asked = ("profile", run.path.name, "--variant", "es-c2", "--format", "json")
-    samples = [
-        json.loads(called(benchctl, *asked, *arguments))["variants"][0]["samples"]
-        for arguments in (("--recorded",), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
-    ]
-    assert samples[0] >= samples[1] >= samples[2] > 0
+    ways = (("--recorded",), (), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
+    recorded, measured, task, searching = (
+        json.loads(called(benchctl, *asked, *way))["variants"][0]["samples"] for way in ways
+    )
+    # There is one task only; what else was recorded may be little.
+    assert recorded >= measured == task >= searching > 0
 
 
 def test_a_flame_graph_can_be_written(run: RunFolder, benchctl: Benchctl, tmp_path: Path):

@@ -14,6 +14,10 @@ FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
 """
 
 
+class UnknownTimesError(BenchctlError):
+    """What says when the tasks of a fork ran is not there any more."""
+
+
 @dataclass(frozen=True)
 class TaskWindow:
     """When a task ran, in nanoseconds from the origin of the fork's samples.
@@ -40,11 +44,12 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
     """The tasks of a fork that measured anything, in their order.
 
     Raises:
-        BenchctlError: its samples are not there, or cannot be read: nothing else says when tasks ran.
+        UnknownTimesError: its samples are not there: nothing else says when tasks ran.
+        BenchctlError: they cannot be read.
     """
     path = None if fork.samples is None else folder.inside(fork.samples)
     if path is None or not path.is_file():
-        raise BenchctlError(
+        raise UnknownTimesError(
             f"the samples of fork {fork.block} of {fork.variant} are not there: only they say when tasks ran"
         )
     try:

@@ -81,7 +81,8 @@ def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
 
     Args:
         carrying: the run with evidence.
-        plain: the other; only tasks count before which both ran the same, on variants that are the same.
+        plain: the other, of the same experiment, so that heap and documents are the same; only tasks count
+            before which both ran the same, on variants that are the same.
 
     Returns:
         By task and variant; those without a value on both sides are missing.
@@ -93,7 +94,7 @@ def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
         if spec in other.variants and mine.warmups_of(spec.name) == other.warmups_of(spec.name)
     ]
     found = [
-        _cost(mine, place, name, plain.done(name), carrying.done(name))
+        _cost(mine, place, name, plain.compared(name), carrying.compared(name))
         for place in places(mine)
         if _same_so_far(mine, other, place[0])
         for name in common
@@ -103,8 +104,14 @@ def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
 
 def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
     """Whether two plans do the same on a node up to the end of a challenge."""
+    # Within the first challenge, restarts between challenges do not matter.
+    restarts = {one.restart, other.restart}
     alike = one.schedules[: schedule + 1] == other.schedules[: schedule + 1]
-    return alike and (schedule == 0 or one.restart == other.restart)
+    return (
+        alike
+        and one.track_digest == other.track_digest
+        and (len(restarts) == 1 or (schedule == 0 and "task" not in restarts))
+    )
 
 
 def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:

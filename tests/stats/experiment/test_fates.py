@@ -100,12 +100,17 @@ def test_what_it_cost_is_said_where_another_measurement_did_the_same_without():
         return text
 
     known = text_of()
-    assert "against plain, mean service times of es/range +27.5 % (" in known
+    assert "against plain, mean service times (95 % intervals) of es/range +27.5 % (" in known
     assert known.endswith("os/range +20.0 %")
     # A challenge more or an own warm-up in front make it another thing.
     other = Challenge("other", (Task("range", iterations=7),))
     assert text_of(schedules=(other,)).endswith("in their figures")
-    assert "es/range" not in text_of(variant_warmups={"es": (other,)})
+    assert text_of(track_digest="2" * 64).endswith("in their figures")
+    assert text_of(restart="task").endswith("in their figures")
+    assert text_of(restart="never") == known
+    warmed = text_of(variant_warmups={"es": (other,)})
+    assert "es/range" not in warmed
+    assert warmed.endswith("os/range +20.0 %")
 
 
 @pytest.mark.parametrize(

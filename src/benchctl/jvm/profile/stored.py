@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchctl.errors import BenchctlError
 from benchctl.jvm.profile.counting import Choice, Counted, Window, count_stacks, merged
 from benchctl.jvm.profile.model import Profile, read_profile
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import task_windows
+from benchctl.results.windows import UnknownTimesError, task_windows
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def count_fork(
         pools: as of `count_stacks`.
 
     Raises:
-        BenchctlError: it is not known when these tasks ran.
+        UnknownTimesError: it is not known when these tasks ran.
     """
     windows = None if tasks is None else _windows(folder, profile.fork, tasks)
     counted = [
@@ -89,7 +88,7 @@ def _windows(folder: RunFolder, fork: ForkRecord, tasks: Sequence[Place]) -> dic
     for window in (found[place] for place in tasks if place in found):
         origin_ns = fork.boots[window.boot].origin_ns
         if origin_ns is None:
-            raise BenchctlError(f"it is not known when the JVM of fork {fork.block} started")
+            raise UnknownTimesError(f"it is not known when the JVM of fork {fork.block} started")
         own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
         windows[window.boot] = (*windows.get(window.boot, ()), own)
     return windows

@@ -26,6 +26,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.places import task_named
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunFolder
+from benchctl.results.windows import UnknownTimesError
 from benchctl.stats.values import places
 
 SECTION_LINES = 10
@@ -70,12 +71,16 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
             f"run {record.id} has no profile of {' or '.join(empty)}",
             hint="profiles are collected by: benchctl run --evidence profile",
         )
-    sides = [_side(folder, record, name, forks, form) for name, forks in found.items() if forks]
+    try:
+        sides = [_side(folder, record, name, forks, form) for name, forks in found.items() if forks]
+    except UnknownTimesError as err:
+        raise UnknownTimesError(err.message, hint="give --recorded to count all that was sampled") from err
     for side in sides:
         if not side.heading.samples:
+            ways = "leave --thread or --mode out" if form.recorded else "leave --thread, --task or --mode out"
             raise UsageError(
                 f"none of the {side.heading.total} samples of {side.heading.name} is among those asked for",
-                hint="leave --thread, --task or --mode out, or give --recorded",
+                hint=ways if form.recorded else f"{ways}, or give --recorded",
             )
     return sides
 
@@ -145,7 +150,16 @@ def profile_grids(folder: RunFolder, record: RunRecord) -> list[Grid]:
         BenchctlError: a profile cannot be read.
     """
     profiles = {variant.name: fork_profiles(folder, record, variant.name) for variant in record.plan.variants}
-    return [_grid(_side(folder, record, name, forks, Form())) for name, forks in profiles.items() if forks]
+    grids = []
+    for name, forks in profiles.items():
+        if not forks:
+            continue
+        try:
+            grids.append(_grid(_side(folder, record, name, forks, Form()), "while tasks were measured"))
+        except UnknownTimesError:
+            recorded = _side(folder, record, name, forks, Form(recorded=True))
+            grids.append(_grid(recorded, "all that was recorded, since it is not known when tasks ran"))
+    return grids
 
 
 def _side(
@@ -190,12 +204,12 @@ def _neutral(sides: Sequence[Side]) -> list[list[Counted]]:
     return [[engine_neutral(fork) for fork in side.forks] for side in sides]
 
 
-def _grid(side: Side) -> Grid:
+def _grid(side: Side, when: str) -> Grid:
     shown = shares(side.forks)[:SECTION_LINES]
     heading = side.heading
     title = (
         f"Profile of {heading.name}: {counted(heading.samples, 'sample')} of threads that ran Java, "
-        f"{counted(heading.forks, 'fork')}"
+        f"{counted(heading.forks, 'fork')}, {when}"
     )
     lines = tuple((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
     return Grid(title, ("Method", "%", "Samples"), lines, frozenset({0}))

@@ -7,6 +7,7 @@ from operator import attrgetter
 from benchctl.results.experiment.model import ExperimentRecord, Measurement, TableSpec
 from benchctl.results.experiment.seen import SeenCall
 from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
@@ -17,6 +18,7 @@ from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import SCHEMA_VERSION, ExperimentAnalysis, ExperimentRow, ExperimentTable
 from benchctl.stats.experiment.rows import compare_row, finished
 from benchctl.stats.scale import rounded_ratio
+from benchctl.stats.values import challenge_title
 
 
 def analyse_experiment(
@@ -109,18 +111,21 @@ def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
     if not kinds:
         return
     plain = {other: cost_beside(run, found) for other, found in runs.items() if not found.plan.evidence_in(0)}
-    beside = next(((other, costs) for other, costs in plain.items() if costs), None)
-    known = "" if beside is None else f": against {beside[0]}, mean service times of {_costs(beside[1])}"
+    beside = max(plain, key=lambda other: len(plain[other]), default=None)
+    known = ""
+    if beside is not None and plain[beside]:
+        listed = ", ".join(_cost(one, run.plan) for one in plain[beside])
+        known = f": against {beside}, mean service times (95 % intervals) of {listed}"
     text = f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures{known}"
     yield Caveat("evidence", text)
 
 
-def _costs(costs: Sequence[TaskCost]) -> str:
-    return ", ".join(
-        f"{one.variant}/{one.label} {one.percent:+.1f} %"
-        + ("" if one.low_percent is None else f" ({one.low_percent:+.1f} to {one.high_percent:+.1f})")
-        for one in costs
-    )
+def _cost(one: TaskCost, plan: Plan) -> str:
+    challenge = f"{challenge_title(plan, one.schedule)}/" if len(plan.schedules) > 1 else ""
+    interval = ""
+    if one.low_percent is not None and one.high_percent is not None:
+        interval = f" ({one.low_percent:+.1f} to {one.high_percent:+.1f})"
+    return f"{one.variant}/{challenge}{one.label} {one.percent:+.1f} %{interval}"
 
 
 def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
