@@ -49,6 +49,10 @@ def test_whatever_was_packed_comes_out(tmp_path: Path, packing: str, raw: bytes,
     assert all(block for _, block in found)
 
 
+def test_a_short_file_that_ends_like_the_head_of_a_tar_is_none(tmp_path: Path):
+    assert whole(written(tmp_path, b'{"made_by": "ustar')) == b'{"made_by": "ustar'
+
+
 @pytest.mark.parametrize("packing", JUMPING)
 def test_decoding_can_begin_and_end_at_every_entry(packing: str, tmp_path: Path):
     raw = text(1_000_000) * 9

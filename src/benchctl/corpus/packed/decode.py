@@ -84,7 +84,7 @@ def _decoded(file: IO[bytes], start: int, stop: int | None, threads: int) -> Ite
         return _streamed(gzip.open(file).read)
     if head.startswith(_ZIP):
         return _zip(file)
-    if head.endswith(_TAR_MAGIC):
+    if head[_TAR_MAGIC_AT:] == _TAR_MAGIC:
         raise DamageError("it is a tar archive, which benchctl does not read: unpack it")
     return _plain(file, start, stop)
 
