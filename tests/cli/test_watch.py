@@ -54,6 +54,7 @@ def test_a_step_says_how_far_how_fast_and_how_long():
     )
     assert step_progress("documents", 8000, 8000, 8000, 2.0) == "8,000 documents, 100 %, 4,000/s"
     assert step_progress("requests", 5, 0, 0, 0.0) == "5 requests"
+    assert step_progress("requests", 1, 10, 1, 0.0) == "1 request, 10 %"
 
 
 def test_a_fork_is_announced_and_told():

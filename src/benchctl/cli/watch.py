@@ -43,13 +43,13 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
     """How far a step is, how fast it goes, and how long it will take at that speed.
 
     Args:
-        what: unit.
+        what: unit, in the plural.
         done: of the whole step.
         total: of the whole step; 0 is unknown.
         lately: how many of the done ones were done while being watched.
         seconds: for how long that was.
     """
-    parts = [f"{done:,} {what}"]
+    parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
     if total:
         parts.append(f"{100 * done / total:.0f} %")
     if lately > 0 and seconds > 0:

@@ -1,15 +1,38 @@
 """Folders with a record each, found by path, by id, by a beginning of an id, or as `latest`."""
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from benchctl.disk import disk_errors
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 
 LATEST: Final = "latest"
 _MOST_NAMED: Final = 5
+
+Folder = TypeVar("Folder")
+Record = TypeVar("Record")
+
+
+def readable(
+    folders: Iterable[Folder], load: Callable[[Folder], Record], unreadable: Callable[[str], None]
+) -> Iterator[tuple[Folder, Record]]:
+    """Every folder whose record can be read, with that.
+
+    Args:
+        folders: in any order, which is kept.
+        load: reads the record of one.
+        unreadable: told why, of each that is passed over.
+    """
+    for folder in folders:
+        try:
+            record = load(folder)
+        except BenchctlError as err:
+            unreadable(err.message)
+        else:
+            yield folder, record
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from benchctl.disk import replacing
 from benchctl.errors import BenchctlError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
-from benchctl.results.finding import Shelf
+from benchctl.results.finding import Shelf, readable
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
@@ -218,13 +218,7 @@ class RunStore:
         Args:
             unreadable: told why, of each that is passed over.
         """
-        for folder in self.folders():
-            try:
-                record = folder.load()
-            except BenchctlError as err:
-                unreadable(err.message)
-            else:
-                yield folder, record
+        return readable(self.folders(), RunFolder.load, unreadable)
 
     def newest(self) -> Iterator[RunRecord]:
         """Every readable record, newest first, each read when it is asked for."""

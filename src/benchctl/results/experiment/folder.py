@@ -8,7 +8,7 @@ from typing import Final
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.results.experiment.model import EXPERIMENT_VERSION, ExperimentRecord
-from benchctl.results.finding import Shelf
+from benchctl.results.finding import Shelf, readable
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
 
@@ -94,13 +94,7 @@ class ExperimentStore:
         Args:
             unreadable: told why, of each that is passed over.
         """
-        for folder in self.folders():
-            try:
-                record = folder.load()
-            except BenchctlError as err:
-                unreadable(err.message)
-            else:
-                yield folder, record
+        return readable(self.folders(), ExperimentFolder.load, unreadable)
 
     def folders(self) -> list[ExperimentFolder]:
         """The folders of all executions, oldest first; nothing is read of them.

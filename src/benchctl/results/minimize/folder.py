@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.finding import Shelf
+from benchctl.errors import UsageError
+from benchctl.results.finding import Shelf, readable
 from benchctl.results.minimize.model import MINIMIZE_VERSION, MinimizeRecord
 from benchctl.results.store import RunStore
 from benchctl.results.versioned import read_versioned, write_versioned
@@ -74,13 +74,8 @@ def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[Mini
     Raises:
         BenchctlError: they cannot be looked into.
     """
-    for path in _shelf(root).folders():
-        try:
-            record = MinimizeFolder(path).load()
-        except BenchctlError as err:
-            unreadable(err.message)
-        else:
-            yield record
+    folders = map(MinimizeFolder, _shelf(root).folders())
+    return (record for _, record in readable(folders, MinimizeFolder.load, unreadable))
 
 
 def _shelf(root: Path) -> Shelf:
