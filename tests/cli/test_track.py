@@ -117,3 +117,28 @@ def test_a_workload_is_validated_from_its_main_file(tmp_path: Path):
     output = call("validate", path).output
     assert "corpus shop: 1 file, 1,000 documents" in output
     assert "buy (default)" in output
+
+
+def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
+    main = """{
+      "operations": [
+        {"name": "s", "operation-type": "search"}, {"name": "t", "operation-type": "search", "bdy": 1}
+      ],
+      "challenges": [
+        {"name": "sound", "schedule": [{"operation": "s"}]},
+        {"name": "lazy", "default": true, "schedule": [{"operation": "s", "clients": 0}]},
+        {"name": "empty", "schedule": []}
+      ]
+    }"""
+    folder = write_files(tmp_path / "small", {"track.json": main})
+    with pytest.raises(UsageError) as caught:
+        call("validate", folder)
+    assert [line.partition(": ")[0] for line in caught.value.message.splitlines()] == [
+        "unusable operation",
+        "challenge 'lazy' cannot be run",
+        "challenge 'empty' cannot be run",
+    ]
+    assert caught.value.hint == "these can be run: sound"
+    assert "small, challenge sound" in call("show", folder, "--challenge", "sound").output
+    with pytest.raises(UsageError, match="clients must be at least 1"):
+        call("show", folder)

@@ -365,10 +365,13 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
         ({"challenges": [], "schedule": []}, ["challenges and schedule exclude each other"]),
         ({"challenges": [{"name": "c", "schedule": []}]}, ["$.challenges[0].schedule: is empty"]),
         ({"challenge": {"schedule": []}}, ["$.challenge: ", "name"]),
-        (with_schedule({"operation": "t"}), ["$.schedule[0].operation: track 'small' has no operation 't'"]),
+        (
+            with_schedule({"operation": "srch"}),
+            ["$.schedule[0].operation: track 'small' has no operation 'srch'"],
+        ),
         (with_schedule({"operatoin": "s"}), ["$.schedule[0]: unknown key 'operatoin'", "'operation'"]),
         (with_schedule({"operation": "s", "frob": 1}), ["unknown key 'frob'"]),
-        (with_schedule({"operation": "s", "iterations": 1, "time-period": 1}), ["do not mix"]),
+        (with_schedule({"operation": "s", "warmup-iterations": 1, "time-period": 1}), ["do not mix"]),
         (with_schedule({"operation": "s", "clients": "two"}), ["$.schedule[0].clients"]),
         (with_schedule({"paralel": {}}), ["$.schedule[0]"]),
         (with_schedule({"parallel": {"tasks": []}}), ["tasks: is empty"]),
@@ -404,9 +407,104 @@ def test_two_defaults_are_one_too_many(tmp_path: Path):
 def test_a_mistake_in_a_part_is_named_by_the_parts_own_line(books: Path):
     path = books / "operations" / "search.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"index":', '"indexx":'), encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        load(books)
-    assert caught.value.message.startswith(f"{path}, line 4: $.operations[1]: unknown key 'indexx'")
+    track = load(books)
+    (operation, challenge) = track.faults
+    assert operation.message.startswith(f"{path}, line 4: $.operations[1]: unknown key 'indexx'")
+    assert (operation.operation, challenge.challenge) == ("all", "lend-and-search")
+    assert challenge.message == operation.message
+    assert list(track.challenges) == ["authors"]
+    with pytest.raises(UsageError, match="unknown key 'indexx'"):
+        load_challenge("lend-and-search", track, {})
+    assert load_challenge("authors", track, {})[0].name == "authors"
+
+
+def in_challenges(**schedules: list[Any]) -> dict[str, Any]:
+    return {
+        "operations": [SEARCH],
+        "challenges": [{"name": name, "schedule": schedule} for name, schedule in schedules.items()],
+    }
+
+
+SOUND = {"operation": "s"}
+
+
+def test_a_fault_in_one_challenge_leaves_the_others(tmp_path: Path):
+    main = in_challenges(sound=[SOUND], slow=[{**SOUND, "clients": 0}], typo=[{"operation": "srch"}])
+    track = small(tmp_path, main)
+    assert list(track.challenges) == ["sound"]
+    assert [fault.challenge for fault in track.faults] == ["slow", "typo"]
+    with pytest.raises(UsageError, match="clients must be at least 1"):
+        load_challenge("slow", track, {})
+
+
+def test_a_faulty_default_is_not_replaced_by_another_challenge(tmp_path: Path):
+    main = in_challenges(sound=[SOUND], slow=[{**SOUND, "clients": 0}])
+    assert small(tmp_path, main).default_name is None
+    main["challenges"][1]["default"] = True
+    track = small(tmp_path, main)
+    assert (track.default_name, track.default_challenge) == ("slow", None)
+
+
+def test_a_challenge_of_its_own_file_is_told_what_is_wrong_with_the_operation_that_it_names(tmp_path: Path):
+    main = in_challenges(sound=[SOUND])
+    main["operations"].append({"name": "deep", "operation-type": "search", "bdy": {}})
+    track = small(tmp_path, main)
+    own = (
+        write_files(tmp_path, {"own.json": '{"name": "own", "schedule": [{"operation": "deep"}]}'})
+        / "own.json"
+    )
+    with pytest.raises(UsageError, match="unknown key 'bdy'"):
+        load_challenge(str(own), track, {})
+
+
+def test_a_bare_name_that_nothing_defines_is_a_type_for_a_plug_in(tmp_path: Path):
+    track = small(tmp_path, in_challenges(sound=[SOUND], moon=[{"operation": "warm-the-moon"}]))
+    assert track.faults == ()
+    assert track.lacking(track.challenges["moon"]) == (
+        "task 'warm-the-moon': operation type 'warm-the-moon'",
+    )
+    reject_lacking(track, track.challenges["sound"])
+
+
+def test_an_old_url_beside_corpora_is_passed_over(tmp_path: Path):
+    track = small(tmp_path, {**with_schedule(SOUND), "data-url": "http://x.invalid", "corpora": []})
+    assert any("'data-url' means nothing here" in note for note in track.notes)
+
+
+@pytest.mark.parametrize(("size", "read"), [(2500.0, 2500), ("2500", 2500), (1, 1)])
+def test_a_bulk_size_that_a_template_computes_is_a_whole_number(tmp_path: Path, size: Any, read: int):
+    operation = {"name": "b", "operation-type": "bulk", "bulk-size": size}
+    assert small(tmp_path, {"operations": [operation]}).operations["b"].bulk_size == read  # type: ignore[union-attr]
+
+
+def test_half_a_document_is_no_bulk_size(tmp_path: Path):
+    operation = {"name": "b", "operation-type": "bulk", "bulk-size": 2500.5}
+    assert "$.operations[0].bulk-size" in refused(tmp_path, {"operations": [operation]})
+
+
+@pytest.mark.parametrize(
+    ("element", "own", "left"),
+    [
+        ({"time-period": 9}, {"iterations": 5}, (None, None, None, 9)),
+        ({"warmup-time-period": 3, "time-period": 9}, {"warmup-iterations": 5}, (None, None, 3, 9)),
+        ({"warmup-time-period": 3}, {"iterations": 5}, (None, 5, None, None)),
+        ({"warmup-iterations": 2, "iterations": 5}, {"time-period": 9}, (None, None, None, 9)),
+    ],
+)
+def test_iterations_and_a_time_period_that_meet_in_a_parallel_task_are_one_kind(
+    tmp_path: Path, element: dict[str, Any], own: dict[str, Any], left: tuple[Any, ...]
+):
+    track = small(tmp_path, with_schedule({"parallel": {**element, "tasks": [{**SOUND, **own}]}}))
+    (task,) = track.challenges["default"].schedule
+    found = (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period)
+    assert found == left
+    assert any("iterations and a" in note for note in track.notes)
+
+
+def test_a_time_period_counts_beside_iterations_as_in_rally(tmp_path: Path):
+    track = small(tmp_path, with_schedule({**SOUND, "iterations": 5, "time-period": 9}))
+    (task,) = track.challenges["default"].schedule
+    assert (task.iterations, task.time_period) == (None, 9)
 
 
 @st.composite

@@ -48,7 +48,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     """Read the track at PATH, expand every challenge, and say what it holds and needs.
 
     PATH is a folder with a track.json or workload.json, such a file, or a shipped track. Exit code 2 when
-    something is wrong with it.
+    something is wrong with it; challenges that nothing is wrong with can be run all the same.
     """
     track, challenges = _load(path, param_options)
     say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
@@ -72,6 +72,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     for note in track.notes:
         say(f"note: {note}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
+    _raise_faults(track)
 
 
 @track_group.command("show")
@@ -136,13 +137,15 @@ def _chosen(track: Track, challenges: Mapping[str, Challenge], name: str | None)
     if not challenges:
         raise UsageError(f"track '{track.name}' has no challenge of its own")
     if name is None:
-        default = track.default_challenge
-        if default is None:
+        name = track.default_name
+        if name is None:
             raise UsageError(
                 f"track '{track.name}' has no default challenge",
                 hint=f"give --challenge, one of {', '.join(challenges)}",
             )
-        return challenges[default.name]
+    fault = track.fault_of(name)
+    if fault is not None:
+        raise fault.error
     if name not in challenges:
         raise UsageError(
             f"track '{track.name}' has no challenge '{name}'", hint=suggestion(name, sorted(challenges))
@@ -204,6 +207,21 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
                     f"unsupported: task '{task.label}' of {challenge.name}: "
                     f"{operation.type_name} goes over {operation.speaks}"
                 )
+
+
+def _raise_faults(track: Track) -> None:
+    """Name what is wrong with parts of the track, all of it; the other challenges run all the same.
+
+    Raises:
+        UsageError: there is something.
+    """
+    if not track.faults:
+        return
+    lines = []
+    for fault in track.faults:
+        part = f"challenge '{fault.challenge}' cannot be run" if fault.challenge else "unusable operation"
+        lines.append(f"{part}: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
+    raise UsageError("\n".join(lines), hint=f"these can be run: {', '.join(track.challenges)}")
 
 
 def _bound(iterations: int | None, seconds: float | None) -> str:

@@ -117,7 +117,7 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
 
 def _default_challenge(track: Track) -> tuple[str, ...]:
     """What is run when no challenge is named: a track's own default one."""
-    return () if track.default_challenge is None else (track.default_challenge.name,)
+    return () if track.default_name is None else (track.default_name,)
 
 
 def freeze(

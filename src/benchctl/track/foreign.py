@@ -9,7 +9,16 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.track.corpora import Targets, read_corpora
-from benchctl.track.model import Challenge, Index, IndexBody, Template, TemplateKind, Track, TrackOperation
+from benchctl.track.model import (
+    Challenge,
+    Fault,
+    Index,
+    IndexBody,
+    Template,
+    TemplateKind,
+    Track,
+    TrackOperation,
+)
 from benchctl.track.operations.reading import IncompleteError, read_operation
 from benchctl.track.plugin import find_plugin
 from benchctl.track.rules import check_challenge
@@ -62,6 +71,9 @@ class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 know([*encoded_names(_TrackFile), *encoded_names(_IndexEntry), *encoded_names(_TemplateEntry)])
+# Of Rally's first version; tracks that were brought up to the second one still have it.
+_OLD_URL = "data-url"
+know([_OLD_URL])
 
 
 def read_track(path: Path, renderer: Renderer) -> Track:
@@ -92,7 +104,8 @@ class _Reader:
         self._document = document
         self._documents = [document]
         self._plugin = find_plugin(path.parent)
-        self._incomplete: dict[str, UsageError] = {}
+        self._unusable: dict[str, UsageError] = {}
+        self._faults: list[Fault] = []
 
     def track(self, raw: Mapping[str, Any]) -> Track:
         """All of it."""
@@ -136,10 +149,12 @@ class _Reader:
             digest=_digest(track),
             known=tuple(sorted(self._renderer.known)),
             notes=tuple(note for document in self._documents for note in document.notes),
+            faults=tuple(self._faults),
         )
 
     def _check_age(self, raw: Mapping[str, Any]) -> None:
-        if "data-url" in raw or (raw.get("version", _VERSION) == _VERSION and _has_typed_documents(raw)):
+        outdated = _OLD_URL in raw and "corpora" not in raw
+        if outdated or (raw.get("version", _VERSION) == _VERSION and _has_typed_documents(raw)):
             raise self._document.refuse(
                 "$", "the track is of Rally's first version, whose indices held their documents",
                 hint=f"benchctl reads version {_VERSION}, Rally's since 2018",
@@ -163,11 +178,15 @@ class _Reader:
             named = {"operation-type": raw} if isinstance(raw, str) else raw
             try:
                 operation = read_operation(named, self._document, where, plugin=self._plugin)
-            except IncompleteError as err:
-                # Only whoever names it needs that: workloads define operations that their tasks redefine.
-                self._incomplete[str(named.get("name", ""))] = err
-                missing = err.message.rpartition(": ")[2]
-                self._document.note(where, f"{missing}: no task can name it")
+            except UsageError as err:
+                # Only the challenges that name it cannot be run.
+                self._unusable[_name_of(named)] = err
+                if isinstance(err, IncompleteError):
+                    # Workloads define operations that their tasks redefine.
+                    missing = err.message.rpartition(": ")[2]
+                    self._document.note(where, f"{missing}: no task can name it")
+                else:
+                    self._faults.append(Fault(err.message, err.hint, operation=_name_of(named)))
                 continue
             if operation.name in found:
                 raise self._document.refuse(where, f"two operations are called '{operation.name}'")
@@ -180,29 +199,41 @@ class _Reader:
         given = [name for name in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, name) is not None]
         if len(given) > 1:
             raise self._document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
-        if not given:
-            return {}
-        value = getattr(entry, given[0])
-        places: list[tuple[str, Any]] = [(f"$.{given[0]}", value)]
-        if given[0] in _SEVERAL:
-            places = [(f"$.{given[0]}[{place}]", one) for place, one in enumerate(value)]
-        elif given[0] == _IN_PLACE:
-            places = [("$", {"name": "default", "schedule": list(value)})]
-        context = Context(self._document, self._path.parent.name, operations, self._plugin, self._incomplete)
-        found: dict[str, Challenge] = {}
-        for where, raw in places:
-            challenge = read_challenge(raw, context, where)
-            check_challenge(challenge, {**operations, **challenge.operations}, self._document, where)
-            if challenge.name in found:
-                raise self._document.refuse(
-                    where, f"two challenges are called '{challenge.name}'", key="name"
-                )
-            found[challenge.name] = challenge
+        found = self._sound_challenges(entry, given[0], operations) if given else {}
+        if self._faults and not found:
+            raise self._faults[0].error
         defaults = [challenge.name for challenge in found.values() if challenge.default]
         if len(defaults) > 1:
             raise self._document.refuse(
                 f"$.{given[0]}", f"{' and '.join(defaults)} are both the default: only one can be"
             )
+        return found
+
+    def _sound_challenges(
+        self, entry: _TrackFile, given: str, operations: Mapping[str, TrackOperation]
+    ) -> dict[str, Challenge]:
+        """Those that can be run; what is wrong with the others is kept for whoever asks for them."""
+        value = getattr(entry, given)
+        places: list[tuple[str, Any]] = [(f"$.{given}", value)]
+        if given in _SEVERAL:
+            places = [(f"$.{given}[{place}]", one) for place, one in enumerate(value)]
+        elif given == _IN_PLACE:
+            places = [("$", {"name": "default", "schedule": list(value)})]
+        context = Context(self._document, self._path.parent.name, operations, self._plugin, self._unusable)
+        found: dict[str, Challenge] = {}
+        for where, raw in places:
+            try:
+                challenge = read_challenge(raw, context, where)
+                check_challenge(challenge, {**operations, **challenge.operations}, self._document, where)
+            except UsageError as err:
+                name = str(raw.get("name") or where)
+                self._faults.append(Fault(err.message, err.hint, name, default=raw.get("default") is True))
+                continue
+            if challenge.name in found:
+                raise self._document.refuse(
+                    where, f"two challenges are called '{challenge.name}'", key="name"
+                )
+            found[challenge.name] = challenge
         return found
 
     def _index(self, raw: Any, where: str) -> Index:  # noqa: ANN401 - JSON of any shape
@@ -255,6 +286,12 @@ class _Reader:
         document, value = read_document(self._renderer.render(path), lenient=True)
         self._documents.append(document)
         return document, value
+
+
+def _name_of(operation: object) -> str:
+    """What tasks call an operation, as far as it can be told of one that cannot be read."""
+    said = operation if isinstance(operation, Mapping) else {}
+    return str(said.get("name") or said.get("operation-type") or "")
 
 
 def _has_typed_documents(raw: Mapping[str, Any]) -> bool:

@@ -67,13 +67,17 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     Raises:
         UsageError: something is missing or wrong; the message names file and JSON path.
     """
+    fault = track.fault_of(name)
+    if fault is not None:
+        raise fault.error
     if name in track.challenges:
         challenge, known, document = track.challenges[name], set(track.known), Document(f"challenge {name}")
     else:
         path = find_challenge(name, also=tuple(track.challenges))
         renderer = Renderer(path.parent, params)
         document, raw = read_document(renderer.render(path))
-        context = Context(document, track.name, track.operations)
+        unusable = {fault.operation: fault.error for fault in track.faults if fault.operation}
+        context = Context(document, track.name, track.operations, unusable=unusable)
         try:
             challenge, known = read_challenge(raw, context), renderer.known
         except RecursionError as err:

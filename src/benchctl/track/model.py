@@ -191,6 +191,29 @@ class Template(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     delete_matching_indices: bool = True
 
 
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is wrong with a part of a track while the rest of it can be used.
+
+    Attributes:
+        message: with the place in the file.
+        hint: what to do.
+        challenge: that cannot be run because of it; empty for an operation.
+        default: whether that challenge is the one that the track prefers.
+        operation: that no challenge can name because of it; empty for a challenge.
+    """
+
+    message: str
+    hint: str = ""
+    challenge: str = ""
+    default: bool = False
+    operation: str = ""
+
+    @property
+    def error(self) -> UsageError:
+        """What to raise where the part is needed after all."""
+        return UsageError(self.message, hint=self.hint)
+
+
 class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A loaded track.
 
@@ -202,7 +225,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         data_streams: names of them.
         templates: of all kinds.
         corpora: which documents there are, and where they come from; empty for generated ones.
-        challenges: the track's own, by name.
+        challenges: the track's own that can be run, by name.
         description: for listings.
         meta: the user's own notes.
         parameters: for its plug-in.
@@ -210,6 +233,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         plugin: file name of its Python plug-in; None when there is none beside it.
         known: parameters that its files know.
         notes: what was passed over when it was read, one line each.
+        faults: what keeps others of its challenges from being run.
     """
 
     name: str
@@ -227,6 +251,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     plugin: str | None = None
     known: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     @property
     def index(self) -> Index:
@@ -258,12 +283,23 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.index_body.shards
 
     @property
+    def default_name(self) -> str | None:
+        """Which challenge is run when none is named: the one marked so, or the only one; it may be faulty."""
+        faulty = [fault for fault in self.faults if fault.challenge]
+        names = [*self.challenges, *(fault.challenge for fault in faulty)]
+        marked = [name for name, challenge in self.challenges.items() if challenge.default]
+        marked += [fault.challenge for fault in faulty if fault.default]
+        chosen = marked or (names if len(names) == 1 else [])
+        return chosen[0] if chosen else None
+
+    @property
     def default_challenge(self) -> Challenge | None:
-        """The challenge that is run when none is named: the one marked so, or the only one."""
-        marked = [challenge for challenge in self.challenges.values() if challenge.default]
-        if marked:
-            return marked[0]
-        return next(iter(self.challenges.values())) if len(self.challenges) == 1 else None
+        """The challenge of that name; None where it is faulty, too."""
+        return self.challenges.get(self.default_name or "")
+
+    def fault_of(self, challenge: str) -> Fault | None:
+        """What keeps a challenge from being run."""
+        return next((fault for fault in self.faults if challenge and fault.challenge == challenge), None)
 
     def lacking(self, challenge: Challenge) -> tuple[str, ...]:
         """What a challenge needs that benchctl does not have by itself, one phrase each, in order of use."""

@@ -8,13 +8,20 @@ from typing import Any, get_args
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.nearest import guess
+from benchctl.nearest import guess, nearest
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.reading import read_operation
 from benchctl.track.operations.search import Bulk
 from benchctl.track.plugin import Plugin, PluginOperation
-from benchctl.track.template.document import Document, convert, encoded_names, fitting_key, know
+from benchctl.track.template.document import (
+    LIKE,
+    Document,
+    convert,
+    encoded_names,
+    fitting_key,
+    know,
+)
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
@@ -92,14 +99,14 @@ class Context:
         track: name of the track, for messages.
         operations: the track's, by name.
         plugin: the Python plug-in beside the track.
-        incomplete: what is wrong with operations that only matter to those who name them.
+        unusable: what is wrong with operations, which only matters to those who name them.
     """
 
     document: Document
     track: str
     operations: Mapping[str, TrackOperation]
     plugin: Plugin | None = None
-    incomplete: Mapping[str, UsageError] = field(default_factory=dict)
+    unusable: Mapping[str, UsageError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,7 +221,7 @@ class _Reader:
         raw, scheduler, params = self._without_scheduler(found.raw)
         if self._context.plugin is not None:
             raw = self._without_others(raw, found.where)
-        entry = convert(raw, _TaskEntry, self._document, found.where)
+        entry = self._of_one_kind(convert(raw, _TaskEntry, self._document, found.where), found)
         operation, called = self._operation(entry.operation, f"{found.where}.operation")
         target, per_request = self._target(entry.target_throughput, operation, found.where)
         return Task(
@@ -239,6 +246,24 @@ class _Reader:
             scheduler=scheduler,
             scheduler_params=params,
         )
+
+    def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:
+        """A task that has both iterations and a time period: as in Rally, the time period counts.
+
+        Within a parallel element, one of them is often the element's, and meant for the other tasks.
+        """
+        counts = (entry.iterations, entry.warmup_iterations)
+        periods = (entry.time_period, entry.warmup_time_period)
+        # A warm-up of the other kind than what is measured is refused by Rally, too.
+        crossed = None not in (counts[0], periods[1]) or None not in (periods[0], counts[1])
+        both = counts != (None, None) and periods != (None, None)
+        if not self._document.lenient or not both or (crossed and found.group is None):
+            return entry
+        if entry.time_period is None:
+            self._document.note(found.where, "has iterations and a warm-up in seconds: the iterations count")
+            return msgspec.structs.replace(entry, warmup_time_period=None, ramp_up_time_period=None)
+        self._document.note(found.where, "has iterations and a time period: the time period counts")
+        return msgspec.structs.replace(entry, warmup_iterations=None, iterations=None)
 
     def _without_scheduler(self, raw: dict[str, Any]) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
         """A task's object without a plug-in's scheduler, its name, and what the task says to it."""
@@ -266,10 +291,10 @@ class _Reader:
             return context.operations[named], ""
         if isinstance(named, str) and named in self.operations:
             return self.operations[named], ""
-        if isinstance(named, str) and named in context.incomplete:
-            raise context.incomplete[named]
+        if isinstance(named, str) and named in context.unusable:
+            raise context.unusable[named]
         if isinstance(named, str):
-            if named not in OPERATION_TYPES:
+            if named not in OPERATION_TYPES and not self._may_be_custom(named):
                 raise self._unknown_operation(named, where)
             named = {"operation-type": named}
         operation = read_operation(named, self._document, where, plugin=context.plugin)
@@ -294,6 +319,13 @@ class _Reader:
             number += 1
         self._copies[operation.name] = number
         return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
+
+    def _may_be_custom(self, name: str) -> bool:
+        """Whether a bare name is a type that a plug-in would have to bring, as in Rally, and no slip."""
+        if not self._document.lenient:
+            return False
+        plugin, known = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
+        return (plugin is not None and plugin.mentions(name)) or nearest(name, known, alike=LIKE) is None
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
         operations = self._context.operations

@@ -201,10 +201,15 @@ def _step(raw: object) -> object:
 
 
 def _number(value: object, wanted: Any) -> object:  # noqa: ANN401 - any type
-    """A text of digits as a number, and one of a truth as that, where a key takes those and no texts."""
-    if not isinstance(value, str):
+    """A text of digits as a number, and one of a truth as that, where a key takes those and no texts.
+
+    A whole number may also be written as a fraction, such as the 2500.0 that a template computes.
+    """
+    if not isinstance(value, str | float):
         return value
     kinds = _plain_types(wanted)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and int in kinds and float not in kinds else value
     if str in kinds:
         return value
     if bool in kinds and value in _TRUTHS:
