@@ -6,37 +6,51 @@ from typing import Any
 
 import pytest
 
-from benchctl.plugin.rally import exceptions, helpers, loader, params, runner
+from benchctl.plugin.rally import exceptions, helpers, loader, params, runner, subject
 from benchctl.plugin.rally.names import served_modules
 from benchctl.plugin.registry import Registry
 
-# What public plug-ins import, found by reading them.
+# What public tracks and workloads import, found by reading their Python files.
+RUNNERS = ("BulkIndex", "PutSettings", "Query", "Retry", "Runner", "mandatory", "runner_for", "unwrap")
+EXCEPTIONS = ("DataError", "InvalidSyntax", "NotFoundError", "SystemSetupError")
+SUBJECTS = (
+    "Challenge", "ComponentTemplate", "DocumentCorpus", "Documents", "Index", "IndexTemplate", "Operation",
+    "OperationType", "Task", "Track", "exceptions", "loader", "params",
+)  # fmt: skip
+SOURCES = (
+    "BulkIndexParamSource", "CreateComponentTemplateParamSource", "CreateComposableTemplateParamSource",
+    "IndexIdConflict", "ParamSource", "Slice",
+)  # fmt: skip
+PREPARATORS = ("Decompressor", "DocumentSetPreparator", "Downloader", "render_template_from_file")
+PARSERS = ("parse_int_parameter", "parse_string_parameter")
 IMPORTED = {
-    "esrally": ("exceptions", "track"),
+    "esrally": ("exceptions", "paths", "track"),
+    "esrally.client.synchronous": ("RallySyncElasticsearch",),
     "esrally.driver": ("runner", "scheduler"),
-    "esrally.driver.runner": ("BulkIndex", "Retry", "Runner", "mandatory", "runner_for", "unwrap"),
-    "esrally.exceptions": ("DataError", "InvalidSyntax", "RallyAssertionError", "TrackConfigError"),
-    "esrally.track": (
-        "DocumentCorpus",
-        "Documents",
-        "Index",
-        "Challenge",
-        "exceptions",
-        "loader",
-        "params",
-        "track",
-    ),
-    "esrally.track.loader": ("DefaultTrackPreparator", "DocumentSetPreparator"),
-    "esrally.track.params": ("IndexIdConflict", "ParamSource", "Slice"),
-    "esrally.utils": ("io",),
+    "esrally.driver.runner": RUNNERS,
+    "esrally.exceptions": (*EXCEPTIONS, "RallyAssertionError", "RallyError", "TrackConfigError"),
+    "esrally.track": (*SUBJECTS, "track"),
+    "esrally.track.loader": (*PREPARATORS, "DefaultTrackPreparator", "TrackProcessor"),
+    "esrally.track.params": SOURCES,
+    "esrally.utils": ("io", "net", "opts", "parse"),
     "esrally.utils.io": ("MmapSource",),
+    "esrally.utils.net": ("download", "download_http"),
+    "esrally.utils.opts": ("to_dict",),
+    "esrally.utils.parse": PARSERS,
+    "osbenchmark": ("exceptions", "workload"),
     "osbenchmark.client": ("RequestContextHolder",),
-    "osbenchmark.exceptions": ("BenchmarkError",),
-    "osbenchmark.utils.parse": ("parse_int_parameter", "parse_string_parameter"),
-    "osbenchmark.worker_coordinator.runner": ("Retry", "Runner", "time_func"),
-    "osbenchmark.workload": ("loader",),
-    "osbenchmark.workload.loader": ("Decompressor", "DefaultWorkloadPreparator", "Downloader"),
-    "osbenchmark.workload.params": ("ParamSource",),
+    "osbenchmark.exceptions": (
+        *EXCEPTIONS,
+        "BenchmarkAssertionError",
+        "BenchmarkError",
+        "WorkloadConfigError",
+    ),
+    "osbenchmark.utils": ("io", "net", "opts", "parse"),
+    "osbenchmark.utils.parse": PARSERS,
+    "osbenchmark.worker_coordinator.runner": (*RUNNERS, "time_func"),
+    "osbenchmark.workload": (*SUBJECTS, "Workload", "workload"),
+    "osbenchmark.workload.loader": (*PREPARATORS, "DefaultWorkloadPreparator", "WorkloadProcessor"),
+    "osbenchmark.workload.params": SOURCES,
 }
 
 
@@ -44,6 +58,18 @@ IMPORTED = {
 def test_what_public_plug_ins_import_is_there(module: str, names: tuple[str, ...]):
     served = served_modules(Registry())
     assert [name for name in names if not hasattr(served[module], name)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "register_param_source", "register_runner", "register_scheduler", "register_standard_value_source",
+        "register_query_randomization_info", "register_track_processor", "register_workload_processor",
+        "meta_data",
+    ],
+)  # fmt: skip
+def test_what_public_plug_ins_register_with_is_there(name: str):
+    assert hasattr(Registry(), name)
 
 
 class Flaky(runner.Runner):
@@ -164,10 +190,125 @@ def test_lines_of_a_file_come_in_slices(tmp_path: Any):
     part.close()
 
 
-def test_a_downloader_can_be_made_and_refuses_to_download():
+def test_a_file_that_is_there_needs_no_download_and_another_is_asked_for(tmp_path: Any):
     downloader = loader.Downloader(False, False)  # noqa: FBT003 - as plug-ins make it
-    with pytest.raises(exceptions.SystemSetupError, match=r"let plug-ins download: Downloader\.download"):
-        downloader.download("u", None, "p", 1)
+    path = tmp_path / "q.json"
+    with pytest.raises(
+        exceptions.SystemSetupError, match=rf"http://x\.invalid/q\.json, .* put the file at {path}"
+    ):
+        downloader.download("http://x.invalid/", str(path), size_in_bytes=None)
+    path.touch()
+    downloader.download("http://x.invalid", str(path), None)
+    loader.download("http://x.invalid/q.json", str(path))
+
+
+def test_a_document_set_has_to_be_unpacked_beforehand(tmp_path: Any):
+    preparator = loader.DocumentSetPreparator("books", loader.Downloader(), loader.Decompressor())
+    documents = subject.Documents(document_file="d.json", base_url="http://x.invalid")
+    with pytest.raises(exceptions.Unsupported, match=r"put the file at .*d\.json"):
+        preparator.prepare_document_set(documents, str(tmp_path))
+    (tmp_path / "d.json").touch()
+    preparator.prepare_document_set(documents, str(tmp_path))
+    with pytest.raises(exceptions.Unsupported, match=r"put its content at b\.json"):
+        preparator.decompressor.decompress("b.json.bz2", "b.json", 3)
+
+
+def test_a_template_beside_the_track_is_rendered_with_its_values(tmp_path: Any):
+    path = tmp_path / "t.json"
+    path.write_text('{"a": {{ a }}, "b": {{ b | default(2) }}}', encoding="utf-8")
+    assert loader.render_template_from_file(str(path), {"a": 1}) == '{"a": 1, "b": 2}'
+
+
+def test_operation_types_are_named_as_tracks_name_them():
+    kind = subject.OperationType.PutSettings  # type: ignore[attr-defined]
+    assert (kind.to_hyphenated_string(), kind.admin_op) == ("put-settings", True)
+    assert subject.OperationType.from_hyphenated_string("search").name == "Search"
+    with pytest.raises(KeyError):
+        subject.OperationType.from_hyphenated_string("serch")
+    registry = Registry()
+    registry.register_runner(kind, own := Flaky(), async_runner=True)
+    assert served_modules(registry)["esrally.driver.runner"].runner_for(kind) is own
+
+
+def test_a_runner_of_rallys_is_benchctls_operation_of_that_type():
+    module = served_modules(Registry())["esrally.driver.runner"]
+    assert [
+        repr(getattr(module, name)()) for name in ("PutSettings", "ForceMerge", "IndicesStats", "Query")
+    ] == [
+        "put-settings",
+        "force-merge",
+        "index-stats",
+        "search",
+    ]
+
+
+def test_a_runner_that_blocks_can_be_registered_and_cannot_be_run():
+    registry = Registry()
+    registry.register_runner("old", print)
+    with pytest.raises(exceptions.Unsupported, match="'old' is not asynchronous"):
+        asyncio.run(registry.runners["old"](None, {}))
+
+
+def test_a_client_of_its_own_can_be_imported_and_not_made():
+    client = served_modules(Registry())["esrally.client.synchronous"].RallySyncElasticsearch
+    with pytest.raises(exceptions.Unsupported, match="a client of its own"):
+        client(hosts=[])
+
+
+TEMPLATES = [
+    subject.ComponentTemplate("a", {"template": {"settings": {"x": 1, "y": {"z": 1}}}}),
+    subject.ComponentTemplate("b", {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "templates"),
+    [
+        (
+            {},
+            [
+                ("a", {"template": {"settings": {"x": 1, "y": {"z": 1}}}}),
+                ("b", {"template": {"settings": {}}}),
+            ],
+        ),
+        (
+            {"template": "a", "settings": {"y": {"w": 2}}},
+            [("a", {"template": {"settings": {"x": 1, "y": {"z": 1, "w": 2}}}})],
+        ),
+        ({"template": "c", "body": {"v": 3}}, [("c", {"v": 3})]),
+    ],
+)
+def test_a_source_of_templates_lists_them_with_their_settings(said: dict[str, Any], templates: list[Any]):
+    source = params.CreateComponentTemplateParamSource(
+        subject.Track("t", component_templates=TEMPLATES), said
+    )
+    assert source.params() == {"templates": templates, "request-params": {}}
+    assert TEMPLATES[1].content == {}
+
+
+def test_a_template_that_the_track_does_not_declare_is_named():
+    with pytest.raises(exceptions.InvalidSyntax, match=r"Unknown template: c\. Available templates: a, b"):
+        params.CreateComponentTemplateParamSource(
+            subject.Track("t", component_templates=TEMPLATES), {"template": "c"}
+        )
+
+
+def test_parameters_of_a_command_line_become_a_dictionary():
+    assert helpers.to_dict("a:1,b:'x',c:true") == {"a": 1, "b": "x", "c": True}
+    assert helpers.to_dict('{"a": [1]}') == {"a": [1]}
+
+
+def test_the_folder_of_a_driver_is_at_home_or_where_its_variable_says(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RALLY_HOME", "/somewhere")
+    assert helpers.confdir("rally")() == "/somewhere/.rally"
+
+
+def test_a_corpus_can_be_cut_to_the_documents_of_an_index():
+    documents = [subject.Documents(target_index=name, number_of_documents=3) for name in ("a", "b")]
+    corpus = subject.DocumentCorpus("c", documents)
+    assert corpus.filter(target_indices=["b"]).documents == documents[1:]
+    assert corpus.filter(source_format="bulk").number_of_documents() == 6
+    assert corpus.filter(target_data_streams=["a"]).documents == []
 
 
 @pytest.mark.parametrize(("value", "truth"), [("true", True), ("No", False), (True, True)])

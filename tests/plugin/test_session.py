@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.plugin.blame import PluginError
+from benchctl.plugin.blame import PluginNeedsError
 from benchctl.plugin.session import PluginUse, loaded_plugin, missing_names
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge
@@ -58,18 +58,66 @@ def test_processors_change_the_track_that_sources_see_and_not_benchctls(tmp_path
     assert loaded.track(track, Challenge("other", ())) is not subject
 
 
-def test_a_processor_that_wants_to_make_documents_is_refused(tmp_path: Path):
+PREPARING = """
+    from pathlib import Path
+
+    from esrally.track import loader
+    from osbenchmark.workload.loader import WorkloadProcessor
+
+    class Generator(loader.TrackProcessor):
+        def __init__(self):
+            self.downloader = None
+            self.decompressor = None
+
+        def on_prepare_track(self, track, data_root_dir):
+            yield Path.touch, {"self": Path(data_root_dir) / "made"}
+            yield from super().on_prepare_track(track, data_root_dir)
+
+    class Renamer(WorkloadProcessor):
+        def on_after_load_workload(self, workload):
+            workload.name = "renamed"
+
+    class Oldest:
+        def on_prepare_track(self, track, data_root_dir):
+            return True
+
+    class Nothing(loader.TrackProcessor):
+        pass
+
+    GENERATOR = Generator()
+
+    def register(registry):
+        registry.register_track_processor(GENERATOR)
+        registry.register_workload_processor(Renamer())
+        registry.register_track_processor(Oldest())
+        registry.register_track_processor(Nothing())
+"""
+
+
+def test_processors_of_either_kind_prepare_what_they_say(tmp_path: Path):
+    loaded = load_in(tmp_path / "books", {"track.py": PREPARING})
+    track, _ = load_track(str(tmp_path / "books"), {})
+    assert loaded.track(track, None).name == "renamed"
+    assert (tmp_path / "books" / "made").exists()
+    generator: Any = loaded.registry.processors[0]
+    assert (generator.downloader.offline, generator.decompressor is None) == (True, False)
+
+
+def test_a_processor_that_wants_to_download_says_where_to_put_the_file(tmp_path: Path):
     plugin = """
-        class Generator:
+        class Queries:
+            def __init__(self):
+                self.downloader = None
+
             def on_prepare_track(self, track, data_root_dir):
-                return [(print, {})]
+                self.downloader.download("http://x.invalid", data_root_dir + "/q.json", None)
 
         def register(registry):
-            registry.register_track_processor(Generator())
+            registry.register_track_processor(Queries())
     """
     loaded = load_in(tmp_path / "books", {"track.py": plugin})
     track, _ = load_track(str(tmp_path / "books"), {})
-    with pytest.raises(PluginError, match=r"generates documents \(Generator.on_prepare_track\)"):
+    with pytest.raises(PluginNeedsError, match=f"put the file at {tmp_path / 'books' / 'q.json'}"):
         loaded.track(track, None)
 
 

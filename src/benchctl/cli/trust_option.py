@@ -9,7 +9,7 @@ from benchctl.cli.streams import say
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, read_code
 from benchctl.plugin.consent import Consent
-from benchctl.run.plugin import check_plugin
+from benchctl.run.plugin import plugin_problems
 from benchctl.track.library import find_track
 from benchctl.track.model import Challenge, Track
 
@@ -34,16 +34,21 @@ def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, tru
     """Say how it stands with the plug-in that challenges need; execute it only when told to.
 
     Raises:
-        UsageError: it was executed, and failed or lacks something.
+        UsageError: it was executed, and failed, or lacks something that all of the challenges need.
     """
+    challenges = tuple(challenges)
     needing = [challenge for challenge in challenges if track.lacking(challenge)]
     code = code_of(path) if needing else None
     if code is None:
         return
     say(f"plug-in {code.digest[:12]}: {code.describe()}")
     if trust:
-        check_plugin(code, track, needing)
-        say("it was executed, and registers all that is needed")
+        problems = plugin_problems(code, track, needing)
+        if problems and len(problems) == len(challenges):
+            raise problems[0]
+        say("it was executed" if problems else "it was executed, and registers all that is needed")
+        for problem in problems:
+            say(problem.message)
     elif Consent(resolve_home()).is_remembered(code):
         say("you trust it: `benchctl run` executes it")
     else:

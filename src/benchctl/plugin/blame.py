@@ -7,10 +7,15 @@ from pathlib import Path
 
 from benchctl.errors import BenchctlError
 from benchctl.plugin.code import Code
+from benchctl.plugin.rally.exceptions import Unsupported
 
 
 class PluginError(BenchctlError):
     """A plug-in's code failed, or did not keep to the protocol."""
+
+
+class PluginNeedsError(PluginError):
+    """A plug-in wants what benchctl does not do: its task is n/a, and nobody's mistake."""
 
 
 @contextmanager
@@ -39,6 +44,8 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     """The one line for an exception that left a plug-in's code."""
     if isinstance(err, SystemExit):
         return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
+    if isinstance(err, Unsupported):
+        return PluginNeedsError(" ".join(str(err).split()))
     where = _place(err, code)
     text, hint = f"{type(err).__name__}: {_words(err)}", ""
     if isinstance(err, ModuleNotFoundError) and err.name:

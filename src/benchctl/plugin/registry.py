@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
-from benchctl.plugin.blame import PluginError
+from benchctl.plugin.rally.exceptions import Unsupported
+from benchctl.plugin.rally.loader import Decompressor, Downloader
 
 _META_DATA: Mapping[str, Any] = {
     "async_runner": True,
@@ -33,28 +34,25 @@ class Registry:
 
     def register_param_source(self, name: str, param_source: Any) -> None:  # noqa: ANN401 - foreign
         """A source of parameters: `f(track, params, **kwargs)`, or a class."""
-        self.param_sources[_named(name)] = param_source
+        self.param_sources[named(name)] = param_source
 
     def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
         """What does an operation of a type.
 
-        Raises:
-            PluginError: it is not asynchronous; Rally refuses such runners, too.
+        One that is not asynchronous is for a Rally before its version 2: its tasks are n/a.
         """
-        name = _named(operation_type)
-        if not kwargs.get("async_runner", False):
-            raise PluginError(
-                f"the runner of operation type '{name}' is not asynchronous",
-                hint="register it with async_runner=True, as Rally since version 2 demands",
-            )
-        self.runners[name] = runner
+        name = named(operation_type)
+        self.runners[name] = runner if kwargs.get("async_runner", False) else _Blocking(name)
 
     def register_scheduler(self, name: str, scheduler: Any) -> None:  # noqa: ANN401 - foreign
         """What spaces the requests of tasks: `f(current)`, or a class."""
-        self.schedulers[_named(name)] = scheduler
+        self.schedulers[named(name)] = scheduler
 
     def register_track_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
-        """What changes the track before it is run."""
+        """What changes the track before it is run; it gets what it has a place for, as in Rally."""
+        for name, made in (("downloader", Downloader), ("decompressor", Decompressor)):
+            if hasattr(processor, name):
+                setattr(processor, name, made())
         self.processors.append(processor)
 
     def register_workload_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
@@ -70,7 +68,25 @@ class Registry:
         """Where those values go."""
 
 
-def _named(name: object) -> str:
+class _Blocking:
+    """Stands for a runner that would wait for its answers itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def __call__(self, *_: object) -> NoReturn:
+        """Nothing is sent.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            f"the runner of operation type '{self._name}' is not asynchronous: it has to be registered with "
+            "async_runner=True, as Rally since version 2 demands"
+        )
+
+
+def named(name: object) -> str:
     """A name as the track writes it; plug-ins may also give Rally's own enumeration."""
     hyphenated = getattr(name, "to_hyphenated_string", None)
     return str(hyphenated() if callable(hyphenated) else name)

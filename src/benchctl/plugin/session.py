@@ -1,5 +1,6 @@
 """A plug-in while it is in use: loaded once in a process, with the track as it has changed it."""
 
+import fcntl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,14 +63,17 @@ class Loaded:
         """The track for a challenge, after the plug-in's processors.
 
         Raises:
-            PluginError: a processor failed, or wants to generate documents.
+            PluginError: a processor failed, or needs what benchctl does not do.
         """
         name = "" if challenge is None else challenge.name
         with self._lock:
             if name not in self._tracks:
                 made = track_of(track, challenge, self.code.path.parent)
-                for processor in self.registry.processors:
-                    self._process(processor, made)
+                with self.code.path.open("rb") as alone:
+                    # Processes of one fork would write the same files.
+                    fcntl.flock(alone, fcntl.LOCK_EX)
+                    for processor in self.registry.processors:
+                        self._process(processor, made)
                 self._tracks[name] = made
             return self._tracks[name]
 
@@ -87,18 +91,16 @@ class Loaded:
             register(self.registry)
 
     def _process(self, processor: Any, track: Track) -> None:  # noqa: ANN401 - foreign
-        name = type(processor).__name__
-        with blaming(self.code, f"track processor {name}"):
-            if hasattr(processor, "on_after_load_track"):
-                processor.on_after_load_track(track)
-            prepare = getattr(processor, "on_prepare_track", None)
-            work = prepare(track, str(self.code.path.parent)) if prepare is not None else None
-        if work:
-            raise PluginError(
-                f"the plug-in {self.code.path} generates documents ({name}.on_prepare_track), "
-                "which benchctl does not let plug-ins do",
-                hint="generate them with the tool that the track was written for, and give them as a corpus",
-            )
+        with blaming(self.code, f"track processor {type(processor).__name__}"):
+            for kind in ("track", "workload"):
+                change = getattr(processor, f"on_after_load_{kind}", None)
+                if change is not None:
+                    change(track)
+                prepare = getattr(processor, f"on_prepare_{kind}", None)
+                work = None if prepare is None else prepare(track, str(self.code.path.parent))
+                # The oldest ones say only whether they did something.
+                for function, given in () if work is None or isinstance(work, bool) else work:
+                    function(**given)
 
 
 class _Sessions:

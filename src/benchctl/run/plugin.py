@@ -41,30 +41,35 @@ def allowed_plugin(
             raise refusal(err.message, code) from err
     if code is None:
         return None
-    check_plugin(code, track, needing)
+    for problem in plugin_problems(code, track, needing):
+        raise problem
     return PluginSpec(str(code.path), code.digest)
 
 
-def check_plugin(code: Code, track: Track, challenges: Iterable[Challenge]) -> None:
+def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -> list[UsageError]:
     """Execute a plug-in that the user trusts, and see whether it has what challenges need.
 
+    Returns:
+        What is lacking, one for each of the challenges that cannot be run.
+
     Raises:
-        UsageError: it fails, or lacks something.
+        UsageError: it fails.
     """
     try:
         loaded = Loaded(code, f"{code.digest[:12]}_check")
     except PluginError as err:
         raise UsageError(err.message, hint=err.hint) from err
     try:
-        for challenge in challenges:
-            missing = missing_names(loaded, _needed(track, challenge))
-            if missing:
-                raise UsageError(
-                    f"challenge '{challenge.name}' needs what the plug-in {code.path} does not register: "
-                    f"{'; '.join(missing)}"
-                )
+        lacking = {one.name: missing_names(loaded, _needed(track, one)) for one in challenges}
     finally:
         loaded.close()
+    return [
+        UsageError(
+            f"challenge '{name}' needs what the plug-in {code.path} does not register: {'; '.join(missing)}"
+        )
+        for name, missing in lacking.items()
+        if missing
+    ]
 
 
 def confirm_plugin(plan: Plan, consent: Consent) -> None:

@@ -11,11 +11,14 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load import crew
+from benchctl.load import crew, workload
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.plugin.params import OwnOperations
+from benchctl.load.request import Answer, Exchange
 from benchctl.load.transport import open_client
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workers import WorkerPool
-from benchctl.load.workload import WorkContext
+from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.blame import PluginError
 from benchctl.plugin.session import PluginUse
 from benchctl.results.samples import Outcome
@@ -57,13 +60,21 @@ def play(tmp_path: Path) -> Play:
         stop: threading.Event | None = None,
         spool: SampleSpool | None = None,
         workers: WorkerPool | None = None,
+        documents: bytes = b"",
         **task: Any,
     ) -> TaskResult:
         folder = tmp_path / "books"
         code = code_in(folder, {"track.py": plugin})
         track, _ = load_track(str(folder), {})
         use = PluginUse(folder, code.digest, track, track.challenges["ask"], next(sessions))
-        context = WorkContext("books", seed=3, engine=engine, plugin=use)
+        context = WorkContext(
+            "books",
+            seed=3,
+            engine=engine,
+            plugin=use,
+            documents=(lambda: iter([documents])) if documents else None,
+            document_count=documents.count(b"\n"),
+        )
         stage = Stage(
             partial(open_client, server.url), context, origin_ns=0, boot=0, spool=spool, workers=workers
         )
@@ -737,3 +748,131 @@ await es.search(index='books')
     worker.join(10)
     assert results[0].columns["outcome"].tolist() == [Outcome.CANCELLED, Outcome.CANCELLED]
     assert len(asked(server)) == 1
+
+
+TEMPLATE_SOURCE = """
+    from esrally.track.params import CreateComponentTemplateParamSource
+
+    class Source(CreateComponentTemplateParamSource):
+        def __init__(self, track, params, **kwargs):
+            track.component_templates = [ComponentTemplate(name, {"template": {}}) for name in ("a", "b")]
+            super().__init__(track, params, **kwargs)
+            for _, body in self.template_definitions:
+                body["version"] = 3
+
+    from esrally.track import ComponentTemplate
+
+    def register(registry):
+        registry.register_param_source("s", Source)
+"""
+
+
+def test_templates_that_a_source_lists_are_created_in_turn_as_it_changed_them(serve: Serve, play: Play):
+    server = serve()
+    raw = {"operation_type": "create-component-template", "param_source": "s"}
+    play(server, TEMPLATE_SOURCE, raw, iterations=1)
+    assert [one.target for one in asked(server)] == ["/_component_template/a", "/_component_template/b"]
+    assert bodies(server) == [{"template": {"settings": {}}, "version": 3}] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "targets"),
+    [
+        ("create-index", "{'indices': [('a', {}), ('b', {})]}", ["PUT /a", "PUT /b"]),
+        ("delete-index", "{'indices': ['a', 'b'], 'only-if-exists': True}", ["DELETE /a", "DELETE /b"]),
+        ("create-data-stream", "{'data-streams': ['a']}", ["PUT /_data_stream/a"]),
+        ("delete-component-template", "{'templates': ['a']}", ["DELETE /_component_template/a"]),
+        (
+            "delete-composable-template",
+            "{'templates': [('a', False, None)], 'only-if-exists': True}",
+            ["DELETE /_index_template/a"],
+        ),
+        ("create-index", "{'indices': []}", []),
+    ],
+)
+def test_what_a_source_lists_as_rallys_own_do_is_done_in_turn(
+    serve: Serve, play: Play, kind: str, given: str, targets: list[str]
+):
+    server = serve()
+    play(server, giving(given), {"operation_type": kind, "param_source": "s"}, iterations=1)
+    assert [f"{one.method} {one.target}" for one in asked(server)] == targets
+
+
+def test_the_first_of_a_list_that_fails_ends_it():
+    order = WorkOrder(WorkContext("books"), 1, "x")
+    own = OwnOperations(
+        "create-index", "x", order, 0, lambda one, _: open_workload(one, order.context, clients=1, key="x")
+    )
+    script: Any = own.make({"indices": [("a", {}), ("b", {})]})
+    assert next(script).path == "/a"
+    refused = Answer(Outcome.HTTP_ERROR)
+    with pytest.raises(StopIteration) as ended:
+        script.send(workload.Reply(Exchange(0, 0, 0, 0, 400, b"{}", 0), refused))
+    assert ended.value.value is refused
+
+
+BULK_SOURCE = """
+    from esrally.track.params import BulkIndexParamSource
+
+    class Source(BulkIndexParamSource):
+        def __init__(self, track, params, **kwargs):
+            super().__init__(track, {**params, "pipeline": "p"}, **kwargs)
+            self.bulk_size = 2
+%s
+
+    def register(registry):
+        registry.register_param_source("s", Source)
+"""
+CHANGED = """
+        def params(self):
+            return {**super().params(), "pipeline": "q"}
+"""
+
+
+def test_a_source_of_bulks_is_benchctls_own_with_its_parameters(serve: Serve, play: Play):
+    server = serve(default=Reply(body=BULK_OK))
+    raw = {**BULK, "bulk_size": 9}
+    play(server, BULK_SOURCE % "", raw, documents=b'{"n":1}\n{"n":2}\n{"n":3}\n')
+    assert [one.body.count(b'"n"') for one in asked(server)] == [2, 1]
+    assert {one.target for one in asked(server)} == {"/books/_bulk?pipeline=p"}
+
+
+NEEDING = """
+    from esrally.track import loader
+    from esrally.utils import net
+
+    class Needy:
+        def on_prepare_track(self, track, data_root_dir):
+            net.download("http://x.invalid/q.json", "/nowhere/q.json")
+
+    def source(track, params, **kwargs):
+        return {}
+
+    def register(registry):
+        registry.register_track_processor(Needy())
+        registry.register_param_source("s", source)
+"""
+BLOCKING = """
+    def ask(es, params):
+        es.ping()
+
+    def register(registry):
+        registry.register_runner("r", ask)
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "raw", "said"),
+    [
+        (BULK_SOURCE % CHANGED, {**BULK, "bulk_size": 9}, "Source changes requests that Rally's"),
+        (NEEDING, SEARCH, "put the file at /nowhere/q.json"),
+        (BLOCKING, RUN, "the runner of operation type 'r' is not asynchronous"),
+    ],
+)
+def test_a_task_that_needs_what_benchctl_does_not_do_is_unsupported_and_says_why(
+    serve: Serve, play: Play, plugin: str, raw: dict[str, Any], said: str
+):
+    server = serve()
+    result = play(server, plugin, raw, iterations=3)
+    assert said in (result.unsupported or "")
+    assert asked(server) == []

@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 
 from benchctl.load.judge import judge_bulk
-from benchctl.load.request import Request
+from benchctl.load.request import Answer, Request
 from benchctl.load.work.envelope import NDJSON, Envelope, with_body
-from benchctl.load.workload import OpenWorkload, Program, Script, WorkOrder
+from benchctl.load.workload import OpenWorkload, Program, Script, WorkOrder, ask
 from benchctl.plugin.blame import PluginError
+from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operations.common import Operation, url_param
 from benchctl.track.operations.search import Bulk
@@ -25,6 +26,7 @@ _OURS = frozenset({"name", "operation-type"})
 # Types whose requests differ by nothing but their body when that does.
 _BODY_AS_IT_IS = frozenset({"search"})
 _LISTS = frozenset({"index", "data-stream"})
+_TEMPLATES = ("index", "composable", "component")
 
 
 class OwnOperations:
@@ -78,22 +80,23 @@ class OwnOperations:
                 return with_body(self._template, content)
         # Decoded again, they are plain JSON, and the plug-in may go on changing its own.
         given = msgspec.json.decode(said) | ({} if body is None else {"body": msgspec.json.decode(content)})
-        self._program = self._open(self._operation(given), self._order).program(self._client)
+        self._program = self._begun(given)
         self._before, self._content, self._template = said, content, None
         made = self._program()
         if isinstance(made, Request) and made.body == content and self._kind in _BODY_AS_IT_IS:
             self._template = made
         return made
 
+    def _begun(self, params: Mapping[str, Any]) -> Program:
+        """What asks for what a source gave: one operation, or in turn each of those that it lists."""
+        parts = _listed(params, self._kind)
+        if parts is None:
+            return self._open(self._operation(params), self._order).program(self._client)
+        programs = [self._open(self._operation(one), self._order).program(self._client) for one in parts]
+        return lambda: _in_turn(programs)
+
     def _operation(self, params: Mapping[str, Any]) -> Operation:
-        named = {"name": self._name, "operation-type": self._kind}
-        try:
-            return decode_operation({**_kept(params, self._kind), **named})
-        except msgspec.ValidationError as err:
-            raise PluginError(
-                f"the parameter source of operation '{self._name}' gave what no {self._kind} operation "
-                f"can have: {err}"
-            ) from err
+        return own_operation(self._kind, self._name, params)
 
     def _bulk(self, params: Mapping[str, Any]) -> Request:
         """A body that the source has made itself."""
@@ -134,6 +137,55 @@ class OwnOperations:
             },
             judge=judge_bulk,
         )
+
+
+def own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
+    """An operation of one of benchctl's types out of what a source gave.
+
+    Raises:
+        PluginError: it gave what the type cannot have.
+    """
+    try:
+        return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
+    except msgspec.ValidationError as err:
+        raise PluginError(
+            f"the parameter source of operation '{name}' gave what no {kind} operation can have: {err}"
+        ) from err
+
+
+_MATCHING = ("template", "delete-matching-indices", "index-pattern")
+_LISTED = {
+    "create-index": ("indices", ("index", "body")),
+    "delete-index": ("indices", ("index",)),
+    **dict.fromkeys(("create-data-stream", "delete-data-stream"), ("data-streams", ("data-stream",))),
+    **{f"create-{kind}-template": ("templates", ("template", "body")) for kind in _TEMPLATES},
+    **{f"delete-{kind}-template": ("templates", _MATCHING) for kind in _TEMPLATES},
+}
+"""Operation type -> what Rally's own sources list for it, and the keys that each entry stands for."""
+
+
+def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
+    """Parameters of each of the things that Rally does in one operation; None where nothing is listed."""
+    key, names = _LISTED.get(kind, ("", ()))
+    if not isinstance(params.get(key), list):
+        return None
+    rest = {name: value for name, value in params.items() if name != key}
+    entries = [one if isinstance(one, list) else [one] for one in params[key]]
+    return [{**rest, **dict(zip(names, one, strict=False))} for one in entries]
+
+
+def _in_turn(programs: Iterable[Program]) -> Script:
+    """Operations one after the other, as one; it ends with the first that fails."""
+    answer = Answer(Outcome.OK)
+    for program in programs:
+        made = program()
+        if isinstance(made, Request):
+            answer = (yield from ask(made)).answer
+        elif made is not None:
+            answer = (yield from made) or answer
+        if answer.outcome is not Outcome.OK:
+            break
+    return answer
 
 
 def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:

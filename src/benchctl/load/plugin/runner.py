@@ -13,6 +13,7 @@ from benchctl.load.whole import CANCELLED
 from benchctl.load.workload import Driven, OpenWorkload, Reply, Script, Send, Together, WorkOrder
 from benchctl.plugin.blame import PluginError, blamed
 from benchctl.plugin.code import Code
+from benchctl.plugin.rally.exceptions import Unsupported
 from benchctl.results.samples import Outcome
 
 _LOOK_S = 0.05
@@ -138,7 +139,7 @@ class RunnerWork:
         except ENGINE_ERRORS as err:
             # Its frames refer to it, and nobody collects cycles while a task is measured.
             return self._failure(err.with_traceback(None))
-        except LACKING as err:
+        except (*LACKING, Unsupported) as err:
             return Answer(Outcome.HTTP_ERROR, reason=shorten(str(err)), lacking=shorten(str(err)))
         except (KeyboardInterrupt, PluginError):
             raise

@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.plugin.params import OwnOperations
+from benchctl.load.plugin.params import OwnOperations, own_operation
 from benchctl.load.request import Answer, Request
+from benchctl.load.work.elsewhere import cannot, lacking
 from benchctl.load.workload import OpenWorkload, Script, WorkContext, Workload, WorkOrder
-from benchctl.plugin.blame import PluginError, blaming
+from benchctl.plugin.blame import PluginError, PluginNeedsError, blaming
 from benchctl.plugin.code import Code
-from benchctl.plugin.rally.params import DelegatingParamSource
+from benchctl.plugin.rally.params import BulkIndexParamSource, DelegatingParamSource
 from benchctl.plugin.session import Loaded, loaded_plugin
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.plugin import PluginOperation
@@ -55,7 +56,13 @@ def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: Ope
     if runner is None and operation.type not in OPERATION_TYPES:
         raise PluginError(f"the plug-in {loaded.code.path} registers no runner for '{operation.type}'")
     _seed(f"{order.context.seed}/{order.key}/{current_process().name}")
-    return PluginWork(operation, order, loaded, _source(operation, order, loaded), runner, open_workload)
+    try:
+        source = _source(operation, order, loaded)
+    except PluginNeedsError as err:
+        return cannot(err.message, order)
+    if runner is None and isinstance(source, BulkIndexParamSource) and source.is_plain():
+        return open_workload(own_operation(operation.type, operation.name, source.bulk_params), order)
+    return PluginWork(operation, order, loaded, source, runner, open_workload)
 
 
 def plugin_of(context: WorkContext, what: str) -> Loaded:
@@ -207,6 +214,8 @@ class PluginProgram:
             params = self._params()
         except StopIteration:
             return None
+        except PluginNeedsError as err:
+            return lacking(err.message)
         if self._runs is not None:
             return self._runs.script(params)
         return None if self._own is None else self._own.make(params)

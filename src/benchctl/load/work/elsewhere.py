@@ -24,9 +24,10 @@ def cannot(reason: str, order: WorkOrder) -> Workload:
         reason: why not, as tables show it.
         order: for whom.
     """
+    return Numbered(lambda _number: lacking(reason), order.clients)
 
-    def script(_number: int) -> Script:
-        yield from ()
-        return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)
 
-    return Numbered(script, order.clients)
+def lacking(reason: str) -> Script:
+    """One operation of which nothing is sent, for a reason."""
+    yield from ()
+    return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)

@@ -54,6 +54,22 @@ class TrackSyntaxError(InvalidSyntax):
     """A track cannot be read."""
 
 
+class Unsupported(SystemSetupError):  # noqa: N818 - what is so, not a mistake of the plug-in
+    """What a plug-in asks for, and benchctl does not do: the task that needs it is n/a."""
+
+
+def _others(*names: str) -> dict[str, type[RallyError]]:
+    """Exceptions that public plug-ins rarely name, each a class of its own."""
+    return {name: type(name, (RallyError,), {}) for name in names}
+
+
+OTHERS = _others(
+    "BuildError", "ConfigError", "ConfigurationError", "DataStreamingError", "InstallError",
+    "InvalidExtensionException", "LaunchError", "MappingsError", "SupplyError", "UserInterrupted",
+)  # fmt: skip
+"""Name -> class."""
+
+NotFoundError = NotFound
 BenchmarkError = RallyError
 BenchmarkAssertionError = RallyAssertionError
 BenchmarkTaskAssertionError = RallyTaskAssertionError

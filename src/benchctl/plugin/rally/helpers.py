@@ -1,10 +1,11 @@
 """Small functions of Rally's `utils` that plug-ins call."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Self
 
 from benchctl.plugin.rally.exceptions import DataError, InvalidSyntax
+from benchctl.track.parameters import parse_rally_params
 
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
@@ -70,6 +71,10 @@ class FileSource:
         """Go to a byte."""
         self._opened.seek(offset)
 
+    def read(self) -> bytes:
+        """All that is left."""
+        return self._opened.read()
+
     def readline(self) -> bytes:
         """The next line; empty at the end."""
         return self._opened.readline()
@@ -93,6 +98,21 @@ class FileSource:
         return self._file
 
 
+def to_dict(text: str) -> dict[str, Any]:
+    """Parameters from JSON, from the path of a JSON file, or from `name:value` with commas in between."""
+    return parse_rally_params(text)
+
+
+def confdir(name: str) -> Callable[[], str]:
+    """Where a driver keeps its settings and data: a hidden folder at home, or where a variable says."""
+
+    def found() -> str:
+        home = os.environ.get(f"{name.upper()}_HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
+        return os.path.join(home, f".{name}")  # noqa: PTH118 - plug-ins want texts
+
+    return found
+
+
 def parse_int_parameter(key: str, params: Mapping[str, Any], default: int | None = None) -> int:
     """A parameter that is a whole number."""
     found: int = _parsed(key, params, default, int)
@@ -108,6 +128,12 @@ def parse_float_parameter(key: str, params: Mapping[str, Any], default: float | 
 def parse_string_parameter(key: str, params: Mapping[str, Any], default: str | None = None) -> str:
     """A parameter that is a text."""
     found: str = _parsed(key, params, default, str)
+    return found
+
+
+def parse_bool_parameter(key: str, params: Mapping[str, Any], default: bool | None = None) -> bool:  # noqa: FBT001 - theirs
+    """A parameter that is a truth."""
+    found: bool = _parsed(key, params, default, bool)
     return found
 
 

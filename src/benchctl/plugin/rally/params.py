@@ -1,8 +1,11 @@
 """The base classes of parameter sources, as plug-ins derive theirs from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from enum import Enum
 from typing import Any
+
+from benchctl.plugin.rally.exceptions import InvalidSyntax, Unsupported
 
 
 class ParamSource:
@@ -57,6 +60,70 @@ class DelegatingParamSource(ParamSource):
         return self.delegate(self.track, self._params, **self.kwargs)
 
 
+class SearchParamSource(ParamSource):
+    """Searches as the track says them; plug-ins change its `query_params`."""
+
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+        super().__init__(track, params, **kwargs)
+        self.query_params = dict(params)
+
+    def params(self) -> dict[str, Any]:
+        """What is asked."""
+        return self.query_params
+
+
+class _CreateTemplates(ParamSource):
+    """Templates to create.
+
+    Attributes:
+        template_definitions: (name, body) of each, for plug-ins to change.
+    """
+
+    _declared = ""
+
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+        super().__init__(track, params, **kwargs)
+        self.request_params = params.get("request-params", {})
+        self.template_definitions = _definitions(params, getattr(track, self._declared))
+
+    def params(self) -> dict[str, Any]:
+        """All of them."""
+        return {"templates": self.template_definitions, "request-params": self.request_params}
+
+
+class CreateComposableTemplateParamSource(_CreateTemplates):
+    """Index templates to create: one of its own, or those that the track declares."""
+
+    _declared = "composable_templates"
+
+
+class CreateComponentTemplateParamSource(_CreateTemplates):
+    """Component templates to create; see `CreateComposableTemplateParamSource`."""
+
+    _declared = "component_templates"
+
+
+def _definitions(params: Mapping[str, Any], declared: Sequence[Any]) -> list[tuple[str, dict[str, Any]]]:
+    wanted = params.get("template")
+    if wanted and "body" in params:
+        return [(wanted, params["body"])]
+    found = [(one.name, deepcopy(one.content)) for one in declared if wanted in {None, "", one.name}]
+    if not found:
+        names = ", ".join(one.name for one in declared) or "none"
+        raise InvalidSyntax(f"Unknown template: {wanted or 'all'}. Available templates: {names}.")
+    for _, content in found:
+        _merge(content, {"template": {"settings": params.get("settings") or {}}})
+    return found
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, Mapping) and isinstance(into.setdefault(key, {}), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
 class IndexIdConflict(Enum):
     """Which conflicts of ids a source makes."""
 
@@ -105,3 +172,63 @@ class Slice:
             raise StopIteration
         self.current_line += len(lines)
         return lines
+
+
+class BulkIndexParamSource(ParamSource):
+    """Documents of the track's corpora, in bulk.
+
+    benchctl reads them by itself: an operation with such a source is its own `bulk` with these parameters,
+    which plug-ins may change when the source is made. One that makes each request's parameters out of Rally's
+    has no such thing here.
+    """
+
+    def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+        super().__init__(track, params, **kwargs)
+        named = params.get("corpora") or [corpus.name for corpus in track.corpora]
+        wanted = {named} if isinstance(named, str) else set(named)
+        self.corpora = [corpus for corpus in track.corpora if corpus.name in wanted]
+        self.id_conflicts = {
+            "sequential": IndexIdConflict.SequentialConflicts,
+            "random": IndexIdConflict.RandomConflicts,
+        }.get(params.get("conflicts") or "", IndexIdConflict.NoConflicts)
+        if "bulk-size" not in params:
+            raise InvalidSyntax("Mandatory parameter 'bulk-size' is missing")
+        self.bulk_size = int(params["bulk-size"])
+        self.batch_size = int(params.get("batch-size", self.bulk_size))
+        self.ingest_percentage = float(params.get("ingest-percentage", 100))
+        self.pipeline = params.get("pipeline")
+        self.refresh = params.get("refresh")
+        self.looped = params.get("looped", False)
+
+    @property
+    def infinite(self) -> bool:
+        """It ends with the corpora."""
+        return False
+
+    @classmethod
+    def is_plain(cls) -> bool:
+        """Whether a class leaves the requests to benchctl."""
+        return cls.params is BulkIndexParamSource.params and cls.partition is ParamSource.partition
+
+    @property
+    def bulk_params(self) -> dict[str, Any]:
+        """What is left to benchctl."""
+        own = {
+            "bulk-size": self.bulk_size,
+            "ingest-percentage": self.ingest_percentage,
+            "pipeline": self.pipeline,
+            "refresh": self.refresh,
+            "looped": self.looped,
+        }
+        return {**self._params, **own}
+
+    def params(self) -> dict[str, Any]:
+        """There is no single request's.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            f"{type(self).__name__} changes requests that Rally's BulkIndexParamSource makes: benchctl makes "
+            "them by itself"
+        )

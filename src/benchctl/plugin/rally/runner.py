@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, Self, TypeVar
 
 from benchctl.plugin.rally.exceptions import DataError
+from benchctl.track.operations.catalogue import OPERATION_TYPES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -157,17 +158,6 @@ def _is_timeout(err: Exception) -> bool:
     return type(err).__name__ == "ConnectionTimeout" or status == HTTPStatus.REQUEST_TIMEOUT
 
 
-class Query(Runner):
-    """Searches as an operation of type `search` does."""
-
-    async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
-        """One search."""
-        return await es.perform_operation("search", params)
-
-    def __repr__(self) -> str:
-        return "query"
-
-
 class BulkIndex(Runner):
     """Sends a bulk body that the parameters hold."""
 
@@ -218,20 +208,36 @@ def _items(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 class BuiltIn(Runner):
     """An operation type of benchctl's own as a runner, for plug-ins that call others.
 
-    Args:
+    Attributes:
         kind: the operation type.
     """
 
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self._kind = kind
+    kind = ""
 
     async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
         """One operation of that type."""
-        return await es.perform_operation(self._kind, params)
+        return await es.perform_operation(self.kind, params)
 
     def __repr__(self) -> str:
-        return self._kind
+        return self.kind
+
+
+def built_in(kind: str) -> type[BuiltIn]:
+    """The class of a type's runner."""
+    return type(class_name(kind), (BuiltIn,), {"kind": kind})
+
+
+def class_name(kind: str) -> str:
+    """How Rally calls the class of an operation type: `PutSettings` for `put-settings`."""
+    return "".join(part.capitalize() for part in kind.split("-"))
+
+
+BUILT_IN = {class_name(kind): built_in(kind) for kind in OPERATION_TYPES} | {
+    "Query": built_in("search"),
+    "IndicesRecovery": built_in("wait-for-recovery"),
+    "IndicesStats": built_in("index-stats"),
+}
+"""Rally's name of a class -> the class that does the same."""
 
 
 def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:  # noqa: ANN401 - of any type

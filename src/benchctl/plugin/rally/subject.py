@@ -1,17 +1,48 @@
 """The track as plug-ins see it: Rally's classes with the attributes that they read and change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from benchctl.plugin.rally.exceptions import InvalidName
+from benchctl.plugin.rally.runner import class_name
 from benchctl.track import model
 from benchctl.track.corpora import Corpus
+from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Operation as AnyOperation
 from benchctl.track.plugin import PluginOperation
+
+
+class _OperationType(Enum):
+    """benchctl's operation types as plug-ins name them: by their classes in Rally."""
+
+    @property
+    def admin_op(self) -> bool:
+        """Whether tables leave it out unless the track says otherwise."""
+        return not OPERATION_TYPES[self.value].shown
+
+    def to_hyphenated_string(self) -> str:
+        """The type as tracks name it."""
+        return str(self.value)
+
+    @classmethod
+    def from_hyphenated_string(cls, v: str) -> "_OperationType":
+        """The member of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        try:
+            return cls(v)
+        except ValueError as err:
+            raise KeyError(f"No enum value for [{v}]") from err
+
+
+OperationType = _OperationType("OperationType", {class_name(kind): kind for kind in OPERATION_TYPES})  # type: ignore[call-arg]
 
 
 class TypeName(str):
@@ -102,6 +133,20 @@ class Documents:
             if not isinstance(own, property) or own.fset is not None:
                 setattr(self, name, value)
 
+    def has_compressed_corpus(self) -> bool:
+        """Whether it is known by its packed file."""
+        return self.document_archive is not None  # type: ignore[attr-defined]
+
+    def has_uncompressed_corpus(self) -> bool:
+        """Whether it is known by its plain file."""
+        return self.document_file is not None  # type: ignore[attr-defined]
+
+    @property
+    def number_of_lines(self) -> int:
+        """In the plain file."""
+        lines: int = self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)  # type: ignore[attr-defined]
+        return lines
+
     @property
     def is_bulk(self) -> bool:
         """Whether its lines are documents."""
@@ -123,6 +168,25 @@ class DocumentCorpus:
             for one in self.documents
             if one.source_format == source_format  # type: ignore[attr-defined]
         )
+
+    def filter(
+        self,
+        source_format: str | None = None,
+        target_indices: Sequence[str] | None = None,
+        target_data_streams: Sequence[str] | None = None,
+    ) -> "DocumentCorpus":
+        """With those of its documents that go to one of these places."""
+        wanted = {
+            "source_format": [source_format] if source_format else None,
+            "target_index": target_indices,
+            "target_data_stream": target_data_streams,
+        }
+        kept = [
+            one
+            for one in self.documents
+            if all(not names or getattr(one, key) in names for key, names in wanted.items())
+        ]
+        return DocumentCorpus(self.name, kept, dict(self.meta_data))
 
 
 @dataclass
@@ -241,6 +305,10 @@ class Track:
     def index_names(self) -> list[str]:
         """Names of all indices."""
         return [index.name for index in self.indices]
+
+    def data_stream_names(self) -> list[str]:
+        """Names of all data streams."""
+        return [stream.name for stream in self.data_streams]
 
     @property
     def number_of_documents(self) -> int:
