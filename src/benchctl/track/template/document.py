@@ -29,7 +29,15 @@ LIKE = 0.8
 
 # Keys of Rally's and OpenSearch Benchmark's tracks that mean nothing, or nothing here.
 _PASSING = frozenset(
-    {"default", "short-description", "index-settings", "run-on-serverless", "assertions", "auto-managed"}
+    {
+        "default",
+        "short-description",
+        "index-settings",
+        "run-on-serverless",
+        "serverless",
+        "assertions",
+        "auto-managed",
+    }
 )
 
 
