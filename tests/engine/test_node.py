@@ -45,14 +45,28 @@ def test_a_node_that_ends_at_once_is_explained(scripted: Scripted, tmp_path: Pat
     assert caught.value.hint
 
 
-def test_a_node_that_is_killed_while_starting_is_explained(scripted: Scripted):
+@pytest.mark.parametrize(
+    ("before", "after", "reason", "hint"),
+    [
+        ("oom_kill 2", "oom_kill 3", "memory ran out, and the kernel killed a process for it", "--heap"),
+        ("oom_kill 3", "oom_kill 3", "", "neither benchctl nor the kernel"),
+        ("nr_free_pages 9", "oom_kill 3", "", "dmesg"),
+    ],
+)
+def test_a_node_that_is_killed_while_starting_is_explained(
+    scripted: Scripted, tmp_path: Path, before: str, after: str, reason: str, hint: str
+):
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text(f"nr_dirty 1\n{before}\npgfault 7\n")
+    script = f"echo ahoi; printf 'nr_dirty 1\\n{after}\\n' > {vmstat}; kill -9 $$"
     with (
         pytest.raises(BenchctlError, match="killed by signal 9") as caught,
-        scripted("echo ahoi; kill -9 $$"),
+        scripted(script, vmstat=vmstat),
     ):
         pass
     assert "ahoi" not in caught.value.message
-    assert "memory" in caught.value.hint
+    assert reason in caught.value.message
+    assert hint in caught.value.hint
 
 
 def test_a_node_that_never_gets_ready_is_given_up_and_ended(scripted: Scripted, tmp_path: Path):
