@@ -1,11 +1,13 @@
 """Stops of the driver's own processes, by hand-made clocks and by real signals."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import benchctl.load.pulse
 from benchctl.load.pulse import Pulse, covered_ns, suspended_ns
 from benchctl.load.workers import WorkerPool
 from benchctl.results.spool import SampleSpool
@@ -45,6 +47,13 @@ def test_a_wait_that_ends_late_is_a_stop_unless_the_process_was_busy(
 def test_what_several_processes_stood_still_counts_once(spans: list[tuple[int, int]], begin: int, end: int):
     moments = {at for low, high in spans for at in range(low, high)}
     assert covered_ns(spans, begin, end) == len(moments & set(range(begin, end)))
+
+
+def test_no_load_is_made_by_the_wall_clock():
+    """That clock may be set, forward or back, while tasks run."""
+    wall = re.compile(r"\btime\.(time|time_ns|ctime|localtime|gmtime)\b|\.(now|utcnow|today)\(")
+    folder = Path(benchctl.load.pulse.__file__).parent
+    assert [path.name for path in folder.rglob("*.py") if wall.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_host_was_not_suspended_between_two_readings():
