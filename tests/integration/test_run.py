@@ -268,7 +268,8 @@ def test_a_node_that_stands_still_in_mid_task_is_told(
     arguments = ["run", "--variant", "os", "--forks", "1", "--challenge", "range-only", *SMALL]
     arguments += ["--param", "target_throughput=60", "--param", "iterations=600"]
     with running(environ, arguments) as run:
-        node = server_in_use(home, run)
+        run.wait_for("fork 1/1")
+        node = server_in_use(home, run, 50)  # behind its warm-up
         node.suspend()
         threading.Event().wait(3.0)
         node.resume()
@@ -302,11 +303,11 @@ def searches_of(process: psutil.Process) -> int:
     return 0
 
 
-def server_in_use(home: Home, run: Running) -> psutil.Process:
-    """The node, in the middle of its first task."""
+def server_in_use(home: Home, run: Running, searches: int = 3) -> psutil.Process:
+    """The node, once it has counted more searches than that: in the middle of its first task."""
     while run.process.poll() is None:
         for process in java_processes(home):
-            if searches_of(process) > 3:
+            if searches_of(process) > searches:
                 return process
     pytest.fail(f"no node was searched: {run.lines}")
 

@@ -246,7 +246,7 @@ def _driver(job: Job, result: TaskResult) -> DriverFigures:
         workers=result.processes,
         stops=result.stops,
     )
-    return msgspec.structs.replace(figures, suspended_s=result.suspended_ns / 1e9)
+    return msgspec.structs.replace(figures, suspended_s=round(result.suspended_ns / 1e9, 3))
 
 
 def _refuse_stops(job: Job, driver: DriverFigures) -> None:
