@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchctl.engine.gc_log import LogClock, Pause, read_pauses
 
 PID = 11037
-CLOCK = LogClock(epoch_ns=0, started_ns=0)
+CLOCK = LogClock(zero_ns=0, epoch_ns=0, started_ns=0)
 WALL = "[2026-11-21T13:06:37.013+0000]"
 WALL_NS = 1_795_266_397_013_000_000
 
@@ -72,15 +72,23 @@ def test_other_collectors_say_it_in_their_words(tmp_path: Path, line: str, what:
 
 def test_the_jvm_may_count_from_its_start(tmp_path: Path):
     text = "[12.250s][info][gc] GC(0) Pause Remark 18M->18M(4096M) 3.000ms\n"
-    clock = LogClock(epoch_ns=-1, started_ns=500)
+    clock = LogClock(zero_ns=-1, epoch_ns=-1, started_ns=500)
     assert pauses(tmp_path, text, clock) == [Pause(12_247_000_500, 3_000_000, "Remark")]
 
 
 @given(st.integers(-(2**62), 2**62))
 def test_wall_times_are_moved_to_the_wanted_clock(tmp_path_factory: pytest.TempPathFactory, epoch_ns: int):
-    clock = LogClock(epoch_ns, 0)
+    clock = LogClock(0, epoch_ns, 0)
     (found,) = pauses(tmp_path_factory.mktemp("log"), OPENSEARCH, clock)
     assert found.start_ns + found.pause_ns == epoch_ns + WALL_NS
+
+
+@pytest.mark.parametrize("wall", ["T03:06:37.013+0000", "T13:06:37.013+0000", "T23:06:37.013+0000"])
+def test_pauses_do_not_move_when_the_wall_clock_jumps(tmp_path: Path, wall: str):
+    line = "[2026-11-21{}][90000000123ns][11037][gc] GC(0) Pause Remark 18M->18M(4096M) 3.000ms\n"
+    text = line.format("T13:06:30.000+0000").replace("90000000123", "83000000123") + line.format(wall)
+    found = pauses(tmp_path, text, LogClock(zero_ns=-(10**10), epoch_ns=0, started_ns=0))
+    assert [pause.start_ns for pause in found] == [72_997_000_123, 79_997_000_123]
 
 
 def test_a_zone_is_taken_off(tmp_path: Path):

@@ -1,5 +1,7 @@
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +47,51 @@ def test_a_node_that_ends_at_once_is_explained(scripted: Scripted, tmp_path: Pat
     assert caught.value.hint
 
 
-def test_a_node_that_is_killed_while_starting_is_explained(scripted: Scripted):
+@pytest.mark.parametrize(
+    ("before", "after", "reason", "hint"),
+    [
+        ("oom_kill 2", "oom_kill 3", "memory ran out, and the kernel killed a process for it", "--heap"),
+        ("oom_kill 3", "oom_kill 3", "", "neither benchctl nor the kernel"),
+        ("nr_free_pages 9", "oom_kill 3", "", "dmesg"),
+    ],
+)
+def test_a_node_that_is_killed_while_starting_is_explained(
+    scripted: Scripted, tmp_path: Path, before: str, after: str, reason: str, hint: str
+):
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text(f"nr_dirty 1\n{before}\npgfault 7\n")
+    script = f"echo ahoi; printf 'nr_dirty 1\\n{after}\\n' > {vmstat}; kill -9 $$"
     with (
         pytest.raises(BenchctlError, match="killed by signal 9") as caught,
-        scripted("echo ahoi; kill -9 $$"),
+        scripted(script, vmstat=vmstat),
     ):
         pass
     assert "ahoi" not in caught.value.message
-    assert "memory" in caught.value.hint
+    assert reason in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A cgroup with 64 MB of memory."""
+    older = Path("/sys/fs/cgroup/memory")
+    root, limit = (older, "memory.limit_in_bytes") if older.is_dir() else (older.parent, "memory.max")
+    group = root / f"benchctl-test-{os.getpid()}"
+    with ExitStack() as stack:
+        try:
+            group.mkdir()
+            stack.callback(group.rmdir)
+            (group / limit).write_text(str(64 << 20))
+        except OSError as err:
+            pytest.skip(f"it takes root and a memory controller to make a cgroup: {err.strerror}")
+        yield group
+
+
+def test_a_node_whose_container_runs_out_of_memory_is_explained(scripted: Scripted, small_group: Path):
+    script = f"echo $$ > {small_group}/cgroup.procs; exec {sys.executable} -I -c 'bytes(1) * (300 << 20)'"
+    with pytest.raises(BenchctlError, match="killed by signal 9") as caught, scripted(script):
+        pass
+    assert "before it was ready: memory ran out, and the kernel killed a process" in caught.value.message
 
 
 def test_a_node_that_never_gets_ready_is_given_up_and_ended(scripted: Scripted, tmp_path: Path):

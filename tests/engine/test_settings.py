@@ -103,10 +103,13 @@ def test_a_module_that_the_runtime_has_is_added_as_shipped():
     ("shipped", "adapted"),
     [
         ("8:-Xloggc:logs/gc.log", "8:-Xloggc:/boot/logs/gc.log"),
-        ("-Xlog:gc*:file=gc.log:tags:filecount=2", "-Xlog:gc*:file=/boot/logs/gc.log:tags:filecount=2"),
+        (
+            "-Xlog:gc*:file=gc.log:tags:filecount=2",
+            "-Xlog:gc*:file=/boot/logs/gc.log:tags,timenanos:filecount=2",
+        ),
         (
             "9-:-Xlog:gc*,gc+age=trace:file=logs/gc.log:utctime",
-            "9-:-Xlog:gc*,gc+age=trace:file=/boot/logs/gc.log:utctime",
+            "9-:-Xlog:gc*,gc+age=trace:file=/boot/logs/gc.log:utctime,timenanos",
         ),
     ],
 )

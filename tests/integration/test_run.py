@@ -251,14 +251,39 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
     arguments += ["--param", "target_throughput=60"]
     with running(environ, arguments) as run:
         run.wait_for("fork 1/2")
-        killed = kill_server_in_use(home, run)
+        killed = server_in_use(home, run)
+        killed.kill()
         status = run.end()
         assert status == 1, run.lines
         assert any("FAILED" in line and "signal 9" in line for line in run.lines), run.lines
-    wait_until_gone(killed)
+    wait_until_gone([killed])
     record: RunRecord = store.find("latest").load()
     assert [fork.status for fork in record.forks] == ["failed", "done"]
     assert record.missing() == ((0, "os"),)
+
+
+def test_a_node_that_stands_still_in_mid_task_is_told(
+    environ: dict[str, str], store: RunStore, home: Home, benchctl: Benchctl
+):
+    arguments = ["run", "--variant", "os", "--forks", "1", "--challenge", "range-only", *SMALL]
+    arguments += ["--param", "target_throughput=60", "--param", "iterations=600"]
+    with running(environ, arguments) as run:
+        run.wait_for("fork 1/1")
+        node = server_in_use(home, run, 50)  # behind its warm-up
+        node.suspend()
+        threading.Event().wait(3.0)
+        node.resume()
+        assert run.end() == 0, run.lines
+    (summary,) = store.find("latest").load().forks[0].summaries
+    driver = summary.driver
+    assert driver is not None
+    assert driver.longest_ns is not None
+    assert driver.window_s is not None
+    assert 2.5e9 < driver.longest_ns < driver.window_s * 1e9
+    assert driver.stopped_s < 1.0
+    shown = benchctl("show", "latest").stdout
+    assert "stalled: os: in fork 0, one request took" in " ".join(shown.split())
+    assert "warmup" not in shown
 
 
 def searches_of(process: psutil.Process) -> int:
@@ -278,13 +303,12 @@ def searches_of(process: psutil.Process) -> int:
     return 0
 
 
-def kill_server_in_use(home: Home, run: Running) -> list[psutil.Process]:
-    """Kill the node in the middle of its first task."""
+def server_in_use(home: Home, run: Running, searches: int = 3) -> psutil.Process:
+    """The node, once it has counted more searches than that: in the middle of its first task."""
     while run.process.poll() is None:
         for process in java_processes(home):
-            if searches_of(process) > 3:
-                process.kill()
-                return [process]
+            if searches_of(process) > searches:
+                return process
     pytest.fail(f"no node was searched: {run.lines}")
 
 

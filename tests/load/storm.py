@@ -5,16 +5,23 @@ import threading
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.request import Exchange, Request
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
+from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome
 from benchctl.results.spool import SampleSpool
+from benchctl.run.observer import SilentObserver
+from benchctl.run.session import Serving
+from benchctl.run.steps import Load, StepRunner
+from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation, Search
 from load.hostile_server import found
@@ -101,3 +108,16 @@ def send_faulty(line: Connection, folder: Path, url: str) -> None:
             descriptors.append(psutil.Process().num_fds())
         grown += [sizes[2] - sizes[0], sizes[4] - sizes[2], descriptors[-1] - descriptors[0]]
     line.send(grown)
+
+
+def run_step_of(line: Connection, url: str, plan: Plan) -> None:
+    """In a process of its own: one task of some two seconds; says how it ended."""
+    track, _ = load_track("big5", {})
+    runner = StepRunner(plan, track, Home(Path("/")), SilentObserver(), threading.Event())
+    stage = Stage(partial(open_client, url), WorkContext("big5"), origin_ns=0, boot=0)
+    job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
+    try:
+        runner.run_step(cast("Serving", None), [job], stage, load)
+        line.send(load.summaries()[0].driver)
+    except BenchctlError as err:
+        line.send(err.message)

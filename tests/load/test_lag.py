@@ -1,7 +1,7 @@
 """The driver's own part of a task, on hand-made samples and against an obvious, slow reference."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -29,8 +29,8 @@ def samples(start: Sequence[int], end: Sequence[int], due: Sequence[int] | None 
     return made
 
 
-def figures(*chunks: Columns, task: Task = CLOSED, cpu_s: float = 0.1, wall_s: float = 1.0, workers: int = 1):
-    return driver_figures(chunks, task, cpu_s=cpu_s, wall_s=wall_s, workers=workers)
+def figures(*chunks: Columns, task: Task = CLOSED, workers: int = 1, **changes: Any):
+    return driver_figures(chunks, task, workers=workers, **{"cpu_s": 0.1, "wall_s": 1.0, **changes})
 
 
 def test_in_a_closed_loop_lag_is_the_time_between_requests():
@@ -111,6 +111,21 @@ def test_clients_are_followed_each_for_itself_and_in_any_order_of_chunks():
     expected = figures(concatenate([one, two]))
     assert (expected.lag_p50_ns, expected.lag_max_ns) == (1 * MS, 3 * MS)
     assert figures(*(apart[place] for place in (0, 2, 1, 3))) == expected
+
+
+def test_what_waits_are_held_against():
+    """The first request of each client is slow by nature; a stop counts as far as it was measured."""
+    one = samples(start=[0, 500, 520, 530], end=[500, 515, 525, 580], warmup=[True, False, False, False])
+    other = samples(start=[505, 565], end=[560, 575], client=1)
+    found = figures(concatenate([one, other]), stops=[(400 * MS, 510 * MS), (508 * MS, 514 * MS)])
+    assert (found.window_s, found.longest_ns, found.stopped_s) == (0.08, 50 * MS, 0.014)
+
+
+def test_throttled_tasks_are_measured_from_when_they_were_due():
+    found = figures(
+        samples(due=[0, 10], start=[5, 12], end=[9, 40]), task=THROTTLED, stops=[(-5 * MS, 5 * MS)]
+    )
+    assert (found.window_s, found.longest_ns, found.stopped_s) == (0.04, 28 * MS, 0.005)
 
 
 def test_cpu_is_shared_by_the_processes_of_the_driver():

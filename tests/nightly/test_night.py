@@ -306,7 +306,7 @@ def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usua
     assert len(ended.raised) == 2
 
 
-@pytest.mark.parametrize(("hours", "more"), [(1, "on-cut-off: discard"), (24, "")])
+@pytest.mark.parametrize(("hours", "more"), [(1, "on-cut-off: discard"), (24, ""), (-9999, "")])
 def test_a_night_that_was_killed_long_ago_is_discarded(usual: World, hours: int, more: str) -> None:
     usual.fail = kill
     with pytest.raises(Killed):

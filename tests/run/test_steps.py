@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +18,9 @@ from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
+from load.storm import run_step_of
+from load.stub_server import Reply, StubServer
+from waiting import stopped_when
 
 
 class Recording(StepRunner):
@@ -66,3 +70,22 @@ def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
     runner.run(cast("Serving", node), steps, cast("Stage", stage), Load(), variant=variant)
     assert runner.ran == ran
     assert [one["for"] for one in node.put] == put
+
+
+@pytest.mark.parametrize("test_mode", [False, True])
+def test_a_fork_in_which_benchctl_stood_still_has_no_figures(*, test_mode: bool):
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    with StubServer(default=Reply(delay_s=0.005)) as server:
+        child = context.Process(target=run_step_of, args=(theirs, server.url, make_plan(test_mode=test_mode)))
+        with stopped_when(lambda: len(server.searches) > 50, lambda: child.pid, 1.0):
+            child.start()
+            theirs.close()
+            said = ours.recv()
+        child.join()
+    if test_mode:
+        # They mean nothing anyway, and are told.
+        assert 0.9 < said.stopped_s < said.window_s
+    else:
+        assert said.startswith("benchctl itself did not run for ")
+        assert " % of the measured time of range, so its figures would not be the engine's" in said

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import Course, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.stats.doubts import general_doubts, row_doubts
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric
 from benchctl.track.model import Task
-from builders import make_fork
+from builders import make_driver, make_fork
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -71,6 +71,19 @@ def test_unsettled_tasks_say_in_which_direction(summary: Callable[..., TaskSumma
     found = doubts([summary(10.0, drift=math.log(0.7))] * 3)
     assert [doubt.code for doubt in found] == ["not-steady"]
     assert "30 % faster" in found[0].text
+
+
+def test_a_node_that_stood_still_is_told_and_not_to_be_warmed_up_longer(
+    summary: Callable[..., TaskSummary],
+):
+    course = Course("warm-up", 90, 200, (0, 90), (2e7, 1e7))
+    usual = {"course": course, "drift": math.log(0.7)}
+    stood = {**usual, "driver": make_driver(window_s=44.0, longest_ns=20_000_000_000)}
+    found = doubts([summary(10.0, **stood)])
+    assert [doubt.code for doubt in found] == ["stalled"]
+    assert found[0].text == "stalled: es: in fork 0, one request took 20.0 s, 45 % of the measured time"
+    # Other forks still say what they say.
+    assert codes([summary(10.0, **stood), *[summary(10.0, **usual)] * 3]) == ["stalled", "not-steady"]
 
 
 def test_two_states_show_the_forks(summary: Callable[..., TaskSummary]):

@@ -41,9 +41,18 @@ _CAUSES = (
     ),
     _cause(r"Module \S+ not found", "the Java runtime lacks that module: choose another one with --jdk"),
     _cause(
+        r"OutOfMemoryError: (Java heap space|GC overhead limit exceeded)",
+        "the heap is too small for this work: give nodes a larger one with --heap",
+    ),
+    _cause(
         r"Cannot allocate memory|insufficient memory|Could not reserve enough space|OutOfMemoryError"
         r"|(Initial|Invalid maximum) heap size",
-        "this machine has too little free memory for the heap, or the heap is too small: choose another size",
+        "this machine has too little free memory for the heap, or the heap is too small: choose another size "
+        "with --heap",
+    ),
+    _cause(
+        r"A fatal error has been detected by the Java Runtime Environment",
+        "the JVM itself crashed: hs_err_pid*.log among the logs says where; try another Java with --jdk",
     ),
     _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
     _cause(

@@ -15,6 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECORATIONS = re.compile(r"(?:\[[^]]*\])+")
 _DECORATION = re.compile(r"\[([^]]*)\]")
 _UPTIME = re.compile(r"\d+\.\d+s")
+_NANOS = re.compile(r"\d+ns")
 _WALL = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 
@@ -23,13 +24,16 @@ class LogClock:
     """Where the clocks of a log's lines stand on the clock that pauses are wanted on.
 
     Attributes:
-        epoch_ns: when it was 1970 there: what wall times count from. Wall clocks may be set while a node
-            runs, so take it from one reading of both.
+        zero_ns: when the monotonic clock was 0 there, from which the nanoseconds count that benchctl has
+            nodes log.
+        epoch_ns: when it was 1970 there: what wall times count from, in logs that have nothing better, since
+            that clock may be set while a node runs.
         started_ns: when its process started. Uptimes count from when the JVM was loaded into it, for
             OpenSearch a second or two later, since its start script becomes the JVM: a pause that has no
             wall time is placed so much too early.
     """
 
+    zero_ns: int
     epoch_ns: int
     started_ns: int
 
@@ -53,7 +57,7 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[Pause]:
     """The pauses that a JVM logged, in order.
 
     Start scripts run other JVMs with the same flags before the server, so that one log may be of several
-    processes. Lines need a wall time or an uptime in seconds, which they have as shipped and by default.
+    processes. Lines need nanoseconds, a wall time, or an uptime in seconds; by default they have that.
 
     Args:
         logs: folder with `gc.log` and what it was rotated to; without these there are no pauses.
@@ -84,6 +88,9 @@ def _is_of(pid: str, decorations: list[str]) -> bool:
 
 def _time_ns(decorations: list[str], clock: LogClock) -> int | None:
     """When a line was written; None when it does not say."""
+    for text in decorations:
+        if _NANOS.fullmatch(text):
+            return clock.zero_ns + int(text.removesuffix("ns"))
     for text in decorations:
         if _WALL.fullmatch(text):
             since = datetime.fromisoformat(text) - _EPOCH

@@ -1,5 +1,6 @@
 """A running node: started, ready, watched, and explained when it fails."""
 
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +30,13 @@ IDLE_WINDOW_S = 0.1
 IDLE_CORES = 0.25
 EXIT_STATUS_WAIT_S = 2.0
 _TAIL_LINES = 400
+VMSTAT = Path("/proc/vmstat")
 _KILLED_HINT = (
     "benchctl did not kill it; the kernel does when memory runs out: see `dmesg`, and use a smaller heap"
+)
+_OUT_OF_MEMORY_HINT = (
+    "give the machine, or its container, more memory, or the node a smaller heap with --heap; of a container "
+    "it must leave room for the JVM itself and for the page cache"
 )
 
 _MAIN_CLASSES: Mapping[EngineName, str] = {
@@ -149,6 +155,8 @@ class _Launch:
     process: NodeProcess
     started: float  # monotonic seconds
     timeout_s: float
+    vmstat: Path
+    oom_kills: int | None  # before it was started
 
     def wait_port(self) -> int:
         """Wait for the node to write down where it listens."""
@@ -186,10 +194,29 @@ class _Launch:
         reason, hint = diagnose(self.process.tail(_TAIL_LINES))
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
-            reason, hint = "", _KILLED_HINT
+            reason, hint = self._killed()
         name = f"{self.installation.engine} {self.installation.version}"
         text = f"{name} {what}: {reason}" if reason else f"{name} {what}"
         return BenchctlError(f"{text} (logs in {self.folders.root})", hint=hint)
+
+    def _killed(self) -> tuple[str, str]:
+        """Whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
+        now = _oom_kills(self.vmstat)
+        if now is None or self.oom_kills is None:
+            return "", _KILLED_HINT
+        if now > self.oom_kills:
+            return "memory ran out, and the kernel killed a process for it", _OUT_OF_MEMORY_HINT
+        return "", "neither benchctl nor the kernel, which had memory left, killed it: see who else does"
+
+
+def _oom_kills(vmstat: Path) -> int | None:
+    """How many processes the kernel has killed since it booted, because memory ran out; None if unknown."""
+    try:
+        text = vmstat.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+    return None if found is None else int(found[1])
 
 
 @contextmanager
@@ -207,6 +234,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     expect_index: str | None = None,
     cpus: tuple[int, ...] | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
+    vmstat: Path = VMSTAT,
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -223,6 +251,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         expect_index: an index whose primary shards must be started before it counts as ready.
         cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
         variables: of its environment, over benchctl's own.
+        vmstat: where the kernel counts whom it killed.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -235,12 +264,12 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     data.mkdir(parents=True, exist_ok=True)
     for root in (folders.root, data):
         hand_over(root, owner)
-    started = time.monotonic()
+    started, oom_kills = time.monotonic(), _oom_kills(vmstat)
     env = environment(folders, installation, jdk, variables)
     with NodeProcess(
         _command(folders, installation, env, owner, cpus), server=_MAIN_CLASSES[installation.engine]
     ) as process:
-        launch = _Launch(installation, folders, process, started, timeout_s)
+        launch = _Launch(installation, folders, process, started, timeout_s, vmstat, oom_kills)
         port = launch.wait_port()
         with connect(installation.engine, loopback(port)) as client:
             info = launch.wait_healthy(client, expect_index)

@@ -55,7 +55,9 @@ _JMX = "com.sun.management.jmxremote"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
-_GC_LOG = re.compile(r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)")
+_GC_LOG = re.compile(
+    r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)(?P<decorations>:[a-z]+(?:,[a-z]+)*(?=:|$))?"
+)
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,9 @@ def _addable(line: str, modules: frozenset[str]) -> bool:
 
 
 def _redirect(found: re.Match[str], logs: Path) -> str:
-    return f"{found['option']}{logs / Path(found['path']).name}"
+    # Shipped options tell wall times only, and that clock may be set while a node runs.
+    decorations = f"{found['decorations']},timenanos" if found["decorations"] else ""
+    return f"{found['option']}{logs / Path(found['path']).name}{decorations}"
 
 
 def own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> list[str]:

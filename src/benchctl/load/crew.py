@@ -12,6 +12,7 @@ from benchctl.load.arrivals import NS_PER_S
 from benchctl.load.client import Client, NodeGone, Wire
 from benchctl.load.lanes import Lane
 from benchctl.load.pace import Turn
+from benchctl.load.pulse import Pulse, suspended_ns
 from benchctl.load.task_run import TaskRun
 from benchctl.track.model import Task
 
@@ -35,15 +36,18 @@ class StartLine:
     Attributes:
         start_ns: the start on the monotonic clock; 0 before.
         cpu_s: CPU time of this process at the start.
+        suspended_ns: for how long the host had been suspended by then.
     """
 
     def __init__(self, clients: int) -> None:
         self._barrier = threading.Barrier(clients, action=self._all_ready)
         self.start_ns = 0
         self.cpu_s = 0.0
+        self.suspended_ns = 0
 
     def _all_ready(self) -> None:
         self.cpu_s = time.process_time()
+        self.suspended_ns = suspended_ns()
         self.start_ns = self._start_ns()
 
     def _start_ns(self) -> int:
@@ -86,6 +90,9 @@ class Crew:
         lanes: who works where.
         open_wire: makes a lane's wire.
         line: gives the start.
+
+    Attributes:
+        pulse: knows when this process did not run.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class Crew:
         self._lanes = lanes
         self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
         self._line = line
+        self.pulse = Pulse()
         self._done = threading.Event()
         self._threads: dict[int, int] = {}  # lane -> thread, while it works
 
@@ -170,7 +178,7 @@ class Crew:
         self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
     ) -> None:
         report_at = time.monotonic() + _PROGRESS_EVERY_S
-        while wait(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done:
+        while self._goes_on(working):
             if stop.is_set() or self._done.is_set():
                 return
             if on_progress is not None and time.monotonic() >= report_at:
@@ -178,6 +186,10 @@ class Crew:
                 report_at = time.monotonic() + _PROGRESS_EVERY_S
         if on_progress is not None:
             on_progress(self._requests())
+
+    def _goes_on(self, working: list[Future[None]]) -> bool:
+        with self.pulse.wait(_STOP_POLL_S):
+            return bool(wait(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done)
 
     def _end(self, working: list[Future[None]]) -> None:
         self.halt()

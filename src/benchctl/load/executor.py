@@ -8,6 +8,7 @@ from itertools import chain
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.crew import OnProgress, OpenWire, StartLine
 from benchctl.load.lanes import Completion, lanes_of
+from benchctl.load.pulse import Span
 from benchctl.load.share import Done, Job, Order, Share, work
 from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.transport import WireClient
@@ -62,6 +63,8 @@ class TaskResult:
         disk_waits: how often a client had to wait until its samples were on disk.
         processes: that its clients worked in.
         unit: what its operations' weights count, where only they know; else empty.
+        stops: when one of the driver's processes did not run, on the clock of the samples.
+        suspended_ns: for how long the host was suspended during the step.
     """
 
     samples: Iterable[Columns]
@@ -75,6 +78,8 @@ class TaskResult:
     disk_waits: int = 0
     processes: int = 1
     unit: str = ""
+    stops: tuple[Span, ...] = ()
+    suspended_ns: int = 0
 
     @property
     def columns(self) -> Columns:
@@ -135,10 +140,10 @@ def run_step(
                 on_progress=on_progress,
             )
         ]
-    return tuple(_result(number, done) for number in range(len(jobs)))
+    return tuple(_result(number, done, stage.origin_ns) for number in range(len(jobs)))
 
 
-def _result(number: int, done: Sequence[Done]) -> TaskResult:
+def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
     shares: list[Share] = [one.shares[number] for one in done]
     start_ns = max(one.start_ns for one in done)
     step_ended_ns = max(share.ended_ns for one in done for share in one.shares)
@@ -154,6 +159,8 @@ def _result(number: int, done: Sequence[Done]) -> TaskResult:
         disk_waits=sum(share.disk_waits for share in shares),
         processes=len(done),
         unit=next((share.unit for share in shares if share.unit), ""),
+        stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
+        suspended_ns=max(one.suspended_ns for one in done),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from benchctl.load.pulse import Span, covered_ns
 from benchctl.results.figures import DriverFigures
 from benchctl.results.samples import Columns, select
 from benchctl.stats.counts import ValueCounts
@@ -19,7 +20,13 @@ Mask = npt.NDArray[np.bool_]
 
 
 def driver_figures(
-    samples: Iterable[Columns], task: Task, *, cpu_s: float, wall_s: float, workers: int = 1
+    samples: Iterable[Columns],
+    task: Task,
+    *,
+    cpu_s: float,
+    wall_s: float,
+    workers: int = 1,
+    stops: Iterable[Span] = (),
 ) -> DriverFigures:
     """The driver's part of one task of one fork.
 
@@ -30,14 +37,15 @@ def driver_figures(
         cpu_s: CPU time of the driver over the task, seconds.
         wall_s: of the task, seconds.
         workers: processes that its clients worked in.
+        stops: when one of these did not run, on the clock of the samples.
 
     Returns:
-        The figures, without the gap, which only the fork knows.
+        The figures, without what only the fork knows.
     """
     meter = LagMeter(task.rate_per_s, scheduled=task.scheduler is not None)
     for chunk in samples:
         meter.add(chunk)
-    return meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers)
+    return meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers, stops=stops)
 
 
 class LagMeter:
@@ -61,9 +69,11 @@ class LagMeter:
         self._most_lag_ns = 0
         self._requests = 0
         self._lag_ns = self._service_ns = 0
+        self._longest_ns: int | None = None
         # The window: from the first request to the last, and to when the last was due and could have been.
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
+        self._ended_ns: int | None = None
         self._last_due_ns: int | None = None
         self._could_close_ns: int | None = None
 
@@ -81,17 +91,24 @@ class LagMeter:
             if last > first:
                 self._add_client({name: values[first:last] for name, values in columns.items()})
 
-    def figures(self, *, cpu_s: float, wall_s: float, workers: int = 1) -> DriverFigures:
+    def figures(
+        self, *, cpu_s: float, wall_s: float, workers: int = 1, stops: Iterable[Span] = ()
+    ) -> DriverFigures:
         """What it came to.
 
         Args:
             cpu_s: CPU time of the driver over the task, seconds.
             wall_s: of the task, seconds.
             workers: processes that its clients worked in.
+            stops: when one of these did not run, on the clock of the samples.
         """
         any_lag = self._lag_us.size > 0
         busy_ns = self._lag_ns + self._service_ns
         closed = not self._open
+        window_ns = stopped_ns = 0
+        if self._opens_ns is not None and self._ended_ns is not None:
+            window_ns = self._ended_ns - self._opens_ns
+            stopped_ns = covered_ns(stops, self._opens_ns, self._ended_ns)
         return DriverFigures(
             requests=self._requests,
             offered_per_s=self._rate(self._closes_ns),
@@ -103,19 +120,27 @@ class LagMeter:
             think_share=self._lag_ns / busy_ns if closed and any_lag and busy_ns else None,
             cpu_share=cpu_s / wall_s / workers if wall_s > 0 else None,
             workers=workers,
+            window_s=window_ns / _NS_PER_S if window_ns else None,
+            longest_ns=self._longest_ns,
+            stopped_s=stopped_ns / _NS_PER_S,
         )
 
     def _add_client(self, mine: Columns) -> None:
-        course = self._clients.setdefault(int(mine["client"][0]), _Course())
+        number = int(mine["client"][0])
+        later = int(number not in self._clients)
+        course = self._clients.setdefault(number, _Course())
         lag_ns, could_start_ns = course.add(mine, open_loop=self._open)
         measured = ~mine["warmup"]
         sent = measured & (mine["attempt"] == 0)
         self._requests += int(sent.sum())
-        self._service_ns += int((mine["end_ns"] - mine["start_ns"])[measured].sum())
+        service_ns = mine["end_ns"] - mine["start_ns"]
+        self._service_ns += int(service_ns[measured].sum())
+        self._longest_ns = _greatest(self._longest_ns, service_ns[later:][measured[later:]])
+        self._ended_ns = _greatest(self._ended_ns, mine["end_ns"][measured])
         self._add_lag(lag_ns[sent & (lag_ns >= 0)])
         if not self._open:
             self._opens_ns = _least(self._opens_ns, mine["start_ns"][sent])
-            self._closes_ns = _greatest(self._closes_ns, mine["end_ns"][measured])
+            self._closes_ns = self._ended_ns
         else:
             self._opens_ns = _least(self._opens_ns, mine["intended_ns"][sent])
             self._closes_ns = _greatest(self._closes_ns, mine["start_ns"][sent])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from benchctl.load.crew import Crew, Listener, OnProgress, OpenWire, StartLine
 from benchctl.load.lanes import Lane
 from benchctl.load.plugin.pace import plugin_paces
+from benchctl.load.pulse import Span, suspended_ns
 from benchctl.load.recorder import Recorder
 from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.task_run import TaskRun
@@ -101,11 +102,15 @@ class Done:
         shares: one a job, in order.
         start_ns: the common start on the monotonic clock; 0 when not all clients could connect.
         cpu_s: CPU time of the process from the start on.
+        stops: when the process did not run, on the monotonic clock.
+        suspended_ns: for how long the host was suspended meanwhile.
     """
 
     shares: tuple[Share, ...]
     start_ns: int
     cpu_s: float
+    stops: tuple[Span, ...] = ()
+    suspended_ns: int = 0
 
 
 def work(
@@ -141,9 +146,11 @@ def work(
         crew = Crew(runs, order.lanes, order.open_wire, line)
         stack.enter_context(_collector_paused())
         crew.run(listen(crew.halt), stop, on_progress)
-        cpu_s = time.process_time() - line.cpu_s if line.start_ns else 0.0
+        began = line.start_ns != 0
+        cpu_s = time.process_time() - line.cpu_s if began else 0.0
+        suspended = suspended_ns() - line.suspended_ns if began else 0
         shares = tuple(_share(run, kept) for run, kept in zip(runs, recorders, strict=True))
-        return Done(shares, line.start_ns, cpu_s)
+        return Done(shares, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
 
 
 @contextmanager

@@ -203,6 +203,8 @@ def cut_off(
     reason = ""
     if suite.on_cut_off == "discard":
         reason = "the suite does not go on with nights that were cut off"
+    elif hours < -RESUME_WITHIN_H:
+        reason = "the clock was set back since it began, so that nobody knows how long ago that was"
     elif hours > RESUME_WITHIN_H:
         reason = f"it began {hours:.0f} hours ago, and would be two nights in one"
     if not reason:

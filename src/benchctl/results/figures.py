@@ -63,6 +63,12 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
             time passed.
         gap_s: end of the task before, or node ready, to the first request, seconds; None where unknown.
         workers: processes that its clients worked in.
+        window_s: the measured time, from when the first request was sent (or due) to the end of the last,
+            seconds; None without any, and in records from before it was kept.
+        longest_ns: the longest measured operation, whatever became of it; the very first of every client,
+            which may be slow by nature, left out. None without any.
+        stopped_s: how much of the measured time one of its processes did not run: stopped, or not scheduled.
+        suspended_s: for how long the host was suspended during the task; no other figure has that in it.
     """
 
     requests: int
@@ -76,6 +82,10 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     cpu_share: float | None = None
     gap_s: float | None = None
     workers: int = 1
+    window_s: float | None = None
+    longest_ns: int | None = None
+    stopped_s: float = 0.0
+    suspended_s: float = 0.0
 
 
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -324,4 +324,4 @@ def _log_clock(serving: Serving, origin_ns: int) -> LogClock | None:
     if not isinstance(serving, Node):
         return None
     epoch_ns = time.monotonic_ns() - time.time_ns() - origin_ns
-    return LogClock(epoch_ns, serving.started_ns - origin_ns)
+    return LogClock(-origin_ns, epoch_ns, serving.started_ns - origin_ns)

@@ -15,7 +15,7 @@ from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
 from benchctl.load.lag import driver_figures
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
 from benchctl.results.spool import SampleSpool
 from benchctl.run.building import NODE_DEATH_S
@@ -24,6 +24,7 @@ from benchctl.run.observer import Observer
 from benchctl.run.plan import Step
 from benchctl.run.session import Serving
 from benchctl.run.work import work_context
+from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.search import Bulk
 
@@ -157,7 +158,7 @@ class StepRunner:
 
         Raises:
             BenchctlError: the node failed, or a request did and that ends the run; or the node refuses what
-                the challenge makes its data of.
+                the challenge makes its data of; or benchctl itself did not run for a large share of a task.
         """
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
@@ -178,6 +179,8 @@ class StepRunner:
         finally:
             load.indexing.clear()
         for job, result in zip(jobs, results, strict=True):
+            if result.stops and job.measured and not self._plan.test_mode:
+                _refuse_stops(job, _driver(job, result))
             for failure in result.failures:
                 said = f": {failure.details[0]}" if failure.details else ""
                 name = failure.outcome.name.lower()
@@ -225,20 +228,35 @@ def _summary(outcome: Outcome) -> TaskSummary:
         task=job.task,
         unsupported=result.unsupported,
     )
-    driver = driver_figures(
-        result.samples,
-        job.task,
-        cpu_s=result.driver_cpu_s,
-        wall_s=result.wall_s,
-        workers=result.processes,
-    )
     return msgspec.structs.replace(
         summary,
         unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
-        driver=msgspec.structs.replace(driver, gap_s=outcome.gap_s),
+        driver=msgspec.structs.replace(_driver(job, result), gap_s=outcome.gap_s),
     )
+
+
+def _driver(job: Job, result: TaskResult) -> DriverFigures:
+    figures = driver_figures(
+        result.samples,
+        job.task,
+        cpu_s=result.driver_cpu_s,
+        wall_s=result.wall_s,
+        workers=result.processes,
+        stops=result.stops,
+    )
+    return msgspec.structs.replace(figures, suspended_s=round(result.suspended_ns / 1e9, 3))
+
+
+def _refuse_stops(job: Job, driver: DriverFigures) -> None:
+    share = driver.stopped_s / driver.window_s if driver.window_s else 0.0
+    if share >= LARGE_SHARE:
+        raise BenchctlError(
+            f"benchctl itself did not run for {driver.stopped_s:.1f} s, {100 * share:.0f} % of the measured "
+            f"time of {job.task.label}, so its figures would not be the engine's: the process was stopped, "
+            "or the machine had no CPU for it"
+        )
 
 
 def requests_of(jobs: Sequence[Job]) -> int:

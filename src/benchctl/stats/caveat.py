@@ -36,6 +36,7 @@ CaveatCode = Literal[
     "single-build",
     "single-fork",
     "small-scale",
+    "stalled",
     "unlike",
     "unpaired",
     "unsupported",
@@ -193,6 +194,12 @@ def driver_floor(variant: str, service_ns: float, error_ns: float, factor: int) 
         f"the median service time of {variant}, {service_ns / 1e6:.3g} ms, is under {factor} times the "
         f"driver's own error on this machine ({error_ns / 1e6:.2g} ms, calibrated)",
     )
+
+
+def stalled(variant: str, forks: Mapping[int, Sequence[str]]) -> Caveat:
+    """Waits that took much of a task's measured time (number of the fork -> clauses)."""
+    listed = "; ".join(f"in fork {block}, {' and '.join(texts)}" for block, texts in forks.items())
+    return Caveat("stalled", f"stalled: {variant}: {listed}")
 
 
 def not_steady(variant: str, text: str, advice: str = "") -> Caveat:

@@ -1,13 +1,21 @@
-"""Forks during which the host was another one than usual, by the probes around them."""
+"""Forks that were disturbed: the host was not as usual, by the probes around them, or one wait took long."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
+from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, HostProbe
 
 TOLERANCE_PERCENT = 5.0
+# Of the measured time. What changes throughput by clearly more than the practical margin (3 %) is no trifle.
+LARGE_SHARE = 0.05
+# Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
+_LEAST_STALL_S = 1.0
+_TIMES_USUAL = 10
+_NS_PER_S = 1e9
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +58,54 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
             if worst is not None and abs(worst[1]) > TOLERANCE_PERCENT:
                 found.append(Disturbance(variant, fork.block, *worst))
     return found
+
+
+class Stall(NamedTuple):
+    """One wait of a task of a fork.
+
+    Attributes:
+        text: what it was, as a clause.
+        share: of the measured time, 0 to 1; 0 for what no clock of the task has in it.
+    """
+
+    text: str
+    share: float
+
+
+def stalls(summary: TaskSummary) -> Iterator[Stall]:
+    """Waits that took a large share of a task's measured time each, and all in which the driver stood still.
+
+    The first request of a client is slow by nature and left out, as are all where all take long.
+    """
+    driver = summary.driver
+    if driver is None or not driver.window_s:
+        return
+    if driver.suspended_s >= _LEAST_STALL_S:
+        yield Stall(f"the machine was suspended for {driver.suspended_s:,.0f} s", 0.0)
+    if driver.stopped_s:
+        yield _stall("benchctl itself did not run for", driver.stopped_s, driver.window_s)
+    waits = (
+        ("one request took", driver.longest_ns),
+        ("benchctl paused between requests for", driver.lag_max_ns),
+    )
+    usual_ns = 0.0 if summary.service_time is None else summary.service_time.p50
+    for what, wait_ns in waits:
+        wait_s = (wait_ns or 0) / _NS_PER_S
+        found = _stall(what, wait_s, driver.window_s)
+        own = wait_s > 2 * driver.stopped_s  # else it is what the stop has made of a shorter one
+        lone = wait_s >= max(_LEAST_STALL_S, _TIMES_USUAL * usual_ns / _NS_PER_S)
+        if own and lone and found.share >= LARGE_SHARE:
+            yield found
+
+
+def stalled(summary: TaskSummary) -> bool:
+    """Whether a wait took so large a share that what the task's course tells is mostly about that."""
+    return any(stall.share >= LARGE_SHARE for stall in stalls(summary))
+
+
+def _stall(what: str, seconds: float, window_s: float) -> Stall:
+    share = seconds / window_s
+    return Stall(f"{what} {seconds:.1f} s, {100 * share:.2g} % of the measured time", share)
 
 
 def _worst(probes: Sequence[HostProbe], cpu_ns: float, memory_ns: float) -> tuple[str, float] | None:

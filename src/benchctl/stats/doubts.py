@@ -10,7 +10,7 @@ from benchctl.stats.analysis import Row
 from benchctl.stats.bimodal import separate_groups, within_fork_error
 from benchctl.stats.builds import forks_by_build, several_builds
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
+from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances, stalls
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, percentile
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.selfcheck import FLOOR_FACTOR, check_load, near_floor
@@ -192,6 +192,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
         if summaries and not failed:
             yield caveat.nothing_measured(label, sum(summary.warmup_samples for summary in summaries))
         return
+    yield from _stall_doubts(label, forks)
     settled = steadiness(measured)
     if settled.state == "not steady":
         yield caveat.not_steady(label, settled.text, advice(measured, task))
@@ -201,6 +202,13 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     gap = separate_groups(values, metric.error_factor * within_fork_error(measured))
     if gap is not None:
         yield caveat.bimodal(label, values, metric.unit, gap)
+
+
+def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+    waits = {block: [stall.text for stall in stalls(summary)] for block, summary in forks}
+    found = {block: texts for block, texts in waits.items() if texts}
+    if found:
+        yield caveat.stalled(label, found)
 
 
 def _answer_doubts(

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchctl.results.figures import Course, CourseKind, TaskSummary
+from benchctl.stats.disturbed import stalled
 from benchctl.stats.metrics import THROUGHPUT
 from benchctl.stats.segments import STEADY_BEFORE
 from benchctl.track.model import Task
@@ -61,10 +62,11 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
     as levels within one.
 
     Args:
-        summaries: one a fork.
+        summaries: one a fork; one in which a single wait took much of the time says nothing.
         margin: relative difference of the figure that does not matter in practice; that of throughput also
             where percentiles are compared, so that a task has settled or not in all tables alike.
     """
+    summaries = [summary for summary in summaries if not stalled(summary)]
     courses = [summary.course for summary in summaries if summary.course is not None]
     drifted = _drifted([summary.drift for summary in summaries if summary.drift is not None])
     if not courses:
@@ -123,11 +125,11 @@ def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THRO
     """What to change so that all forks are measured after they have settled; empty when nothing is known.
 
     Args:
-        summaries: one a fork.
+        summaries: one a fork, as in `steadiness`.
         task: as it was measured.
         margin: that of `steadiness`.
     """
-    courses = [summary.course for summary in summaries if summary.course is not None]
+    courses = [one.course for one in summaries if one.course is not None and not stalled(one)]
     if not courses or (task.iterations is None and task.time_period is None):
         return ""
     need, amount = _needed(courses, margin)

@@ -30,6 +30,7 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
         "answers-wrong": "an engine answers wrongly",
         "answers-differ": "the variants do not answer alike",
         "failures": "requests failed",
+        "stalled": "a single wait took much of the time of a task",
         "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
     }
 )
