@@ -57,13 +57,14 @@ def play(tmp_path: Path) -> Play:
         stop: threading.Event | None = None,
         spool: SampleSpool | None = None,
         workers: WorkerPool | None = None,
+        version: str = "",
         **task: Any,
     ) -> TaskResult:
         folder = tmp_path / "books"
         code = code_in(folder, {"track.py": plugin})
         track, _ = load_track(str(folder), {})
         use = PluginUse(folder, code.digest, track, track.challenges["ask"], next(sessions))
-        context = WorkContext("books", seed=3, engine=engine, plugin=use)
+        context = WorkContext("books", seed=3, engine=engine, plugin=use, version=version)
         stage = Stage(
             partial(open_client, server.url), context, origin_ns=0, boot=0, spool=spool, workers=workers
         )
@@ -314,6 +315,14 @@ def runner(body: str, register: str = "r") -> str:
     def register(registry):
         registry.register_runner("r", {register}, async_runner=True)
     """
+
+
+@pytest.mark.parametrize(("version", "searches"), [("9.1.5", 1), ("9.2.0", 2)])
+def test_neighbours_that_a_runner_asks_for_are_counted_as_the_node_counts_them(
+    serve: Serve, play: Play, version: str, searches: int
+):
+    plugin = runner('await es.search(index="books", body={"knn": {"field": "v", "query_vector": [1]}})')
+    assert play(serve(), plugin, RUN, version=version, iterations=1).searches_sent == searches
 
 
 @ENGINES
