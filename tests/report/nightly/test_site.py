@@ -209,6 +209,25 @@ def test_a_quiet_night_in_which_the_host_moved_does_not_look_quiet(site: Path):
     assert strip[0].attributes["class"] == "unwatched"
 
 
+def test_a_quiet_night_on_a_noisy_host_looks_quiet_nowhere(tmp_path: Path):
+    nights = (make_night(1), make_night(2, noise=("the load was 3.1 on 2 CPUs",)))
+    suite = read(write_site(tmp_path, suite_of("big5", nights=nights)))
+    top = read(tmp_path / "index.html")
+    night = read(tmp_path / "big5" / "nights" / f"{night_id(2)}.html")
+    for page in (suite, night):
+        (verdict,) = page.all("div", class_="verdict unwatched")
+        assert "quiet, on a noisy host" in verdict.text.lower()
+    for page in (night, top):
+        assert [one for one in page.all("span") if "dot" in one.attributes.get("class", "").split()] == (
+            page.all("span", class_="dot unwatched")
+        )
+    for number, look in ((1, "quiet"), (2, "unwatched")):
+        assert suite.all("a", href=f"nights/{night_id(number)}.html", class_=look)
+    rules = re.findall(r"(?m)^(?:\.dot|\.strip a)\.unwatched \{(.*)\}", assets()["nightly.css"])
+    assert len(rules) == 2
+    assert not any("--faster" in rule for rule in rules)
+
+
 def test_runs_are_linked_only_where_they_have_a_page(site: Path):
     nights = site / "big5" / "nights"
     assert "../runs/20260720-0300-big5-a.html" in read(nights / f"{night_id(50)}.html").addresses()
