@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.report.charts.panels import LOG_FROM, TICKS
 from benchctl.report.charts.theme import variant_style
 from benchctl.report.html.assets import content_policy
 from benchctl.report.nightly.site import located, write_site, write_top
@@ -362,6 +363,12 @@ def test_lines_have_the_colours_of_charts():
     for position in range(6):
         look = variant_style(position)
         assert f".v{position} {{ --line: light-dark({look.colour}, {look.on_dark}); }}" in style
+
+
+def test_logarithmic_axes_are_those_of_charts_of_runs_which_have_two_marks_at_least():
+    declared = dict(re.findall(r"(?m)^  const (LOG_FROM|TICKS) = (.*);$", assets()["nightly.js"]))
+    assert json.loads(declared["LOG_FROM"]) == LOG_FROM
+    assert json.loads(declared["TICKS"]) == [[most, list(steps)] for most, steps in TICKS]
 
 
 def test_a_canary_is_grey_wherever_it_stands_among_the_variants():
