@@ -1,6 +1,7 @@
 """`benchctl profile` on a stored run."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -115,6 +116,32 @@ def test_programs_get_all_of_it():
     assert {share["share"] for share in variant["shares"]} == {0.5}
 
 
+def sampled_anew(run: RunFolder, variant: str, count: int) -> None:
+    sampled = [Sample(S + at, f"x{SEARCH}", ("org.apache.lucene.A.score:9",)) for at in range(count)]
+    target = run.evidence_folder(variant, 2, 0) / PROFILE_NAME
+    target.write_bytes(msgspec.json.encode(profile_of(sampled)))
+
+
+@pytest.mark.parametrize(("count", "named"), [(99, ["es"]), (100, [])])
+def test_a_side_with_too_few_samples_to_rank_methods_says_so_in_every_form(
+    run: RunFolder, tmp_path: Path, count: int, named: list[str]
+):
+    sampled_anew(run, "es", count)
+    sampled_anew(run, "os", 100)
+    flame = tmp_path / "flame.html"
+    assert call("--diff", "es", "os", "--flame", flame).exit_code == 0
+    page = CliRunner().invoke(root, ["show", "latest", "--format", "html"]).stdout
+    found = [call().stdout, call("--diff", "es", "os").stdout, flame.read_text(encoding="utf-8")]
+    found += [call(*more, "--format", "json").stdout for more in ((), ("--diff", "es", "os"))]
+    for text in found:
+        assert re.findall(r"Too few samples of (\w+) to rank methods: 99, and it takes 100", text) == named
+    # In the caption, and in what screen readers call the table.
+    assert page.count("Too few samples of es to rank methods") == 2 * len(named)
+    assert "Too few samples of os" not in page
+    variants = json.loads(found[-1])["variants"]
+    assert [one["name"] for one in variants if one["caveat"]] == named
+
+
 def test_collapsed_stacks_begin_with_the_pool(tmp_path: Path):
     target = tmp_path / "out.collapsed"
     done = call("--variant", "es", "--collapsed", target)
@@ -178,8 +205,9 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
 
 def test_pages_get_a_short_table_a_variant_and_none_without_profiles(run: RunFolder):
     first, second = profile_grids(run, run.load())
-    assert (
-        first.title == "Profile of es: 4 samples of threads that ran Java, 1 fork, while tasks were measured"
+    assert first.title == (
+        "Profile of es: 4 samples of threads that ran Java, 1 fork, while tasks were measured. Too few "
+        "samples of es to rank methods: 4, and it takes 100. Measure for longer, or more forks."
     )
     assert first.lines[0] == ("org.apache.lucene.A#score()", "75.00", "3")
     assert second.title.startswith("Profile of os: 2 samples")

@@ -49,7 +49,16 @@ class Driver:
         self.node = node
         self.wire = wire
         self.context = WorkContext(
-            INDEX, BODY, 7, documents, DOCUMENTS, engine, {INDEX: BODY}, ("shelves-x",), TEMPLATES
+            INDEX,
+            BODY,
+            7,
+            documents,
+            DOCUMENTS,
+            engine,
+            {INDEX: BODY},
+            ("shelves-x",),
+            TEMPLATES,
+            version=node.version,
         )
         self.replies: list[Reply] = []
         self.searches = 0

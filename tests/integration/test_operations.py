@@ -61,6 +61,9 @@ ONE_VALUE = {"n": {"kind": "integer", "min": 0, "max": DOCUMENTS - 1}}
 def test_every_type_of_operation(driver: Driver, engine: EngineName, repository: Path):
     build(driver)
     search(driver)
+    if engine == "elasticsearch":
+        # OpenSearch's core knows no vectors.
+        find_neighbours(driver)
     page(driver)
     raw(driver)
     administer(driver)
@@ -116,6 +119,20 @@ def search(driver: Driver) -> None:
     assert driver.run("search", body=term, values=ONE_VALUE).hits == 1
     batch = [{"body": {"size": 0}}, {"body": term}, {"body": {"size": 1}, "index": "sh*"}]
     assert driver.run("multi-search", searches=batch, values=ONE_VALUE).hits == 2 * DOCUMENTS + 1
+
+
+def find_neighbours(driver: Driver) -> None:
+    vector = {"type": "dense_vector", "dims": 2, "index": True, "similarity": "l2_norm"}
+    driver.run("create-index", index="points", body={"mappings": {"properties": {"v": vector}}})
+    for number in range(3):
+        point = {"v": [number, 1]}
+        driver.run("raw-request", path=f"/points/_doc/{number}?refresh", method="PUT", body=point)
+    knn = {"field": "v", "query_vector": [0, 1], "k": 2, "num_candidates": 3}
+    for body in ({"knn": knn}, {"knn": [knn, knn]}, {"knn": knn, "query": {"match_all": {}}}):
+        assert driver.run("search", index="points", body=body).hits in {2, 3}
+        driver.run("raw-request", path="/points/_search", method="POST", body=body)
+    driver.run("multi-search", index="points", searches=[{"body": {"knn": knn}}, {"body": {"size": 1}}])
+    driver.run("delete-index", index="points")
 
 
 def page(driver: Driver) -> None:

@@ -1,15 +1,18 @@
 """The search: every rate is tried by a function that says whether it meets the objective."""
 
 import math
+import random
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
-from benchctl.results.figures import StepVerdict
+from benchctl.results.figures import RedlineEnd, StepVerdict
 
 LEAP = 11
 
@@ -31,6 +34,24 @@ class Node:
     @property
     def rungs(self) -> list[int]:
         return [rung for rung, _, _ in self.steps]
+
+
+class Noisy(Node):
+    """Its limit is another one at every step and may rise as it warms up; the driver has bad moments."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        super().__init__(self._chance.randint(-2, 120))
+        self._first = self.limit
+        self._noise = self._chance.choice([1, 5, 20])
+        self._rise = self._chance.choice([0, 0.5, 4])
+        self._driver_limited = self._chance.choice([0.0, 0.05])
+
+    def attempt(self, rung: int, phase: Phase) -> StepVerdict:
+        rise = self._rise * len(self.steps)
+        self.limit = round(self._first + rise + self._chance.gauss(0, self._noise))
+        verdict = super().attempt(rung, phase)
+        return "driver-limited" if self._chance.random() < self._driver_limited else verdict
 
 
 def search(attempt: Callable[[int, Phase], StepVerdict], first: int, most: int | None = None) -> Found:
@@ -112,8 +133,20 @@ def test_a_node_that_never_settles_has_no_red_line():
         return node.attempt(rung, phase)
 
     found = search(warming, 100)
-    assert (found.rung, found.end) == (None, "unsettled")
+    assert found == Found(None, "unsettled", node.rungs[-1])
     assert len(node.steps) == MOST_STEPS
+
+
+def test_a_noisy_search_is_decided_by_a_rung_that_was_tried():
+    ends = Counter[str]()
+    for seed in range(1200):
+        node = Noisy(seed)
+        found = search(node.attempt, first=60, most=80 if seed % 2 else None)
+        assert len(node.steps) <= MOST_STEPS
+        assert found.at in node.rungs
+        assert found.rung is None or found.rung in node.rungs
+        ends[found.end] += 1
+    assert set(ends) == set(get_args(RedlineEnd))
 
 
 def test_a_rate_that_passed_by_accident_is_not_confirmed():

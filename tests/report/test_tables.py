@@ -9,11 +9,15 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from benchctl.report.html.parts import table
+from benchctl.report.layout import result_grids
+from benchctl.report.notes import Notes
 from benchctl.report.paragraph import verdict_paragraph
 from benchctl.report.tables import break_name, render_text, terminal_report
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.compare import Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -81,6 +85,40 @@ def test_a_terminal_gets_colours(record: RunRecord):
     console = Console(file=stream, width=100, force_terminal=True, color_system="standard")
     console.print(terminal_report(analyse_run(record), width=100))
     assert "\x1b[1;31mos slower" in stream.getvalue()
+
+
+@pytest.mark.parametrize("contender", ["os", "os slower", "equivalent"])
+@pytest.mark.parametrize(
+    ("verdict", "text", "style"),
+    [
+        ("equivalent", "equivalent", "32"),
+        ("faster", "{} faster", "1;32"),
+        ("slower", "{} slower", "1;31"),
+        ("different", "different ({} slower)", "33"),
+        ("inconclusive", "inconclusive", ""),
+    ],
+)
+def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_names(
+    build: Callable[..., RunRecord], contender: str, verdict: Verdict, text: str, style: str
+):
+    def unsettled(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, drift=-0.3)
+
+    analysis = analyse_run(build(edit=unsettled))
+    row = analysis.rows[0]
+    found = msgspec.structs.replace(row.comparisons[0], verdict=verdict, contender=contender)
+    analysis = msgspec.structs.replace(
+        analysis, rows=(msgspec.structs.replace(row, comparisons=(found,)),), order_effects=()
+    )
+    stream = io.StringIO()
+    console = Console(file=stream, width=200, force_terminal=True, color_system="standard")
+    console.print(terminal_report(analysis, width=200))
+    shown = f"{text.format(contender)}, not steady"
+    assert (f"\x1b[{style}m{shown}\x1b[0m" if style else f" {shown} ") in stream.getvalue()
+    (cell,) = [
+        cell for cell in table(result_grids(analysis, Notes((), ()))[0]).lines[0] if cell.verdict is not None
+    ]
+    assert (cell.text, cell.verdict) == (shown, verdict)
 
 
 def test_markup_in_reasons_is_shown_as_it_is(build: Callable[..., RunRecord]):

@@ -13,6 +13,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.load.executor import Failure, Job, TaskResult
 from benchctl.load.pace import Waiter, turns
+from benchctl.load.redline import MOST_STEPS
 from benchctl.results.checks import unanswered
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
@@ -108,6 +109,14 @@ class Instant(Waiter):
         return True
 
 
+class Restless(Queue):
+    """Every step finds it faster than the one before: no search comes to its end."""
+
+    def measure(self, job: Job, seed: int) -> TaskResult:
+        self.service_ns = round(10 * MS * 0.85 ** len(self.jobs))
+        return super().measure(job, seed)
+
+
 def search(
     node: Queue, spec: RedlineSpec = QUICK, block: int = 0, **changes: Any
 ) -> tuple[tuple[CurvePoint, ...], TaskSummary]:
@@ -192,6 +201,15 @@ def test_an_objective_below_the_service_time_is_missed_at_any_rate():
     assert summary.redline_text == f"p90 is 60 ms even at {curve[-1].rate_per_s:.4g}/s"
     assert curve[-1].rate_per_s < 1.03
     assert curve[-1].samples >= 10
+
+
+def test_a_search_that_does_not_settle_has_the_figures_of_its_last_step():
+    quick = msgspec.structs.replace(QUICK, settle_s=0.0, step_s=0.05)
+    curve, summary = search(Restless(), quick)
+    assert (summary.redline_per_s, summary.redline_end) == (None, "unsettled")
+    assert summary.redline_text == f"not settled after {MOST_STEPS} steps"
+    assert len(curve) == MOST_STEPS
+    assert (summary.samples, summary.target_per_s) == (curve[-1].samples, curve[-1].rate_per_s)
 
 
 def test_failures_of_all_steps_are_counted_and_fail_theirs():

@@ -46,6 +46,14 @@ class Settings:
         self.client = SimpleNamespace(put_cluster_settings=self.put.append)
 
 
+def test_operations_are_told_the_version_that_the_node_says(tmp_path: Path):
+    track, _ = load_track("big5", {})
+    runner = StepRunner(make_plan(), track, Home(tmp_path), None, threading.Event())
+    node = SimpleNamespace(version="9.2.0", endpoint=None)
+    stage = runner.stage(cast("Serving", node), "elasticsearch", 0, 0, cast("Any", None))
+    assert (stage.context.engine, stage.context.version) == ("elasticsearch", "9.2.0")
+
+
 @pytest.mark.parametrize(
     ("variant", "ran", "put"),
     [

@@ -61,7 +61,8 @@ class Found:
     Attributes:
         rung: the highest that met the objective; None when none did, or none can be relied on.
         end: why it ended there.
-        at: the rung that decided it: found, where the driver was the limit, or the lowest.
+        at: the rung that decided it: found, where the driver was the limit, the lowest, or the last tried; it
+            was tried, whatever the end.
     """
 
     rung: int | None
@@ -94,6 +95,7 @@ class Search:
         self._failed: int | None = None
         self._retried: set[int] = set()
         self._steps = 0
+        self._last = least
 
     def run(self, first: int) -> Found:
         """Search from a rung that is likely to be near.
@@ -170,8 +172,9 @@ class Search:
 
     def _measure(self, rung: int, phase: Phase) -> StepVerdict:
         if self._steps == MOST_STEPS:
-            raise _Over(Found(None, "unsettled", rung))
+            raise _Over(Found(None, "unsettled", self._last))
         self._steps += 1
+        self._last = rung
         return self._attempt(rung, phase)
 
 

@@ -110,6 +110,7 @@ class WorkContext:
         sources: the corpora's files, where there is more than one stream of documents for one index.
         assertions: whether answers have to be as operations assert.
         plugin: the track's Python plug-in, where it may be executed.
+        version: of the engine, as its node says; empty while none is up.
     """
 
     index_name: str
@@ -124,6 +125,7 @@ class WorkContext:
     sources: tuple[Source, ...] = ()
     assertions: bool = False
     plugin: PluginUse | None = None
+    version: str = ""
 
 
 class Workload(Protocol):

@@ -1,4 +1,4 @@
-"""Analysis -> titled grids of words, which the terminal and Markdown only have to draw."""
+"""Analysis -> titled grids of words and verdicts, which renderers only have to draw."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,33 @@ import msgspec
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
-from benchctl.stats.compare import Comparison
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import Metric, metric_of
 
 _TWO = 2
+
+
+class VerdictCell(msgspec.Struct, frozen=True):
+    """A verdict in a table: how it is shown depends on what it is, never on what its words look like.
+
+    Attributes:
+        verdict: what it is, or what it is shown like; None for a baseline, which has none.
+        words: the verdict, then what weakens it.
+    """
+
+    verdict: Verdict | None
+    words: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return ", ".join(self.words)
+
+
+Line = tuple[str | VerdictCell, ...]
+"""The cells of one line of a table."""
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -26,8 +48,13 @@ class Grid(msgspec.Struct, frozen=True):
 
     title: str
     headers: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
+    lines: tuple[Line, ...]
     words: frozenset[int]
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The lines as words alone."""
+        return tuple(tuple(one if isinstance(one, str) else one.text for one in line) for line in self.lines)
 
     def without(self, header: str) -> "Grid":
         """The table without one of its columns."""
@@ -94,11 +121,47 @@ def better(metric: Metric | Row) -> str:
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
 
 
-def verdict_word(comparison: Comparison, who: str = "") -> str:
-    """The verdict; `different` says in which direction: `different (faster)`, or `different (os faster)`."""
-    if comparison.verdict == "different":
-        return f"different ({who}{comparison.direction})"
-    return comparison.verdict
+def verdict_cell(
+    comparison: Comparison,
+    sides: Sequence[Figures] = (),
+    caveats: Sequence[Caveat] = (),
+    *,
+    who: str = "",
+    remark: str = "",
+) -> VerdictCell:
+    """A verdict with what it cannot hide.
+
+    A side that had not settled was measured while it warmed up, and one whose load was not what it should be
+    was measured under another. Nor can it hide that requests failed.
+
+    Args:
+        comparison: what was found; `different` says in which direction: `different (faster)`.
+        sides: figures of what was compared.
+        caveats: of the row.
+        who: the contender, where the line does not name it: `os faster`, `different (os faster)`.
+        remark: one more thing that weakens it.
+    """
+    loads = dict.fromkeys(state for side in sides for state in side.load)
+    words = [] if comparison.verdict == "n/a" and loads else [_verdict_word(comparison, who)]
+    words += loads
+    if any(doubt.code == "failures" for doubt in caveats):
+        words.append("requests failed")
+    if any(side.steady.state == "not steady" for side in sides):
+        words.append("not steady")
+    if remark:
+        words.append(remark)
+    return VerdictCell(comparison.verdict, tuple(words))
+
+
+def _verdict_word(comparison: Comparison, who: str) -> str:
+    lead = f"{who} " if who else ""
+    match comparison.verdict:
+        case "different":
+            return f"different ({lead}{comparison.direction})"
+        case "faster" | "slower":
+            return f"{lead}{comparison.verdict}"
+        case _:
+            return comparison.verdict
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
@@ -118,6 +181,7 @@ def _result_grid(
 ) -> Grid:
     title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
     variants = analysis.variants
+    lines: tuple[Line, ...]
     if len(variants) == 1:
         headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
         lines = tuple(_alone(row, notes) for row in rows)
@@ -138,24 +202,24 @@ def _alone(row: Row, notes: Notes) -> tuple[str, ...]:
     return (row.label, _value(only), percent(only.cv_percent), remarks)
 
 
-def _side_by_side(row: Row, notes: Notes) -> tuple[str, ...]:
+def _side_by_side(row: Row, notes: Notes) -> Line:
     comparison = row.comparisons[0]
     return (
         row.label,
         *(_value(figures) for figures in row.figures),
         *_tested(comparison),
-        _verdict(comparison, row.figures, row),
+        verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
         notes.numbers(row),
     )
 
 
-def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[str, ...]]:
+def _one_below_the_other(row: Row, notes: Notes) -> Iterator[Line]:
     """The baseline's line, then one a contender."""
     baseline, *others = row.figures
-    first = ", ".join(("baseline", *baseline.load))
+    first = VerdictCell(None, ("baseline", *baseline.load))
     yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
-        verdict = _verdict(comparison, (baseline, figures), row, named=False)
+        verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
         yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
 
 
@@ -171,24 +235,6 @@ def _tested(comparison: Comparison) -> tuple[str, str, str]:
         interval(comparison.low_percent, comparison.high_percent),
         p_value(comparison.p_adjusted),
     )
-
-
-def _verdict(comparison: Comparison, sides: Sequence[Figures], row: Row, *, named: bool = True) -> str:
-    """`faster` and `slower` name who is, unless the line does; `different` says in which direction.
-
-    A side that had not settled was measured while it warmed up, and one whose load was not what it should be
-    was measured under another, which no verdict can hide. Nor can it hide that requests failed.
-    """
-    who = f"{comparison.contender} " if named else ""
-    text = verdict_word(comparison, who)
-    if comparison.verdict in ("faster", "slower"):
-        text = f"{who}{text}"
-    loads = dict.fromkeys(state for side in sides for state in side.load)
-    if loads:
-        text = ", ".join(loads if comparison.verdict == "n/a" else (text, *loads))
-    if any(doubt.code == "failures" for doubt in row.caveats):
-        text = f"{text}, requests failed"
-    return f"{text}, not steady" if any(side.steady.state == "not steady" for side in sides) else text
 
 
 def _cross_check(comparison: Comparison) -> str:

@@ -33,7 +33,7 @@ def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozens
 
 def grid_table(grid: "Grid") -> str:
     """A grid with its title as a heading."""
-    return f"### {escaped(grid.title)}\n\n{table(grid.headers, grid.lines, grid.words)}"
+    return f"### {escaped(grid.title)}\n\n{table(grid.headers, grid.texts, grid.words)}"
 
 
 def note_lists(notes: "Notes") -> tuple[str, str]:

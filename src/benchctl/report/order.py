@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid, verdict_word
+from benchctl.report.layout import Grid, Line, VerdictCell, verdict_cell
 from benchctl.report.numbers import figure, interval, p_value, signed_percent
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.order import OrderEffect, describe_before
@@ -21,14 +21,16 @@ def order_grids(analysis: Analysis) -> list[Grid]:
 
 def _grid(effects: Sequence[OrderEffect]) -> Grid:
     """The place where least had run, then the others, each against it."""
-    lines: list[tuple[str, ...]] = []
+    lines: list[Line] = []
     shown = None
     for effect in sorted(effects, key=lambda one: (one.baseline_place, one.variant)):
         comparison = effect.comparison
         if shown != (effect.baseline_place, effect.variant):
             shown = (effect.baseline_place, effect.variant)
             first = (effect.operation, effect.variant, describe_before(effect.baseline_after))
-            lines.append((*first, figure(comparison.baseline_value), "", "", "", "baseline"))
+            lines.append(
+                (*first, figure(comparison.baseline_value), "", "", "", VerdictCell(None, ("baseline",)))
+            )
         lines.append(
             (
                 "",
@@ -38,13 +40,8 @@ def _grid(effects: Sequence[OrderEffect]) -> Grid:
                 signed_percent(comparison.effect_percent),
                 interval(comparison.low_percent, comparison.high_percent),
                 p_value(comparison.p_adjusted),
-                _verdict(effect),
+                verdict_cell(comparison, remark="not as often asked" if effect.unequal_requests else ""),
             )
         )
     title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
     return Grid(f"{title} (paired over forks)", _HEADERS, tuple(lines), _WORDS)
-
-
-def _verdict(effect: OrderEffect) -> str:
-    text = verdict_word(effect.comparison)
-    return f"{text}, not as often asked" if effect.unequal_requests else text

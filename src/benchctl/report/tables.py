@@ -13,13 +13,14 @@ from rich.text import Text
 
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
-from benchctl.report.layout import Grid, result_grids
+from benchctl.report.layout import Grid, VerdictCell, result_grids
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.paragraph import conclusion
 from benchctl.report.planning import planning_lines, split_command
 from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.compare import Verdict
 from benchctl.stats.curve import RedlineCurves
 
 WIDE = 100
@@ -28,12 +29,12 @@ _VARIANT_WIDTH = 12
 _STATE_WIDTH = len("saturated,")
 _NAME_HEADERS = ("Operation", "Task", "Variant")
 _LUCENEUTIL_HEADER = "Pct diff (low - high)"
-_VERDICT_STYLES = (
-    ("equivalent", "green"),
-    ("faster", "bold green"),
-    ("slower", "bold red"),
-    ("different", "yellow"),
-)
+_VERDICT_STYLES: dict[Verdict | None, str] = {
+    "equivalent": "green",
+    "faster": "bold green",
+    "slower": "bold red",
+    "different": "yellow",
+}
 _JOINT = re.compile(r"(?<=[-_.@:])(?=\S)")
 
 
@@ -149,26 +150,30 @@ def _table(grid: Grid, width: int) -> Table:
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
     )
     for place, header in enumerate(grid.headers):
+        judged = any(isinstance(line[place], VerdictCell) for line in grid.lines)
         table.add_column(
             visible(header if " " in header else break_name(header, _NAME_WIDTH)),
             justify="left" if place in grid.words else "right",
-            no_wrap=header in _NAME_HEADERS or (broken and header == "Verdict"),
+            no_wrap=header in _NAME_HEADERS or (broken and judged),
             overflow="fold",
         )
     for line in grid.lines:
         cells = zip(line, grid.headers, strict=True)
-        table.add_row(*(_cell(text, header, narrow=narrow, broken=broken) for text, header in cells))
+        table.add_row(*(_cell(cell, header, narrow=narrow, broken=broken) for cell, header in cells))
     return table
 
 
 def _natural_width(grid: Grid) -> int:
     """Columns that a table takes when nothing in it is broken."""
-    columns = zip(grid.headers, *grid.lines, strict=True)
+    columns = zip(grid.headers, *grid.texts, strict=True)
     return sum(max(len(text) for text in column) + 2 for column in columns)
 
 
-def _cell(text: str, header: str, *, narrow: bool, broken: bool) -> Text:
-    text = visible(text)
+def _cell(cell: str | VerdictCell, header: str, *, narrow: bool, broken: bool) -> Text:
+    if isinstance(cell, VerdictCell):
+        words = (",\n" if broken else ", ").join(map(visible, cell.words))
+        return Text(words, style=_VERDICT_STYLES.get(cell.verdict, ""))
+    text = visible(cell)
     if header in _NAME_HEADERS and narrow:
         return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
     if header == "Load" and narrow:
@@ -177,16 +182,7 @@ def _cell(text: str, header: str, *, narrow: bool, broken: bool) -> Text:
         return Text(text.replace(" (", "\n("))
     if header == "95 % interval" and broken:
         return Text(text.replace(" to ", " to\n"))
-    if header == "Verdict":
-        style = _verdict_style(text)
-        return Text(text.replace(", ", ",\n") if broken else text, style=style)
     return Text(text)
-
-
-def _verdict_style(text: str) -> str:
-    return next(
-        (style for word, style in _VERDICT_STYLES if text.startswith(word) or text.endswith(word)), ""
-    )
 
 
 def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:

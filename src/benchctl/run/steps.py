@@ -112,7 +112,7 @@ class StepRunner:
         """
         return Stage(
             open_wire=self._opener(serving, engine),
-            context=work_context(self._plan, self._track, self._home, engine, origin_ns),
+            context=work_context(self._plan, self._track, self._home, engine, origin_ns, serving.version),
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,

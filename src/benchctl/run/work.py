@@ -14,7 +14,9 @@ from benchctl.track.model import Track
 from benchctl.track.plugin import PluginOperation
 
 
-def work_context(plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0) -> WorkContext:
+def work_context(
+    plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0, version: str = ""
+) -> WorkContext:
     """Where the tasks of a plan run.
 
     Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
@@ -26,6 +28,7 @@ def work_context(plan: Plan, track: Track, home: Home, engine: EngineName, sessi
         home: where corpora are kept.
         engine: of the node.
         session: of the track's plug-in: tasks of the same one share what its modules hold.
+        version: of the engine; empty while no node is up.
     """
     bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
     return WorkContext(
@@ -41,6 +44,7 @@ def work_context(plan: Plan, track: Track, home: Home, engine: EngineName, sessi
         engine=engine,
         assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
+        version=version,
     )
 
 

@@ -61,6 +61,7 @@ def play(tmp_path: Path) -> Play:
         spool: SampleSpool | None = None,
         workers: WorkerPool | None = None,
         documents: bytes = b"",
+        version: str = "",
         **task: Any,
     ) -> TaskResult:
         folder = tmp_path / "books"
@@ -72,6 +73,7 @@ def play(tmp_path: Path) -> Play:
             seed=3,
             engine=engine,
             plugin=use,
+            version=version,
             documents=(lambda: iter([documents])) if documents else None,
             document_count=documents.count(b"\n"),
         )
@@ -325,6 +327,14 @@ def runner(body: str, register: str = "r") -> str:
     def register(registry):
         registry.register_runner("r", {register}, async_runner=True)
     """
+
+
+@pytest.mark.parametrize(("version", "searches"), [("9.1.5", 1), ("9.2.0", 2)])
+def test_neighbours_that_a_runner_asks_for_are_counted_as_the_node_counts_them(
+    serve: Serve, play: Play, version: str, searches: int
+):
+    plugin = runner('await es.search(index="books", body={"knn": {"field": "v", "query_vector": [1]}})')
+    assert play(serve(), plugin, RUN, version=version, iterations=1).searches_sent == searches
 
 
 @ENGINES

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.load.request import Request
 from benchctl.load.workload import WorkContext
+from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from load.playing import request_of, workload
+from load.playing import found, play, request_of, workload
 
 NUMBERS = {"kind": "list", "items": [1, 2, 3, 4, 5, 6]}
 
@@ -163,6 +165,50 @@ def test_raw_requests_that_search_are_counted_as_the_node_counts_them(
     method: str, path: str, body: Any, searches: int
 ):
     assert raw(path, method=method, body=body).searches == searches
+
+
+KNN = {"field": "v", "query_vector": [1, 2], "k": 3, "num_candidates": 5}
+CLAUSES = {"bool": {"should": [{"knn": KNN}, {"match_all": {}}]}}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "apart"),
+    [
+        ("elasticsearch", "8.11.0", 0),
+        ("elasticsearch", "9.1.5", 0),
+        ("elasticsearch", "9.2.0", 1),
+        ("elasticsearch", "10.0.0-SNAPSHOT", 1),
+        ("elasticsearch", "", 0),
+        ("opensearch", "9.2.0", 0),
+    ],
+)
+def test_nearest_neighbours_are_counted_as_the_engine_counts_them(
+    engine: EngineName, version: str, apart: int
+):
+    context = WorkContext("big5", engine=engine, version=version)
+
+    def counted(kind: str, **keys: Any) -> int:
+        made = workload(context, operation_type=kind, **keys).program(0)()
+        if made is None or isinstance(made, Request):
+            return made.searches if made else 0
+        return play(made, lambda _request: (200, found([], 0))).requests[0].searches
+
+    bodies: list[tuple[dict[str, Any], int]] = [
+        ({"knn": KNN}, 1 + apart),
+        ({"knn": [KNN, KNN], "query": {"match_all": {}}}, 1 + apart),
+        ({"retriever": {"knn": KNN}}, 1 + apart),
+        ({"retriever": {"standard": {"query": {"match_all": {}}}}}, 1),
+        ({"query": CLAUSES}, 1),
+        ({"query": {"term": {"k": "knn"}}}, 1),
+    ]
+    for body, searches in bodies:
+        for kind in ("search", "vector-search", "scroll-search"):
+            assert counted(kind, body=body) == searches, (kind, body)
+        assert counted("raw-request", path="/a/_search", method="POST", body=body) == searches, body
+    together = sum(searches for _, searches in bodies)
+    assert counted("multi-search", searches=[{"body": body} for body, _ in bodies]) == together
+    lines = [line for body, _ in bodies for line in ({}, body)]
+    assert counted("raw-request", path="/_msearch", method="POST", body=lines) == together
 
 
 def test_document_types_and_data_streams_stand_in_the_path():

@@ -37,14 +37,14 @@ def test_panels_stand_below_each_other_as_high_as_they_should_be(heights: list[i
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.floats(1e3, 1e9), st.floats(3.01, 1e7))
+@given(st.floats(1e3, 1e9), st.floats(3.01, 1e7) | st.floats(3.01, 10))
 def test_a_wide_axis_is_logarithmic_holds_all_times_and_has_marks(least_ns: float, factor: float):
     axis = time_axis([least_ns, least_ns * factor])
     low, high = axis["range"]
     assert low <= np.log10(least_ns / 1e6)
     assert high >= np.log10(least_ns * factor / 1e6)
     shown = [tick for tick in np.log10(axis["tickvals"]) if low <= tick <= high]
-    assert 1 <= len(shown) <= 9
+    assert 2 <= len(shown) <= 9
     assert len(axis["tickvals"]) == len(axis["ticktext"])
 
 

@@ -14,7 +14,6 @@ from benchctl.report.html.parts import (
     flagged,
     groups,
     table,
-    verdict_of,
 )
 from benchctl.report.layout import Grid
 
@@ -35,18 +34,6 @@ def test_embedded_json_means_the_same_and_ends_no_script(value: object):
     text = embedded(value)
     assert json.loads(text) == value
     assert not set("<>&\u2028\u2029") & set(text)
-
-
-def test_a_verdict_is_the_word_of_the_verdict_and_not_of_a_name():
-    assert verdict_of("os faster") == "faster"
-    assert verdict_of("os slower, not steady") == "slower"
-    assert verdict_of("different (os faster)") == "different"
-    assert verdict_of("different (faster), not as often asked") == "different"
-    assert verdict_of("equivalent, driver-limited") == "equivalent"
-    assert verdict_of("faster-jdk slower") == "slower"
-    assert verdict_of("inconclusive") == ""
-    assert verdict_of("baseline, saturated") == ""
-    assert verdict_of("") == ""
 
 
 def test_note_numbers_become_links_and_other_remarks_stay_words():

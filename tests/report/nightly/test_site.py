@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.report.charts.panels import LOG_FROM, TICKS
 from benchctl.report.charts.theme import variant_style
 from benchctl.report.html.assets import content_policy
 from benchctl.report.nightly.site import located, write_site, write_top
@@ -209,6 +210,25 @@ def test_a_quiet_night_in_which_the_host_moved_does_not_look_quiet(site: Path):
     assert strip[0].attributes["class"] == "unwatched"
 
 
+def test_a_quiet_night_on_a_noisy_host_looks_quiet_nowhere(tmp_path: Path):
+    nights = (make_night(1), make_night(2, noise=("the load was 3.1 on 2 CPUs",)))
+    suite = read(write_site(tmp_path, suite_of("big5", nights=nights)))
+    top = read(tmp_path / "index.html")
+    night = read(tmp_path / "big5" / "nights" / f"{night_id(2)}.html")
+    for page in (suite, night):
+        (verdict,) = page.all("div", class_="verdict unwatched")
+        assert "quiet, on a noisy host" in verdict.text.lower()
+    for page in (night, top):
+        assert [one for one in page.all("span") if "dot" in one.attributes.get("class", "").split()] == (
+            page.all("span", class_="dot unwatched")
+        )
+    for number, look in ((1, "quiet"), (2, "unwatched")):
+        assert suite.all("a", href=f"nights/{night_id(number)}.html", class_=look)
+    rules = re.findall(r"(?m)^(?:\.dot|\.strip a)\.unwatched \{(.*)\}", assets()["nightly.css"])
+    assert len(rules) == 2
+    assert not any("--faster" in rule for rule in rules)
+
+
 def test_runs_are_linked_only_where_they_have_a_page(site: Path):
     nights = site / "big5" / "nights"
     assert "../runs/20260720-0300-big5-a.html" in read(nights / f"{night_id(50)}.html").addresses()
@@ -343,6 +363,12 @@ def test_lines_have_the_colours_of_charts():
     for position in range(6):
         look = variant_style(position)
         assert f".v{position} {{ --line: light-dark({look.colour}, {look.on_dark}); }}" in style
+
+
+def test_logarithmic_axes_are_those_of_charts_of_runs_which_have_two_marks_at_least():
+    declared = dict(re.findall(r"(?m)^  const (LOG_FROM|TICKS) = (.*);$", assets()["nightly.js"]))
+    assert json.loads(declared["LOG_FROM"]) == LOG_FROM
+    assert json.loads(declared["TICKS"]) == [[most, list(steps)] for most, steps in TICKS]
 
 
 def test_a_canary_is_grey_wherever_it_stands_among_the_variants():

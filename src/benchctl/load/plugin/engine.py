@@ -13,7 +13,7 @@ from elastic_transport import ConnectionError as LostConnection
 from benchctl.load.judge import judge_bulk, judge_plain, judge_search
 from benchctl.load.request import Exchange, Judge, Request
 from benchctl.load.work.searches import searches_in
-from benchctl.load.workload import Reply, Send
+from benchctl.load.workload import Reply, Send, WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 
@@ -40,12 +40,16 @@ class Cancelled(BaseException):
 class Channel:
     """Where the requests of one client of a task go: to whoever does its operation at the moment.
 
+    Args:
+        context: of the task.
+
     Attributes:
         send: sends a request; None between operations.
         last: what came back last in the operation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, context: WorkContext) -> None:
+        self._context = context
         self.send: Send | None = None
         self.last: Reply | None = None
 
@@ -71,7 +75,7 @@ class Channel:
             headers=tuple(f"{name}: {value}" for name, value in headers.items()),
             timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
             judge=_judge_of(path),
-            searches=searches_in(method, path, body),
+            searches=searches_in(method, path, body, self._context),
         )
         self.last = self.send(request)
         if self.last.answer.outcome is Outcome.CANCELLED:

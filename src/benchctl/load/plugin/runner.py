@@ -104,7 +104,7 @@ class RunnerWork:
         self._client = client
         self._open = open_workload
         self._loop = Loop()
-        self._channel = Channel()
+        self._channel = Channel(order.context)
         self._engine: Engine | None = None
         self._own: dict[str, OwnOperations] = {}
         self.last: Answer | None = None

@@ -12,7 +12,7 @@ from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, judge_searc
 from benchctl.load.request import Answer, Request
 from benchctl.load.values import Bodies
 from benchctl.load.work.envelope import Envelope, with_body
-from benchctl.load.work.searches import cache_param, search_path
+from benchctl.load.work.searches import cache_param, search_path, searches_of
 from benchctl.load.workload import Numbered, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import Names, change_composite, composite_at, composites
@@ -281,5 +281,5 @@ def _page_request(
         search_path(operation, order),
         params={**operation.url_params, **params},
         judge=judge_search,
-        searches=1,
+        searches=searches_of(operation.body, order.context),
     )

@@ -10,6 +10,7 @@ import msgspec
 from benchctl.load.judge import UNDECODABLE, accepting, judge_plain, judge_search, shorten
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.envelope import Envelope, with_body
+from benchctl.load.work.searches import searches_of
 from benchctl.load.workload import Item, Reply, Script, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
@@ -190,7 +191,7 @@ def submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
         msgspec.json.encode(operation.body),
         params=params,
         judge=judge_plain,
-        searches=1,
+        searches=searches_of(operation.body, order.context),
     )
 
     def use(held: Held) -> Script:

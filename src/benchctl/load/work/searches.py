@@ -1,17 +1,23 @@
 """Operations of a single request with a query: searches, batches of them, and requests as they come."""
 
+import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from benchctl.load.judge import judge_multi_search, judge_plain, judge_search
 from benchctl.load.request import Request
 from benchctl.load.values import Bodies
 from benchctl.load.work.envelope import JSON, NDJSON, Envelope, with_body
-from benchctl.load.workload import Numbered, Repeated, Workload, WorkOrder
+from benchctl.load.workload import Numbered, Repeated, WorkContext, Workload, WorkOrder
 from benchctl.track.operations.search import Asking, MultiSearch, RawRequest, Search, Varying, url_param
 from benchctl.track.operations.vectors import VectorSearch
 
 # What a path may hold besides letters and digits; `%` is there already where it was encoded.
 PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
+_COUNTS_NEIGHBOURS = (9, 2)
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
@@ -27,7 +33,7 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
         search_path(operation, order),
         params={**operation.url_params, **cache_param(operation.cache)},
         judge=judge_search,
-        searches=1,
+        searches=searches_of(body, order.context),
     )
     return _filled(request, order.bodies(operation, body), operation, order)
 
@@ -41,7 +47,7 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
         f"/{order.index(operation.index)}/_search",
         params={**operation.url_params, **cache_param(operation.cache)},
         judge=judge_search,
-        searches=1,
+        searches=searches_of(body, order.context),
     )
     return _filled(request, order.bodies(operation, body), operation, order)
 
@@ -64,7 +70,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
         f"/{order.index(operation.target)}/_msearch",
         params=operation.url_params,
         judge=judge_multi_search,
-        searches=len(operation.searches),
+        searches=sum(searches_of(search.body, order.context) for search in operation.searches),
         weight=len(operation.searches),
     )
     lines: list[Bodies] = []
@@ -98,7 +104,7 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
             body,
             params=operation.url_params,
             judge=judge_plain,
-            searches=searches_in(operation.method, text, body),
+            searches=searches_in(operation.method, text, body, order.context),
         )
 
     return Numbered(make, order.clients) if operation.values else Repeated(make(0))
@@ -109,16 +115,45 @@ def _has_lines(operation: RawRequest) -> bool:
     return isinstance(body, list) or (isinstance(body, str) and body.endswith("\n"))
 
 
-def searches_in(method: str, path: str, body: bytes) -> int:
-    """By how much an engine's count grows, as both were seen to count: pages of a scroll like searches."""
+def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
+    """By how much an engine's count grows with a search of this body.
+
+    For a top-level `knn`, Elasticsearch looks for the neighbours of all its clauses before the query, and
+    counts that as a query of its own since 9.2. A `knn` within the query is a part of it in both engines.
+    """
+    retriever = body.get("retriever")
+    asks_first = "knn" in body or (isinstance(retriever, Mapping) and "knn" in retriever)
+    return 2 if asks_first and _counts_neighbours(context) else 1
+
+
+def searches_in(method: str, path: str, body: bytes, context: WorkContext) -> int:
+    """The same for any request, as both engines were seen to count: pages of a scroll like searches."""
     if method not in {"GET", "POST"}:
         return 0
     parts = path.partition("?")[0].strip("/").split("/")
     if parts[-1] in {"_search", "_count"} or parts[-2:] in (["_search", "scroll"], ["_search", "template"]):
-        return 1
+        return _searches_of_text(body, context)
     if parts[-1] == "_msearch":
-        return sum(1 for line in body.splitlines() if line.strip()) // 2
+        lines = [line for line in body.splitlines() if line.strip()]
+        return sum(_searches_of_text(line, context) for line in lines[1::2])
     return 0
+
+
+def _searches_of_text(body: bytes, context: WorkContext) -> int:
+    # Nearly no body is worth decoding beside a measurement.
+    if b'"knn"' not in body or not _counts_neighbours(context):
+        return 1
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return 1
+    return searches_of(found, context) if isinstance(found, dict) else 1
+
+
+def _counts_neighbours(context: WorkContext) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", context.version)
+    found = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    return context.engine == "elasticsearch" and found >= _COUNTS_NEIGHBOURS
 
 
 class _Lines:

@@ -125,7 +125,7 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
         body,
         params=operation.url_params,
         judge=judge_plain,
-        searches=searches_in(operation.method, operation.path, body),
+        searches=searches_in(operation.method, operation.path, body, order.context),
     )
 
     def verdict(_status: int, answer: bytes) -> Answer | None:

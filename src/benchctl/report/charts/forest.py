@@ -8,7 +8,7 @@ import msgspec
 
 from benchctl.report.chart import OVERVIEW, Chart
 from benchctl.report.charts.theme import BAND, GUIDE, base_layout, plain, variant_style
-from benchctl.report.layout import Grid, metric_title, task_name, verdict_word
+from benchctl.report.layout import Grid, metric_title, task_name, verdict_cell
 from benchctl.report.numbers import interval, p_value, signed_percent
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import Comparison
@@ -150,7 +150,7 @@ def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[dict[str, Any]]:
 
 def _hover(one: Comparison) -> str:
     numbers = f"{signed_percent(one.effect_percent)} % ({interval(one.low_percent, one.high_percent)})"
-    return f"{plain(one.contender)}: {numbers}<br>p {p_value(one.p_adjusted)}, {verdict_word(one)}"
+    return f"{plain(one.contender)}: {numbers}<br>p {p_value(one.p_adjusted)}, {verdict_cell(one).text}"
 
 
 def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
@@ -161,7 +161,7 @@ def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
             signed_percent(mark.comparison.effect_percent),
             interval(mark.comparison.low_percent, mark.comparison.high_percent),
             p_value(mark.comparison.p_adjusted),
-            verdict_word(mark.comparison),
+            verdict_cell(mark.comparison),
         )
         for mark in marks
     )

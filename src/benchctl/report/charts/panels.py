@@ -1,7 +1,7 @@
 """What charts of samples have in common: their frame, panels one above the other, and the digits in them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -14,9 +14,10 @@ from benchctl.report.layout import Grid
 _GAP_PX = 26
 _DIGITS = 5
 _NS_PER_MS = 1e6
-_LOG_FROM = 3
-# Decades that an axis spans, up to which these steps of each are marked.
-_TICKS = ((0.8, (1, 1.5, 2, 3, 4, 5, 6, 8)), (2.5, (1, 2, 5)), (np.inf, (1,)))
+LOG_FROM: Final = 3
+"""From which ratio of the most to the least on an axis is logarithmic."""
+TICKS: Final = ((0.8, (1, 1.5, 2, 3, 4, 5, 6, 8)), (2.5, (1, 2, 5)), (99, (1,)))
+"""Decades that an axis spans, up to which these steps of each are marked: two of them at least are seen."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -98,10 +99,10 @@ def time_axis(times_ns: npt.ArrayLike) -> dict[str, Any]:
     """
     times_ms = np.asarray(times_ns, dtype=np.float64) / _NS_PER_MS
     times_ms = times_ms[times_ms > 0]
-    if times_ms.size == 0 or times_ms.max() < _LOG_FROM * times_ms.min():
+    if times_ms.size == 0 or times_ms.max() < LOG_FROM * times_ms.min():
         return {}
     low, high = np.log10(times_ms.min()), np.log10(times_ms.max())
-    steps = next(steps for most, steps in _TICKS if high - low < most)
+    steps = next(steps for most, steps in TICKS if high - low < most)
     exponents = range(int(np.floor(low)), int(np.ceil(high)) + 1)
     ticks = [step * 10.0**exponent for exponent in exponents for step in steps]
     pad = 0.03 * (high - low)

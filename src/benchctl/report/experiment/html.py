@@ -20,7 +20,6 @@ from benchctl.report.experiment.facts import (
     table_lines,
 )
 from benchctl.report.experiment.layout import (
-    EXPECTATION_HEADERS,
     collect_notes,
     expectation_grid,
     expectation_remarks,
@@ -33,11 +32,6 @@ from benchctl.report.html.stored import write_pages
 from benchctl.results.experiment.model import ExperimentRecord
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment.model import ExperimentAnalysis
-
-_OUTCOME = EXPECTATION_HEADERS.index("Outcome")
-
-# Colours of the style sheet, by the words that it knows.
-_COLOURS = {"confirmed": "faster", "refuted": "slower", "inconclusive": "different"}
 
 
 class _Section(msgspec.Struct, frozen=True):
@@ -81,7 +75,7 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
             subtitle=tuple(setting_lines(record, runs, analysis)),
             about=tuple(about_lines(record)),
             summary=expectation_summary(analysis) if expected is not None else "",
-            expectations=None if expected is None else _coloured(table(expected)),
+            expectations=None if expected is None else table(expected),
             remarks=tuple(expectation_remarks(analysis)),
             fates=None if fates is None else table(fates),
             fate_lines=tuple(fate_lines(record.spec, analysis)),
@@ -102,18 +96,6 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
             palette=embedded(dark_palette()),
         )
     )
-
-
-def _coloured(expected: Table) -> Table:
-    """Outcomes in the colours of verdicts."""
-    lines = tuple(
-        tuple(
-            msgspec.structs.replace(cell, verdict=_COLOURS[cell.text]) if place == _OUTCOME else cell
-            for place, cell in enumerate(line)
-        )
-        for line in expected.lines
-    )
-    return msgspec.structs.replace(expected, lines=lines)
 
 
 @cache

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from benchctl.report.experiment.call_sites import measured_text
-from benchctl.report.layout import Grid, better, verdict_word
+from benchctl.report.layout import Grid, Line, VerdictCell, better, verdict_cell
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, signed_percent
 from benchctl.report.tables import break_name
 from benchctl.results.experiment.model import Published, TableSpec
 from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Verdict
 from benchctl.stats.experiment.expectations import OPEN
 from benchctl.stats.experiment.model import (
     ExpectationResult,
@@ -23,10 +24,15 @@ from benchctl.stats.experiment.model import (
 )
 from benchctl.stats.metrics import metric_of
 
-EXPECTATION_HEADERS = ("No", "Expectation", "Outcome", "Change in speed (95 % interval)", "p (Holm)")
+_EXPECTATION_HEADERS = ("No", "Expectation", "Outcome", "Change in speed (95 % interval)", "p (Holm)")
 _LISTED = 4
 """So many comparisons of an expectation are shown one by one."""
 _LABEL_WIDTH = 28
+_SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
+    "confirmed": "faster",
+    "refuted": "slower",
+    "inconclusive": "different",
+}
 _WORDS: Final[dict[Outcome, str]] = {"confirmed": "confirmed", "refuted": "refuted", "inconclusive": "open"}
 
 
@@ -41,10 +47,16 @@ def expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
     if not analysis.expectations and not analysis.fates:
         return None
     labels = {row.name: row.label for row in analysis.rows}
-    lines = tuple(
-        (str(number), one.statement, one.outcome, *_support(one, labels)) for number, one in analysis.numbered
+    lines: tuple[Line, ...] = tuple(
+        (
+            str(number),
+            one.statement,
+            VerdictCell(_SHOWN_LIKE[one.outcome], (one.outcome,)),
+            *_support(one, labels),
+        )
+        for number, one in analysis.numbered
     )
-    return Grid("Expectations", EXPECTATION_HEADERS, lines, frozenset({1, 2, 3}))
+    return Grid("Expectations", _EXPECTATION_HEADERS, lines, frozenset({1, 2, 3}))
 
 
 def expectation_summary(analysis: ExperimentAnalysis) -> str:
@@ -79,7 +91,7 @@ def narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         "Comparison", "Figures", spec.baseline, spec.contender,
         "Diff %", "95 % interval", "p", "Verdict", "Notes",
     )  # fmt: skip
-    lines: list[tuple[str, ...]] = []
+    lines: list[Line] = []
     for row in table.rows:
         label = row_label(row, table)
         if " " not in label:
@@ -87,7 +99,7 @@ def narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         if row.published is not None:
             lines.append((label, "published", *_published(row), "", "", "", ""))
             label = ""
-        lines.append((label, "measured", *_figures(row), *_verdict(row), _numbers(row, notes)))
+        lines.append((label, "measured", *_figures(row), _verdict(row), _numbers(row, notes)))
     grid = Grid(grid_title(table), headers, tuple(lines), frozenset({0, 1, 7, 8}))
     return grid if any(row.published for row in table.rows) else grid.without("Figures")
 
@@ -99,12 +111,12 @@ def wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
         "Comparison", *published, spec.baseline, spec.contender,
         "Diff %", "95 % interval", "p", "Verdict", "Notes",
     )  # fmt: skip
-    lines = tuple(
+    lines: tuple[Line, ...] = tuple(
         (
             row_label(row, table),
             *_published(row),
             *_figures(row),
-            *_verdict(row),
+            _verdict(row),
             _numbers(row, notes),
         )
         for row in table.rows
@@ -205,19 +217,11 @@ def _figures(row: ExperimentRow) -> tuple[str, ...]:
     )
 
 
-def _verdict(row: ExperimentRow) -> tuple[str]:
+def _verdict(row: ExperimentRow) -> VerdictCell:
     """As in tables of runs, but that the second column is always who is faster or slower."""
     if row.missing:
-        return ("not measured",)
-    words = [verdict_word(row.comparison)]
-    loads = dict.fromkeys(state for side in row.figures for state in side.load)
-    if loads:
-        words = [*loads] if words == ["n/a"] else [*words, *loads]
-    if any(doubt.code == "failures" for doubt in row.caveats):
-        words.append("requests failed")
-    if row.unsteady:
-        words.append("not steady")
-    return (", ".join(words),)
+        return VerdictCell(None, ("not measured",))
+    return verdict_cell(row.comparison, row.figures, row.caveats)
 
 
 def _numbers(row: ExperimentRow, notes: Notes) -> str:

@@ -8,9 +8,9 @@ import msgspec
 from markupsafe import Markup, escape
 
 from benchctl.report.chart import Chart
-from benchctl.report.layout import Grid
+from benchctl.report.layout import Grid, VerdictCell
+from benchctl.stats.compare import Verdict
 
-_VERDICTS = ("equivalent", "faster", "slower", "different")
 _JOINT = re.compile(r"(?<=[-_.@])")
 _NOTE = re.compile(r"\d+")
 _NOT_IN_ANCHORS = re.compile(r"[^A-Za-z0-9-]+")
@@ -22,14 +22,14 @@ class Cell(msgspec.Struct, frozen=True):
     Attributes:
         text: what it says; never markup.
         kind: `words` or `figure`.
-        verdict: the word that its colour repeats; empty without any.
+        verdict: what its colour repeats; None without any.
         notes: numbers that it refers to, shown as links after the text.
         rows: that it stands for; 0 when the cell above stands for it.
     """
 
     text: str
     kind: str
-    verdict: str = ""
+    verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
     rows: int = 1
 
@@ -84,14 +84,14 @@ class Group(msgspec.Struct, frozen=True):
 
 def table(grid: Grid) -> Table:
     """A grid with its row headings spanning the lines that continue them."""
-    spans = _spans([line[0] for line in grid.lines])
+    spans = _spans([line[0] for line in grid.texts])
     kinds = ["words" if place in grid.words else "figure" for place in range(len(grid.headers))]
     lines = tuple(
         (
-            Cell(line[0], kinds[0], rows=rows),
+            msgspec.structs.replace(_cell(line[0], "", kinds[0]), rows=rows),
             *(
-                _cell(text, header, kind)
-                for text, header, kind in zip(line[1:], grid.headers[1:], kinds[1:], strict=True)
+                _cell(cell, header, kind)
+                for cell, header, kind in zip(line[1:], grid.headers[1:], kinds[1:], strict=True)
             ),
         )
         for line, rows in zip(grid.lines, spans, strict=True)
@@ -161,28 +161,17 @@ def anchor(key: str) -> str:
     return _NOT_IN_ANCHORS.sub("-", key)
 
 
-def verdict_of(text: str) -> str:
-    """The verdict that a cell names, such as `faster` for `os faster, not steady`; empty without any.
-
-    The name of a variant may hold any word: only the first or the last of the verdict itself counts.
-    """
-    words = text.split(",", 1)[0]
-    return next(
-        (word for word in _VERDICTS if words.startswith(f"{word} (") or words.split(" ")[-1] == word), ""
-    )
-
-
-def _cell(text: str, header: str, kind: str) -> Cell:
-    if header.startswith("Verdict"):
-        return Cell(text, kind, verdict=verdict_of(text))
+def _cell(cell: str | VerdictCell, header: str, kind: str) -> Cell:
+    if isinstance(cell, VerdictCell):
+        return Cell(cell.text, kind, verdict=cell.verdict)
     if header == "Notes":
-        parts = text.split()
+        parts = cell.split()
         return Cell(
             " ".join(part for part in parts if not _NOTE.fullmatch(part)),
             kind,
             notes=tuple(part for part in parts if _NOTE.fullmatch(part)),
         )
-    return Cell(text, kind)
+    return Cell(cell, kind)
 
 
 def _spans(names: Sequence[str]) -> list[int]:

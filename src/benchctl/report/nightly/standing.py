@@ -27,9 +27,9 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
 
 
 def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
-    """How lists show a night: as it stands, or that nothing could be seen in it because the host moved."""
+    """How pages show a night: as it stands, or that quiet says little, as the host moved or was noisy."""
     found = standing(record, events)
-    return "unwatched" if found == "quiet" and record.canary_moved else found
+    return "unwatched" if found == "quiet" and (record.canary_moved or record.noise) else found
 
 
 def headline(record: NightRecord, events: Sequence[Event]) -> str:

@@ -53,6 +53,7 @@ class VariantProfile(msgspec.Struct, frozen=True):
         cut: of those counted, how many stacks go on where they were cut.
         unread: lines of the recordings that were not understood.
         native: samples of threads in native code that did not wait there.
+        caveat: that there are too few samples to rank methods; empty when there are enough.
         shares: most first; those that were asked for.
     """
 
@@ -63,6 +64,7 @@ class VariantProfile(msgspec.Struct, frozen=True):
     cut: int
     unread: int
     native: int
+    caveat: str = ""
     shares: tuple[ShareEntry, ...] = ()
 
 
@@ -99,6 +101,7 @@ def variant_entry(heading: Heading, found: Sequence[Share] = ()) -> VariantProfi
         cut=heading.cut,
         unread=heading.unread,
         native=heading.native,
+        caveat=heading.shortage,
         shares=shares,
     )
 

@@ -138,6 +138,7 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
     names = [side.heading.name for side in sides]
     stacks = [side.pooled if len(sides) == 1 else engine_neutral(side.pooled) for side in sides]
     lines = [" ".join(heading_lines(side.heading, form)[:2]) for side in sides]
+    lines += [side.heading.shortage for side in sides if side.heading.shortage]
     how = f"Mode: {form.mode}. Threads: {form.thread or 'all'}. Task: {form.when}."
     title = f"Profile of {' against '.join(names)}"
     return render_flame(title, [f"Run {run}", *lines, how], flame_data(names, stacks))
@@ -211,5 +212,7 @@ def _grid(side: Side, when: str) -> Grid:
         f"Profile of {heading.name}: {counted(heading.samples, 'sample')} of threads that ran Java, "
         f"{counted(heading.forks, 'fork')}, {when}"
     )
+    if heading.shortage:
+        title = f"{title}. {heading.shortage}"
     lines = tuple((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
     return Grid(title, ("Method", "%", "Samples"), lines, frozenset({0}))

@@ -12,6 +12,8 @@ from benchctl.report.numbers import counted
 
 Mode = Literal["cpu", "native"]
 
+# With these a share of 5 % is known to within 4.3 points.
+_LEAST_SAMPLES = 100
 _SHARE_FOR_PRECISION = 0.05
 _NORMAL_95 = 1.96
 _CALLER = "  at "
@@ -40,6 +42,16 @@ class Heading:
     unread: int = 0
     native: int = 0
     native_frame: str = ""
+
+    @property
+    def shortage(self) -> str:
+        """That there are too few samples to go by; empty when there are enough."""
+        if self.samples >= _LEAST_SAMPLES:
+            return ""
+        return (
+            f"Too few samples of {self.name} to rank methods: {self.samples}, and it takes {_LEAST_SAMPLES}. "
+            "Measure for longer, or more forks."
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[
     ]
     table = _table([*headers, "CPU SAMPLES" if form.mode == "cpu" else "NATIVE SAMPLES"], rows,
                    [share.stack for share in shown])  # fmt: skip
-    return [*heading_lines(heading, form), *table, *_rest(found, shown, heading, form)]
+    return [*heading_lines(heading, form), *_shortages(heading), *table, *_rest(found, shown, heading, form)]
 
 
 def difference_lines(
@@ -116,7 +128,7 @@ def difference_lines(
         notes.append(f"{len(shown)} of {counted(len(found), 'frame')} shown.")
     table = _table(headers, rows, [one.stack for one in shown])
     heads = [*heading_lines(baseline, form), *heading_lines(contender, form)[:2]]
-    return [*heads, *table, "", *notes]
+    return [*heads, *_shortages(baseline, contender), *table, "", *notes]
 
 
 def heading_lines(heading: Heading, form: Form) -> list[str]:
@@ -142,6 +154,10 @@ def frame_words(frame: str) -> str:
     method = method_of(frame)
     owner, dot, name = method.rpartition(".")
     return f"{owner}#{name}(){frame[len(method) :]}" if dot and not frame.startswith("(") else frame
+
+
+def _shortages(*headings: Heading) -> list[str]:
+    return [one.shortage for one in headings if one.shortage]
 
 
 def _native_note(heading: Heading, form: Form) -> list[str]:

@@ -6,7 +6,9 @@ window.benchctl = (() => {
   const MARKERS_UP_TO = 150;
   const LINES_UP_TO = 60;
   const NARROW_PX = 600;
+  // As in charts of runs: from which ratio on, and which steps of a decade are marked up to so many decades.
   const LOG_FROM = 3;
+  const TICKS = [[0.8, [1, 1.5, 2, 3, 4, 5, 6, 8]], [2.5, [1, 2, 5]], [99, [1]]];
   const TAP_MS = 1000;
   const KINDS = {
     alarm: { name: "alarm", colour: "--slower", symbol: "diamond", dash: "solid", size: 10, y: 0.97 },
@@ -143,9 +145,8 @@ window.benchctl = (() => {
     return shown ? [Math.max(first, last - shown + 1), last] : [first, last];
   };
 
-  // Marked are 1, 2 and 5 of every decade, of many only the decade.
   const decades = (low, high) => {
-    const steps = high < 1000 * low ? [1, 2, 5] : [1];
+    const [, steps] = TICKS.find(([most]) => Math.log10(high / low) < most);
     const found = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 1; power += 1) {
       found.push(...steps.map((step) => step * 10 ** power));
@@ -164,7 +165,7 @@ window.benchctl = (() => {
       });
     }
     if (low > high) return {};
-    if (high > LOG_FROM * low) {
+    if (low > 0 && high > LOG_FROM * low) {
       const pad = Math.log10(high / low) * 0.06;
       return { type: "log", range: [Math.log10(low) - pad, Math.log10(high) + 2 * pad], tickmode: "array", ...decades(low, high) };
     }
