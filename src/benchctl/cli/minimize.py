@@ -17,7 +17,7 @@ from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions
-from benchctl.cli.streams import emit
+from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import endpoints_of
 from benchctl.cli.trust_option import trust_option
@@ -191,8 +191,6 @@ def minimize_command(
             record = _searched(home, search, subject_options.files, observer, budget_s)
     paths = _write_files(search, record, output)
     ended = Ended(record, tuple(map(str, paths)), _commands(record, search.track, paths))
-    from benchctl.cli.output import text_width  # noqa: PLC0415 - loads the statistics of all reports
-
     emit(render_minimize(ended, output_format, width=text_width()))
     if record.found is None and record.status == "interrupted":
         raise BenchctlError(

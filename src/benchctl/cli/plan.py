@@ -9,11 +9,10 @@ import msgspec
 from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
-from benchctl.cli.output import text_width
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
-from benchctl.cli.streams import emit
+from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
