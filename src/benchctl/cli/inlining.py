@@ -72,7 +72,7 @@ def inlining_command(
     depth: int | None, diff: tuple[str, str] | None, group: str | None, callee: str | None, task: str | None,
     runs_folder: Path | None, output_format: Format, *, everything: bool,
 ) -> None:  # fmt: skip
-    """Print what the JVM inlined in RUN: an id, the beginning of one, a path, `latest`, or a log file.
+    """Print what the JVM inlined in RUN: an id, its beginning or end, a path, `latest`, or a log file.
 
     Runs have logs of nodes that were started with --evidence inlining. --diff of two log files needs no RUN.
     """

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.streams import note
 from benchctl.corpus.sizes import parse_documents
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -169,7 +170,7 @@ def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """The store that `--runs` names."""
-    return RunStore(folder.absolute() if folder is not None else home.runs)
+    return RunStore(folder.absolute() if folder is not None else home.runs, note)
 
 
 def keyed(values: Iterable[str], option: str) -> dict[str, str]:

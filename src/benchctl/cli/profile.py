@@ -128,7 +128,7 @@ def profile_command(
 ) -> None:
     """Say where the nodes of RUN spent their time: what ran most often when their threads were looked at.
 
-    RUN is an id, the beginning of one, a path, or `latest`; it must have been made with --evidence profile.
+    RUN is an id, its beginning or end, a path, or `latest`; it must have been made with --evidence profile.
     """
     if diff is not None and variant is not None:
         raise UsageError("--diff names its variants itself", hint="leave --variant out")

@@ -49,7 +49,7 @@ def report_command(
 ) -> None:
     """Write pages with the verdicts, all tables and plots of RUNs; they need no network.
 
-    A RUN is an id, the beginning of one, a path, or `latest`; several get a page each, and one that links
+    A RUN is an id, its beginning or end, a path, or `latest`; several get a page each, and one that links
     them. With --compare, the arguments are the sides of one comparison, as `benchctl compare` takes them.
     """
     if target is None:

@@ -154,7 +154,7 @@ def run_command(
             folder, record = start_run(bench, plan, track, extras)
     else:
         refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a run")
-        folder = store.find(resume)
+        folder = store.find(resume, finished=False)
         begun = folder.load()
         _refuse_measurement(begun, home)
         plan = begun.plan

@@ -17,7 +17,7 @@ from benchctl.report.styles import Style
 @style_option
 @format_option
 def show_command(run: str, runs_folder: Path | None, style: Style | None, output_format: Format) -> None:
-    """Print RUN again: an id, the beginning of one, a path, or `latest`."""
+    """Print RUN again: an id, its beginning or end, a path, or `latest`."""
     home = resolve_home()
     store = open_store(home, runs_folder)
     print_run(store.find(run), output_format, usual=home.runs, details=True, style=style)

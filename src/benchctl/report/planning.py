@@ -7,11 +7,12 @@ import msgspec
 
 from benchctl.report.command_line import command
 from benchctl.report.numbers import percent
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import fork_sd
-from benchctl.stats.power import FORKS_FOR_VERDICT, forks_needed, mde, mde_paired
+from benchctl.stats.power import forks_needed, mde, mde_paired
 
 _DEFAULT_FORKS = 5
 _WARM_UP = "warmup_iterations"
