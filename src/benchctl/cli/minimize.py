@@ -289,7 +289,5 @@ def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[s
             # Counts and rates are in the file.
             params={name: value for name, value in record.plan.params.items() if name in track.known},
         )
-        found["To see it again"] = command(
-            plan, forks=10, corpus_documents=plan.corpus.documents, iterations=None
-        )
+        found["To see it again"] = command(plan, forks=10)
     return found

@@ -57,8 +57,8 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
         # How many requests it takes to warm up was found out for this corpus, not for a larger one.
         params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
     return command(
-        # With the rule that ended this run, the next one would end as early.
-        msgspec.structs.replace(plan, stop=None, index_builds=builds, params=params),
+        # With the rule that ended this run, the next one would end as early; and a trial shows nothing.
+        msgspec.structs.replace(plan, stop=None, test_mode=False, index_builds=builds, params=params),
         forks=forks,
         corpus_documents=documents,
         iterations=_proposed_iterations(analysis, plan, until_steady=until_steady),
