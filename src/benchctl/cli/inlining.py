@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
@@ -33,7 +34,7 @@ Format = Literal["text", "json"]
 
 
 @click.command("inlining")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_runs)
 @click.option(
     "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
 )

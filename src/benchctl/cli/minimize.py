@@ -17,6 +17,7 @@ from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions
+from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import endpoints_of
@@ -72,7 +73,7 @@ class _Search:
     candidates: Candidates
 
 
-@click.command("minimize")
+@click.command("minimize", cls=SectionedCommand)
 @click.option("--challenge", metavar="NAME|FILE", help="Whose tasks are removed.")
 @click.option(
     "--effect",

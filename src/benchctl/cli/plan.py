@@ -12,6 +12,7 @@ from benchctl.cli.options import PercentType, open_store, runs_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
+from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
@@ -28,7 +29,7 @@ from benchctl.run.plan import plan_run
 from benchctl.stats.outlook import ForkPlan, plan_forks
 
 
-@click.command("plan")
+@click.command("plan", cls=SectionedCommand)
 @click.option(
     "--effect",
     type=PercentType(),

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.comparison import Measures, compared
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -24,7 +25,7 @@ INDEX = "index.html"
 
 
 @click.command("report")
-@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
 @click.option(
     "--html",
     "target",

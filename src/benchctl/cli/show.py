@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_run
 from benchctl.home import resolve_home
@@ -12,7 +13,7 @@ from benchctl.report.styles import Style
 
 
 @click.command("show")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @runs_option
 @style_option
 @format_option

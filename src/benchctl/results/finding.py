@@ -61,7 +61,9 @@ class Shelf:
         with disk_errors(f"read {self.root}"):
             if not self.root.is_dir():
                 return []
-            return sorted(path for path in self.root.iterdir() if self._holds_record(path))
+            # What is hidden is on its way out.
+            found = (path for path in self.root.iterdir() if not path.name.startswith("."))
+            return sorted(path for path in found if self._holds_record(path))
 
     def fitting(self, name: str) -> list[Path]:
         """Those that a name may mean: the one that it surely means, else all that begin or end with it.
