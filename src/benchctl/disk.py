@@ -56,6 +56,27 @@ def expanded(text: str) -> Path:
         return path
 
 
+def size_bytes(path: Path) -> int:
+    """Of a file, or of all files of a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.lstat().st_size for file in files if file.is_file())
+
+
+def remove_folder(path: Path) -> int:
+    """Remove a folder with all that is in it.
+
+    Returns:
+        Bytes that its files had.
+
+    Raises:
+        BenchctlError: the disk refuses.
+    """
+    with disk_errors(f"remove {path}"):
+        freed = size_bytes(path)
+        shutil.rmtree(path)
+    return freed
+
+
 @contextlib.contextmanager
 def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file beside the target that takes its place when the block ends well, else it is gone.

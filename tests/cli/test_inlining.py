@@ -119,8 +119,13 @@ def test_a_log_file_needs_no_run(tmp_path: Path):
         (tmp_path / name).write_bytes(visits(*lines))
     alone = call(tmp_path / "a.log", "--method", READ, "--format", "json")
     assert json.loads(alone.stdout)["log"] == str(tmp_path / "a.log")
-    both = call("latest", "--diff", tmp_path / "a.log", tmp_path / "b.log")
+    both = call("--diff", tmp_path / "a.log", tmp_path / "b.log")
     assert "  b.log: PointValues$IntersectVisitor::visit  virtual call" in both.stdout
+    mixed = call("--diff", tmp_path / "a.log", "os")
+    assert "RUN is missing" in str(mixed.exception)
+    assert "--diff of two log files needs none" in str(mixed.exception)
+    assert "inlined" in call("latest", "--diff", tmp_path / "a.log", "os").stdout
+    assert "RUN is missing" in str(call("--method", READ).exception)
 
 
 def test_two_log_files_of_one_name_are_told_apart(tmp_path: Path):

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
+from benchctl.cli.streams import WITHOUT_TERMINAL_WIDTH
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
 
@@ -38,6 +39,20 @@ def test_shipped_tracks_have_their_indices():
 def test_documents_go_to_any_number_of_places(tmp_path: Path, text: str, places: list[str]):
     write_files(tmp_path, {"track.json": text})
     assert places_of(load_track(str(tmp_path), {})[0]) == places
+
+
+@pytest.mark.parametrize("width", [100, 200])
+def test_a_table_in_a_pipe_is_as_wide_as_columns_say(monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for what in ("challenges", "tracks", "operations", "variants"):
+        text = CliRunner().invoke(list_group, [what], catch_exceptions=False).output
+        assert max(map(len, text.splitlines())) <= width, what
+
+
+def test_a_table_in_a_pipe_has_a_width_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    text = CliRunner().invoke(list_group, ["challenges"], catch_exceptions=False).output
+    assert max(map(len, text.splitlines())) <= WITHOUT_TERMINAL_WIDTH
 
 
 def test_challenges_of_a_track_say_how_often_and_how_long(books: str):

@@ -41,15 +41,16 @@ def test_values_are_for_one_variant_or_for_all():
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5h", 5400.0), ("0.5s", 0.5)]
+    ("text", "seconds"),
+    [("90s", 90.0), ("30m", 1800.0), ("2h", 7200.0), ("1.5h", 5400.0), ("0.5s", 0.5), ("2d", 172_800.0)],
 )
 def test_times_are_seconds(text: str, seconds: float):
     assert DurationType().convert(text, None, None) == seconds
 
 
-@pytest.mark.parametrize("text", ["30", "m", "30 m", "-1m", "1h30m", "30M", "1d", "", "\u0663m"])
+@pytest.mark.parametrize("text", ["30", "m", "30 m", "-1m", "1h30m", "30M", "1w", "", "\u0663m"])
 def test_other_times_are_refused(text: str):
-    with pytest.raises(click.BadParameter, match="90s, 30m or 2h"):
+    with pytest.raises(click.BadParameter, match="90s, 30m, 2h or 7d"):
         DurationType().convert(text, None, None)
 
 

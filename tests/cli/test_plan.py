@@ -91,7 +91,7 @@ def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Pa
         (("run", "--challenge", "range-only", "--budget", "0s"), "more than no time"),
         (("run", "--challenge", "range-only", "--precision", "5%", "--variant", "es"), "only one variant"),
         (("run", "--challenge", "range-only", "--precision", "5"), "write 3%"),
-        (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m or 2h"),
+        (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m, 2h or 7d"),
         (("run", "--challenge", "range-only", "--tag", "a b"), "is no tag"),
     ],
 )

@@ -69,6 +69,20 @@ def test_an_imported_run_is_shown_listed_and_asked(home: Path):
     assert asked.stdout == "imported,heap_mb,restart,seed\nrally,,,\n"
 
 
+def test_show_latest_says_which_newer_runs_it_is_not(home: Path):
+    """Right after a run that failed, its reader learns by which id to see it."""
+    stored(home / "runs", "20260101-000000-c-0000")
+    failed = make_record("20260102-000000-c-0001", plan=make_plan(), status="failed")
+    stored(home / "runs", failed.id, failed)
+    shown = call("show", "latest")
+    assert shown.stderr == (
+        "note: latest is 20260101-000000-c-0000, the newest finished run; "
+        "newer: 20260102-000000-c-0001 (failed)\n"
+    )
+    assert "Run: " in shown.stdout
+    assert call("show", "0001").exit_code == 0
+
+
 def test_races_of_one_tool_are_compared(home: Path):
     call("import", *races_of_es(home), "--variant", "es")
     slower = [write(home / f"new-{n}.json", race(n + 3, task_of("range", 20 + n / 10))) for n in range(1, 4)]

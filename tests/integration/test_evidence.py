@@ -37,7 +37,7 @@ def run(benchctl: Benchctl, store: RunStore) -> RunFolder:
     assert done.returncode == 0, done.stderr
     assert "geometric means over forks (es-c2 1, os-c2 1)" in done.stdout
     assert "What evidence (gc, inlining, jit, os, profile) cost" in done.stdout
-    return store.find("latest")
+    return store.find("latest", finished=False)
 
 
 def called(benchctl: Benchctl, *arguments: str) -> str:

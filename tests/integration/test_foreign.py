@@ -46,7 +46,7 @@ class Run:
     def __call__(self, track: Path, *arguments: str) -> tuple[str, RunRecord]:
         done = self._benchctl("run", "--track-path", str(track), *ORDINARY, *arguments)
         assert done.returncode == 0, done.stderr
-        record = self._store.find("latest").load()
+        record = self._store.find("latest", finished=False).load()
         assert record.status == "complete"
         return done.stdout, record
 

@@ -81,7 +81,7 @@ MANY_WAYS: dict[str, Any] = {
 
 
 def latest(store: RunStore) -> tuple[RunFolder, RunRecord]:
-    folder = store.find("latest")
+    folder = store.find("latest", finished=False)
     return folder, folder.load()
 
 

@@ -111,7 +111,7 @@ def test_a_plug_in_runs_on_both_engines_once_it_is_trusted(benchctl: Benchctl, s
 
     done = benchctl(*arguments)
     assert done.returncode == 0, done.stderr
-    record = store.find("latest").load()
+    record = store.find("latest", finished=False).load()
     assert record.plan.plugin is not None
     assert record.plan.plugin.path == str(books / "track.py")
     assert len(record.forks) == 2

@@ -16,7 +16,7 @@ BUDGET_S = 12.0
 def test_a_run_ends_in_time_and_plans_the_next(benchctl: Benchctl, store: RunStore):
     done = benchctl("run", *RANGE, "--budget", f"{BUDGET_S:g}s", "--tag", "short", "--tag", "timed", "--wait")
     assert done.returncode == 0, done.stderr
-    record = store.find("latest").load()
+    record = store.find("latest", finished=False).load()
     assert (record.status, record.tags, record.plan.forks) == ("complete", ("short", "timed"), 50)
     forks = len(record.done("es"))
     assert forks == len(record.done("os")) == record.blocks

@@ -34,7 +34,7 @@ def test_a_search_finds_compares_and_keeps_everything(benchctl: Benchctl, store:
     assert "os: range by offered rate" in done.stdout
     assert "o es, x os" in done.stdout
 
-    folder = store.find("latest")
+    folder = store.find("latest", finished=False)
     record = folder.load()
     assert record.status == "complete"
     assert record.plan.redline is not None

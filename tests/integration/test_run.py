@@ -31,7 +31,7 @@ SMALL = ("--docs", "20k", "--heap", "512m")
 def main_job(benchctl: Benchctl, store: RunStore) -> tuple[subprocess.CompletedProcess[str], RunFolder]:
     done = benchctl("run", "--challenge", "big5rangedebug", "--forks", "2", *SMALL)
     assert done.returncode == 0, done.stderr
-    return done, store.find("latest")
+    return done, store.find("latest", finished=False)
 
 
 def java_processes(home: Home) -> list[psutil.Process]:
@@ -177,7 +177,7 @@ def test_one_node_runs_everything_when_asked_never_to_restart(benchctl: Benchctl
         "--challenge", "big5rangedebug", "--challenge", "range-only-short", "--param", "iterations=4", *SMALL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (fork,) = store.find("latest").load().forks
+    (fork,) = store.find("latest", finished=False).load().forks
     (boot,) = fork.boots
     # 3 tasks of 30 warm up, then 3 tasks of 4 and 1 of 4.
     assert boot.searches_sent == boot.searches_counted == 90 + 12 + 4
@@ -206,7 +206,7 @@ def test_what_a_node_lacks_is_stepped_over_and_what_it_refuses_fails(
     )  # fmt: skip
     assert done.returncode == 1
     assert "every request failed in wrong of es" in done.stderr
-    record = store.find("latest").load()
+    record = store.find("latest", finished=False).load()
     lacking, wrong, fine = record.forks[0].summaries
     assert "auto_date_histogram" in (lacking.unsupported or "")
     assert wrong.failures == {"http_error": 3}
@@ -233,7 +233,7 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
         assert run.end() == 130, run.lines
         assert any("--resume" in line for line in run.lines)
     assert java_processes(home) == []
-    before = store.find("latest").load()
+    before = store.find("latest", finished=False).load()
     assert before.status == "interrupted"
     assert len(before.done("os")) == 1
     resumed = benchctl("run", "--resume", before.id)
@@ -257,7 +257,7 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
         assert status == 1, run.lines
         assert any("FAILED" in line and "signal 9" in line for line in run.lines), run.lines
     wait_until_gone([killed])
-    record: RunRecord = store.find("latest").load()
+    record: RunRecord = store.find("latest", finished=False).load()
     assert [fork.status for fork in record.forks] == ["failed", "done"]
     assert record.missing() == ((0, "os"),)
 

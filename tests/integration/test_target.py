@@ -94,7 +94,7 @@ def filled(node: Node, benchctl: Benchctl) -> str:
 def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2")
     assert done.returncode == 0, done.stderr
-    record = store.find("latest").load()
+    record = store.find("latest", finished=False).load()
     assert record.status == "complete"
     assert record.plan.corpus.documents == record.indices["prod"].documents == DOCUMENTS
     assert len(record.indices["prod"].segments) == 1
@@ -121,7 +121,7 @@ def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl
 def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "--quiet")
     assert done.returncode == 0, done.stderr
-    folder = store.find("latest")
+    folder = store.find("latest", finished=False)
     record = folder.load()
     folder.save(msgspec.structs.replace(record, status="interrupted", forks=record.forks[:1]))
     resumed = benchctl("run", "--wait", "--resume", record.id)
@@ -138,7 +138,7 @@ def test_a_restart_command_that_restarts_nothing_is_found_out(
 ):
     done = benchctl(*RUN, "--target", filled, "--forks", "1", "--restart-command", "prod=false")
     assert done.returncode == 1
-    (fork,) = store.find("latest").load().forks
+    (fork,) = store.find("latest", finished=False).load().forks
     assert "the restart command of prod ended with status 1" in fork.reason
 
 
@@ -165,7 +165,7 @@ def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Bench
     with searching(node):
         done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50")
     assert done.returncode == 0, done.stderr
-    (fork,) = store.find("latest").load().forks
+    (fork,) = store.find("latest", finished=False).load().forks
     assert (fork.boots[0].searches_counted or 0) > fork.boots[0].searches_sent == 50
     assert "searches, 50 were sent" in " ".join(done.stdout.split())
 
@@ -203,7 +203,7 @@ def test_a_cluster_that_goes_away_fails_its_fork(
         done = benchctl(*RUN, *option, "--param", "target_throughput=10", "--param", "iterations=200")
         killer.join()
     assert done.returncode == 1
-    (fork,) = store.find("latest").load().forks
+    (fork,) = store.find("latest", finished=False).load().forks
     assert fork.status == "failed"
     assert "mortal at http://127.0.0.1" in fork.reason
     assert "refuses the connection" in fork.reason
@@ -290,7 +290,7 @@ def test_tls_and_a_password_are_no_obstacle_and_stay_secret(
         BENCHCTL_PROD_USER="elastic", BENCHCTL_PROD_PASSWORD=SPELL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    folder = store.find("latest")
+    folder = store.find("latest", finished=False)
     (fork,) = folder.load().forks
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted == 10
     encoded = base64.b64encode(f"elastic:{SPELL}".encode()).decode()

@@ -53,7 +53,7 @@ def run(benchctl: Benchctl, store: RunStore, file: Path) -> RunFolder:
     size = ("--docs", "2k", "--heap", "512m", "--forks", "1")
     done = benchctl("run", "--challenge", "range-only-short", *size, "--variants", str(file), *picked)
     assert done.returncode == 0, done.stderr
-    return store.find("latest")
+    return store.find("latest", finished=False)
 
 
 def test_what_variants_resolved_to_is_recorded(run: RunFolder):

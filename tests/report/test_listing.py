@@ -30,6 +30,22 @@ def test_text_stands_in_columns_without_blanks_at_the_end():
     ]
 
 
+def test_text_is_folded_between_words_to_fit_and_ids_stay_whole():
+    rows = [("20261121-152017-big5", 1_000, ["one x10", "two-words x10", "three x10"]), ("b", 2, ["four"])]
+    listing = Listing(("run", "count", "schedule"), rows, frozenset({1}), grouped=True)
+    assert "".join(pieces(listing, "text", 48)).splitlines() == [
+        "run                   count  schedule",
+        "────────────────────────────────────────────────",
+        "20261121-152017-big5  1,000  one x10, two-words",
+        "                             x10, three x10",
+        "b                         2  four",
+    ]
+    # What cannot be folded is as wide as it is.
+    narrow = "".join(pieces(listing, "text", 10)).splitlines()
+    assert narrow[2].startswith("20261121-152017-big5  1,000  one")
+    assert max(map(len, narrow)) == len("20261121-152017-big5  1,000  two-words")
+
+
 def test_markdown_keeps_pipes():
     assert written(LISTING, "markdown").splitlines() == [
         "| name | count | share | flag | items |",

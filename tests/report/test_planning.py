@@ -5,7 +5,7 @@ import pytest
 
 from benchctl.report.planning import planning_lines, proposed_forks
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import StopSpec
+from benchctl.results.plan import PluginSpec, StopSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
@@ -56,6 +56,16 @@ def test_to_see_more_a_run_must_not_end_as_early_again(build: Callable[..., RunR
     line = planning_lines(analyse_run(msgspec.structs.replace(record, plan=plan)), plan)[-1]
     assert "--precision" not in line
     assert line.endswith("--forks 20")
+
+
+def test_to_see_more_a_plug_in_is_trusted_again_and_the_run_is_no_trial(build: Callable[..., RunRecord]):
+    record = build()
+    changes = {"track": "/my books", "plugin": PluginSpec("/my books/track.py", "d"), "test_mode": True}
+    plan = msgspec.structs.replace(record.plan, **changes)
+    line = planning_lines(analyse_run(record), plan)[-1]
+    assert "--track-path '/my books'" in line
+    assert "--trust" in line
+    assert "--test-mode" not in line
 
 
 def doubting(record: RunRecord, *doubts: Caveat) -> Analysis:

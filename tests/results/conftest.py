@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, RunRecord
 from builders import make_fork, make_record
 
 RecordMaker = Callable[..., RunRecord]
@@ -12,10 +12,12 @@ RecordMaker = Callable[..., RunRecord]
 
 @pytest.fixture
 def record() -> RecordMaker:
-    """A maker of records: record(id, 'es', 'os') has done forks of both."""
+    """A maker of records: record(id, 'es', 'os') is finished and has done forks of both."""
 
-    def make(run_id: str = "r", *variants: str, status: str = "running") -> RunRecord:
-        forks = tuple(make_fork(variant, 0) for variant in variants)
+    def make(
+        run_id: str = "r", *variants: str, status: str = "complete", count: int = FORKS_FOR_VERDICT
+    ) -> RunRecord:
+        forks = tuple(make_fork(variant, block) for variant in variants for block in range(count))
         return make_record(run_id, status=status, forks=forks)
 
     return make

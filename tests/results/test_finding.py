@@ -1,4 +1,4 @@
-"""Folders by path, id, the beginning of an id, and `latest`; what none or several fit."""
+"""Folders by path, id, the beginning or end of an id, and `latest`; what none or several fit."""
 
 from pathlib import Path
 
@@ -32,9 +32,16 @@ def test_folders_with_a_record_are_listed_oldest_first(shelf: Shelf):
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("latest", "2027-d"), ("2027", "2027-d"), ("2026-a", "2026-a"), ("2026-a-", "2026-a-b")],
+    [
+        ("latest", "2027-d"),
+        ("2027", "2027-d"),
+        ("2026-a", "2026-a"),
+        ("2026-a-", "2026-a-b"),
+        ("d", "2027-d"),
+        ("a-b", "2026-a-b"),
+    ],
 )
-def test_one_is_found_by_id_or_by_a_beginning_that_it_has_alone(shelf: Shelf, name: str, found: str):
+def test_one_is_found_by_id_or_by_a_beginning_or_end_that_it_has_alone(shelf: Shelf, name: str, found: str):
     assert shelf.find(name) == shelf.root / found
 
 
@@ -44,7 +51,7 @@ def test_a_path_comes_first_wherever_it_is(shelf: Shelf, tmp_path: Path, monkeyp
     assert shelf.find(str(elsewhere)) == shelf.find("2027") == elsewhere
 
 
-@pytest.mark.parametrize("name", ["", "x", "2028-without", "2026-a-b-c"])
+@pytest.mark.parametrize("name", ["", "x", "2028-without", "2026-a-b-c", "-d", "7-d"])
 def test_what_fits_none_is_refused(shelf: Shelf, name: str):
     with pytest.raises(UsageError, match=f"there is no thing '{name}' in") as caught:
         shelf.find(name)
@@ -54,6 +61,16 @@ def test_what_fits_none_is_refused(shelf: Shelf, name: str):
 def test_what_fits_several_is_refused_with_some_of_them(shelf: Shelf):
     with pytest.raises(UsageError, match=r"'2026' fits 3 things in .*: 2026-a, 2026-a-b, 2026-c"):
         shelf.find("2026")
+
+
+def test_an_end_that_several_have_is_refused_naming_them(shelf: Shelf):
+    make(shelf.root / "2029-d")
+    with pytest.raises(UsageError, match=r"'d' fits 2 things in .*: 2027-d, 2029-d"):
+        shelf.find("d")
+    # So is the end of one that another begins with.
+    make(shelf.root / "2030-2027")
+    with pytest.raises(UsageError, match=r"'2027' fits 2 things in .*: 2027-d, 2030-2027"):
+        shelf.find("2027")
 
 
 def test_a_shelf_that_was_never_made_is_empty_and_not_made_by_looking(tmp_path: Path):

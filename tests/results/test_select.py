@@ -8,6 +8,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import EngineFacts, RunRecord
+from benchctl.results.plan import EvidenceSpec
 from benchctl.results.select import Selection, Wanted, select_sides, with_baseline
 from builders import ES, OS
 
@@ -50,6 +51,45 @@ def test_no_older_run_is_read_once_one_holds_all_sides(record: RecordMaker):
     records = Newest()
     assert ids(select_sides(records, [Wanted("es", variant="es"), Wanted("os", variant="os")])) == ["3", "3"]
     assert records.read == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "forks", "changes", "reason"),
+    [
+        ("complete", 1, {}, "it has 1 fork of es, and a verdict takes 3"),
+        ("running", 3, {}, "running, or cut off"),
+        ("failed", 3, {}, "failed"),
+        ("complete", 3, {"test_mode": True}, "it was a --test-mode run"),
+        ("complete", 3, {"evidence": EvidenceSpec(("jit",))}, "its forks carried evidence"),
+    ],
+)
+def test_sound_results_come_before_newer_ones(
+    record: RecordMaker, status: str, forks: int, changes: dict[str, Any], reason: str
+):
+    newer = with_plan(record("2", "es", "os", status=status, count=forks), **changes)
+    chosen = choose([record("1", "es", "os"), newer], ["es", "os"])
+    assert ids(chosen) == ["1", "1"]
+    assert chosen.remarks == (f"run 2 was passed over: {reason}; to compare it all the same, write 2:es",)
+    # Without others it will have to do; and whoever names it gets it, other sides from it, too.
+    alone = choose([newer], ["es", "os"])
+    assert (ids(alone), alone.remarks) == (["2", "2"], ())
+    named = select_sides(
+        [newer, record("1", "es", "os")],
+        [Wanted("2:es", variant="es", run=newer), Wanted("os", variant="os")],
+    )
+    assert (ids(named), named.remarks) == (["2", "2"], ())
+
+
+def test_evidence_in_forks_of_its_own_leaves_the_others_sound(record: RecordMaker):
+    newer = with_plan(record("2", "es", "os"), evidence=EvidenceSpec(("jit",), extra_forks=1), forks=3)
+    assert ids(choose([record("1", "es", "os"), newer], ["es", "os"])) == ["2", "2"]
+
+
+def test_sound_results_of_two_runs_come_before_one_run_that_is_not(record: RecordMaker):
+    records = [record("1", "es"), record("2", "os"), record("3", "es", "os", count=1)]
+    chosen = choose(records, ["es", "os"])
+    assert ids(chosen) == ["1", "2"]
+    assert [text.partition(":")[0] for text in chosen.remarks] == ["run 3 was passed over"]
 
 
 def test_else_the_newest_comparable_runs(record: RecordMaker):

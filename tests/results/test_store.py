@@ -34,11 +34,37 @@ def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: R
         folders[name].save(record(name))
     assert store.find("20260101").load() == record("20260101-000000-a-0001")
     assert store.find("latest").path.name == "20260102-000000-b-0002"
+    assert store.find("0001").path.name == "20260101-000000-a-0001"
     assert store.find(str(folders["20260101-000000-a-0001"].path)).load().id == "20260101-000000-a-0001"
     with pytest.raises(UsageError, match="fits 2 runs"):
         store.find("2026")
     with pytest.raises(UsageError, match="no run"):
         store.find("1999")
+
+
+def test_latest_is_the_newest_finished_run_and_newer_ones_are_told_of(store: RunStore, record: RecordMaker):
+    told: list[str] = []
+    store = RunStore(store.root, told.append)
+    for name, status in (("1-a", "complete"), ("2-b", "complete"), ("3-c", "failed"), ("4-d", "running")):
+        store.create(name).save(record(name, status=status))
+    store.create("5-e").record_path.write_text("{", encoding="utf-8")
+    assert store.find("latest").path.name == "2-b"
+    (text,) = told
+    assert text.startswith("latest is 2-b, the newest finished run; newer: 5-e (")
+    assert text.endswith("is damaged: Input data was truncated), 4-d (running, or cut off), 3-c (failed)")
+    # Whoever goes on with a run means the newest of all.
+    assert store.find("latest", finished=False).path.name == "5-e"
+    assert len(told) == 1
+
+
+def test_where_no_run_is_finished_the_message_says_what_there_is(store: RunStore, record: RecordMaker):
+    for name, status in (("1-a", "interrupted"), ("2-b", "failed")):
+        store.create(name).save(record(name, status=status))
+    with pytest.raises(
+        UsageError, match=r"no run in .* is finished: 2-b \(failed\), 1-a \(interrupted\)"
+    ) as caught:
+        store.find("latest")
+    assert caught.value.hint == "name one by its id, such as 2-b"
 
 
 def test_a_damaged_or_foreign_record_is_named(store: RunStore, record: RecordMaker):
@@ -60,7 +86,7 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
     store: RunStore, monkeypatch: pytest.MonkeyPatch, record: RecordMaker, owner: object, name: str
 ):
     folder = store.create("x")
-    folder.save(record())
+    folder.save(record(status="running"))
 
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -130,6 +130,18 @@ def test_a_resumed_run_goes_on_with_what_is_left_of_its_budget(execute: Callable
     assert (resumed.status, len(resumed.forks)) == ("complete", 6)
 
 
+def test_a_run_that_goes_on_says_that_it_is_running(execute: Callable[..., Any], tmp_path: Path):
+    """Or else somebody might delete it, or take what there is of it for all."""
+    interrupted, _ = execute(planned(budget_s=75.0), Engines(lambda _: "interrupt"))
+    seen: list[str] = []
+
+    def look(_job: ForkJob) -> None:
+        seen.append(RunFolder(tmp_path / "runs" / interrupted.id).load().status)
+
+    resumed, _ = execute(interrupted, Engines(look))
+    assert (interrupted.status, set(seen), resumed.status) == ("interrupted", {"running"}, "complete")
+
+
 def test_a_block_that_was_cut_by_an_interruption_is_finished_before_anything_ends(
     execute: Callable[..., Any],
 ):

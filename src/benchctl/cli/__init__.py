@@ -1,111 +1,160 @@
 """The command line: options in, one call, output out."""
 
 import sys
+from collections.abc import Mapping
 
 import click
 
 import benchctl
 from benchctl.cli.boundary import guarded
 from benchctl.cli.ending import end_soon
-from benchctl.cli.lazy import LazyGroup
+from benchctl.cli.lazy import LazyCommand, LazyGroup
 from benchctl.errors import ExitCode
 
 # Commands are imported when they are asked for: the libraries behind a run take a second to load, and neither
 # `benchctl node status` nor `benchctl --help` needs them. So the help of all of them is here.
-_COMMANDS = {
-    "run": (
-        "benchctl.cli.run",
-        "run_command",
-        "Measure challenges on fresh nodes, and compare the variants.",
-    ),
-    "redline": (
-        "benchctl.cli.redline",
-        "redline_command",
-        "Find the highest rate at which an operation meets an objective.",
-    ),
-    "experiment": (
-        "benchctl.cli.experiment",
-        "experiment_group",
-        "Measure what an experiment asks, and judge what it expects.",
-    ),
-    "minimize": (
-        "benchctl.cli.minimize",
-        "minimize_command",
-        "Find the smallest schedule that still shows an effect.",
-    ),
-    "plan": (
-        "benchctl.cli.plan",
-        "plan_command",
-        "Say how many forks a difference takes, before any of them runs.",
-    ),
-    "compare": (
-        "benchctl.cli.compare",
-        "compare_command",
-        "Compare stored results, such as `es os`; with --gate for CI.",
-    ),
-    "report": (
-        "benchctl.cli.report",
-        "report_command",
-        "Write pages with the verdicts, all tables and plots of runs.",
-    ),
-    "show": (
-        "benchctl.cli.show",
-        "show_command",
-        "Print a stored run again, with everything that belongs to it.",
-    ),
-    "profile": (
-        "benchctl.cli.profile",
-        "profile_command",
-        "Say where nodes spent their time, as a table or a flame graph.",
-    ),
-    "inlining": (
-        "benchctl.cli.inlining",
-        "inlining_command",
-        "Show what the JVM inlined, and where variants differ in that.",
-    ),
-    "evidence": (
-        "benchctl.cli.evidence",
-        "evidence_command",
-        "Show what compilers, collectors and the kernel did in a run.",
-    ),
-    "list": (
-        "benchctl.cli.listing",
-        "list_group",
-        "List runs, searches, challenges, tracks, variants or operations.",
-    ),
-    "import": (
-        "benchctl.cli.import_runs",
-        "import_command",
-        "Take results of Rally or OpenSearch Benchmark over as a run.",
-    ),
-    "sql": ("benchctl.cli.sql", "sql_command", "Answer a query over stored runs and all their samples."),
-    "export": ("benchctl.cli.export", "export_command", "Write runs as Parquet, for other tools."),
-    "schema": ("benchctl.cli.schema", "schema_command", "Print the JSON Schema of what benchctl writes."),
-    "corpus": ("benchctl.cli.corpus", "corpus_group", "Generate, fetch and list corpora."),
-    "track": (
-        "benchctl.cli.track",
-        "track_group",
-        "Check, show and make tracks.",
-    ),
-    "nightly": (
-        "benchctl.cli.nightly",
-        "nightly_group",
-        "Unattended runs that tell somebody only when something is true.",
-    ),
-    "node": ("benchctl.cli.node", "node_group", "Start, stop and look at single nodes, apart from any run."),
-    "lucene": ("benchctl.cli.lucene", "lucene_group", "Build Lucene with a change to it."),
-    "calibrate": (
-        "benchctl.cli.calibrate",
-        "calibrate_command",
-        "Measure what benchctl's own driver costs on this machine.",
-    ),
+_SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
+    "Measure": {
+        "run": (
+            "benchctl.cli.run",
+            "run_command",
+            "Measure challenges on fresh nodes, and compare the variants.",
+        ),
+        "redline": (
+            "benchctl.cli.redline",
+            "redline_command",
+            "Find the highest rate at which an operation meets an objective.",
+        ),
+        "experiment": (
+            "benchctl.cli.experiment",
+            "experiment_group",
+            "Measure what an experiment asks, and judge what it expects.",
+        ),
+        "minimize": (
+            "benchctl.cli.minimize",
+            "minimize_command",
+            "Find the smallest schedule that still shows an effect.",
+        ),
+        "plan": (
+            "benchctl.cli.plan",
+            "plan_command",
+            "Say how many forks a difference takes, before any of them runs.",
+        ),
+        "calibrate": (
+            "benchctl.cli.calibrate",
+            "calibrate_command",
+            "Measure what benchctl's own driver costs on this machine.",
+        ),
+    },
+    "Read and compare": {
+        "compare": (
+            "benchctl.cli.compare",
+            "compare_command",
+            "Compare stored results, such as `es os`; with --gate for CI.",
+        ),
+        "show": (
+            "benchctl.cli.show",
+            "show_command",
+            "Print a stored run again, with everything that belongs to it.",
+        ),
+        "report": (
+            "benchctl.cli.report",
+            "report_command",
+            "Write pages with the verdicts, all tables and plots of runs.",
+        ),
+        "list": (
+            "benchctl.cli.listing",
+            "list_group",
+            "List runs, searches, challenges, tracks, variants or operations.",
+        ),
+    },
+    "Explain": {
+        "profile": (
+            "benchctl.cli.profile",
+            "profile_command",
+            "Say where nodes spent their time, as a table or a flame graph.",
+        ),
+        "inlining": (
+            "benchctl.cli.inlining",
+            "inlining_command",
+            "Show what the JVM inlined, and where variants differ in that.",
+        ),
+        "evidence": (
+            "benchctl.cli.evidence",
+            "evidence_command",
+            "Show what compilers, collectors and the kernel did in a run.",
+        ),
+    },
+    "Keep and exchange": {
+        "runs": (
+            "benchctl.cli.runs",
+            "runs_group",
+            "Delete stored runs: named ones, or old ones.",
+        ),
+        "import": (
+            "benchctl.cli.import_runs",
+            "import_command",
+            "Take results of Rally or OpenSearch Benchmark over as a run.",
+        ),
+        "export": (
+            "benchctl.cli.export",
+            "export_command",
+            "Write runs as Parquet, for other tools.",
+        ),
+        "sql": (
+            "benchctl.cli.sql",
+            "sql_command",
+            "Answer a query over stored runs and all their samples.",
+        ),
+        "schema": (
+            "benchctl.cli.schema",
+            "schema_command",
+            "Print the JSON Schema of what benchctl writes.",
+        ),
+    },
+    "Unattended": {
+        "nightly": (
+            "benchctl.cli.nightly",
+            "nightly_group",
+            "Unattended runs that tell somebody only when something is true.",
+        ),
+    },
+    "Tracks, corpora and nodes": {
+        "track": (
+            "benchctl.cli.track",
+            "track_group",
+            "Check, show and make tracks.",
+        ),
+        "corpus": (
+            "benchctl.cli.corpus",
+            "corpus_group",
+            "Generate, fetch and list corpora.",
+        ),
+        "node": (
+            "benchctl.cli.node",
+            "node_group",
+            "Start, stop and look at single nodes, apart from any run.",
+        ),
+        "lucene": (
+            "benchctl.cli.lucene",
+            "lucene_group",
+            "Build Lucene with a change to it.",
+        ),
+    },
+    "benchctl itself": {
+        "completion": (
+            "benchctl.cli.completion",
+            "completion_command",
+            "Print what makes a shell complete commands, runs and names.",
+        ),
+    },
 }
 
 
 class Commands(LazyGroup):
     """The commands of benchctl, in the order in which a newcomer meets them."""
 
-    table = _COMMANDS
+    sections = _SECTIONS
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

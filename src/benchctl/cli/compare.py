@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from benchctl.cli.comparison import Measures, compared, require_pairs
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_comparison
 from benchctl.cli.streams import complain
+from benchctl.cli.subjects import BUILT_IN
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -20,10 +23,23 @@ _SHOWN = 3
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
+def _complete_sides(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """A variant or a run."""
+    variants = [CompletionItem(name) for name in BUILT_IN if name.startswith(incomplete)]
+    return [*variants, *complete_runs(context, param, incomplete)]
+
+
 @click.command("compare")
-@click.argument("sides", nargs=-1)
+@click.argument("sides", nargs=-1, shell_complete=_complete_sides)
 @click.option("--challenge", help="Only runs of this challenge.")
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only these runs; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="RUN",
+    shell_complete=complete_runs,
+    help="Only these runs; repeatable.",
+)
 @click.option("--baseline", metavar="SIDE", help="What the others are compared with  [default: the first].")
 @click.option(
     "--metric",

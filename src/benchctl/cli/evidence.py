@@ -5,9 +5,9 @@ from typing import Literal
 
 import click
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
-from benchctl.cli.output import text_width
-from benchctl.cli.streams import emit, say
+from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.evidence.read import COUNTED, read_run_evidence
@@ -25,7 +25,7 @@ _ELSEWHERE: dict[EvidenceKind, str] = {
 
 
 @click.command("evidence")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--kind",
     "kinds",

@@ -83,6 +83,7 @@ def read_kinds(texts: tuple[str, ...]) -> tuple[EvidenceKind, ...]:
 evidence_options = grouped(
     "evidence_options",
     EvidenceOptions,
+    "Evidence",
     click.option(
         "--evidence",
         multiple=True,

@@ -23,6 +23,7 @@ class FilterOptions:
 filter_options = grouped(
     "filter_options",
     FilterOptions,
+    "What is measured",
     click.option(
         "--include-tasks",
         default="",

@@ -44,6 +44,7 @@ class ForkOptions:
 fork_options = grouped(
     "fork_options",
     ForkOptions,
+    "How much",
     click.option(
         "--forks",
         type=int,

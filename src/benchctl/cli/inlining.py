@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
@@ -33,7 +34,7 @@ Format = Literal["text", "json"]
 
 
 @click.command("inlining")
-@click.argument("run")
+@click.argument("run", required=False, shell_complete=complete_runs)
 @click.option(
     "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
 )
@@ -68,15 +69,20 @@ Format = Literal["text", "json"]
     help="How it is printed.",
 )
 def inlining_command(
-    run: str, method: str | None, variant: str | None, block: int | None, boot: int | None, level: int,
+    run: str | None, method: str | None, variant: str | None, block: int | None, boot: int | None, level: int,
     depth: int | None, diff: tuple[str, str] | None, group: str | None, callee: str | None, task: str | None,
     runs_folder: Path | None, output_format: Format, *, everything: bool,
 ) -> None:  # fmt: skip
-    """Print what the JVM inlined in RUN: an id, the beginning of one, a path, `latest`, or a log file.
+    """Print what the JVM inlined in RUN: an id, its beginning or end, a path, `latest`, or a log file.
 
-    Runs have logs of nodes that were started with --evidence inlining.
+    Runs have logs of nodes that were started with --evidence inlining. --diff of two log files needs no RUN.
     """
     _refuse_without_effect(click.get_current_context(), diff=diff is not None, group=group is not None)
+    if run is None and not (diff and all(Path(side).is_file() for side in diff)):
+        raise UsageError(
+            "RUN is missing: whose logs are read",
+            hint="name a run or `latest`; --diff of two log files needs none",
+        )
     source = _Source(run, runs_folder)
     if group is not None:
         answer = _group(source, group, callee, task, variant)
@@ -121,12 +127,13 @@ Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
 
 
 class _Source:
-    """RUN: a run, or a log file that belongs to none."""
+    """RUN: a run, or a log file that belongs to none; None where both sides of --diff are files."""
 
-    def __init__(self, name: str, runs_folder: Path | None) -> None:
-        path = Path(name)
-        self._file = RunLog(path) if path.is_file() else None
-        self._folder = None if self._file else open_store(resolve_home(), runs_folder).find(name)
+    def __init__(self, name: str | None, runs_folder: Path | None) -> None:
+        self._file = RunLog(Path(name)) if name is not None and Path(name).is_file() else None
+        self._folder = (
+            None if self._file or name is None else open_store(resolve_home(), runs_folder).find(name)
+        )
 
     def record(self) -> RunRecord:
         """Of the run."""

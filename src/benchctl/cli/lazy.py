@@ -5,16 +5,25 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+from click.shell_completion import CompletionItem
+
+LazyCommand = tuple[str, str, str]
+"""(module, attribute, help in one line)."""
 
 
 class LazyGroup(click.Group):
     """A group that lists its commands without importing any.
 
     Attributes:
-        table: name -> (module, attribute, help in one line), in the order of the help.
+        sections: heading -> name -> command, in the order of the help.
     """
 
-    table: ClassVar[Mapping[str, tuple[str, str, str]]] = {}
+    sections: ClassVar[Mapping[str, Mapping[str, LazyCommand]]] = {}
+
+    @property
+    def table(self) -> dict[str, LazyCommand]:
+        """All commands by name."""
+        return {name: one for section in self.sections.values() for name, one in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names, as in the help."""
@@ -31,7 +40,15 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them without importing any."""
+        """List them, section by section, without importing any."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in self.table.items()])
+        widest = max(map(len, self.table))
+        for heading, section in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, _, text) in section.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without importing any, or an option of the group."""
+        names = [(name, text) for name, (_, _, text) in self.table.items() if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=text) for name, text in names), *options]

@@ -45,6 +45,7 @@ class LoadOptions:
 load_options = grouped(
     "load_options",
     LoadOptions,
+    "Load",
     click.option(
         "--on-error",
         type=click.Choice(["continue", "abort"]),

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.sections import under
 from benchctl.cli.watch import watching
 from benchctl.run.lock import host_lock
 from benchctl.run.observer import Observer
@@ -17,7 +18,7 @@ def measuring_options(command: F) -> F:
     """`--wait` and `--quiet`."""
     quiet = click.option("--quiet", is_flag=True, help="Print the result only.")
     wait = click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-    return wait(quiet(command))
+    return under("Output", wait)(under("Output", quiet)(command))
 
 
 @contextmanager

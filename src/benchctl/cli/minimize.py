@@ -17,7 +17,8 @@ from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions
-from benchctl.cli.streams import emit
+from benchctl.cli.sections import SectionedCommand
+from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import endpoints_of
 from benchctl.cli.trust_option import trust_option
@@ -72,7 +73,7 @@ class _Search:
     candidates: Candidates
 
 
-@click.command("minimize")
+@click.command("minimize", cls=SectionedCommand)
 @click.option("--challenge", metavar="NAME|FILE", help="Whose tasks are removed.")
 @click.option(
     "--effect",
@@ -191,8 +192,6 @@ def minimize_command(
             record = _searched(home, search, subject_options.files, observer, budget_s)
     paths = _write_files(search, record, output)
     ended = Ended(record, tuple(map(str, paths)), _commands(record, search.track, paths))
-    from benchctl.cli.output import text_width  # noqa: PLC0415 - loads the statistics of all reports
-
     emit(render_minimize(ended, output_format, width=text_width()))
     if record.found is None and record.status == "interrupted":
         raise BenchctlError(
@@ -291,7 +290,5 @@ def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[s
             # Counts and rates are in the file.
             params={name: value for name, value in record.plan.params.items() if name in track.known},
         )
-        found["To see it again"] = command(
-            plan, forks=10, corpus_documents=plan.corpus.documents, iterations=None
-        )
+        found["To see it again"] = command(plan, forks=10)
     return found

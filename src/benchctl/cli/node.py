@@ -16,6 +16,7 @@ from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
 from benchctl.run.standalone import (
     node_folder,
+    only_node,
     remove,
     running_nodes,
     serve,
@@ -24,6 +25,7 @@ from benchctl.run.standalone import (
 )
 
 _VARIANT = click.argument("variant", default="es")
+_ONE = click.argument("variant", required=False)
 _HEAP = click.option("--heap", "heap_mb", type=HeapType(), default=None, help="Heap, such as 1g.")
 _PORT = click.option(
     "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
@@ -106,11 +108,12 @@ def serve_command(
 
 
 @node_group.command("stop")
-@_VARIANT
+@_ONE
 @click.option("--remove", "delete", is_flag=True, help="Delete its data as well.")
-def stop_command(variant: str, *, delete: bool) -> None:
-    """Stop VARIANT; its data stays for the next start unless --remove is given."""
+def stop_command(variant: str | None, *, delete: bool) -> None:
+    """Stop VARIANT, or the only node that is up; its data stays unless --remove is given."""
     home = resolve_home()
+    variant = variant or only_node(home, "stop")
     if not delete or node_folder(home, variant).state() is not None:
         stop_in_background(home, variant)
     if delete:
@@ -129,11 +132,13 @@ def status_command() -> None:
 
 
 @node_group.command("logs")
-@_VARIANT
+@_ONE
 @click.option("--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
-def logs_command(variant: str, lines: int) -> None:
-    """The last lines of VARIANT's log."""
-    folder = node_folder(resolve_home(), variant)
+def logs_command(variant: str | None, lines: int) -> None:
+    """The last lines of the log of VARIANT, or of the only node that is up."""
+    home = resolve_home()
+    variant = variant or only_node(home, "logs")
+    folder = node_folder(home, variant)
     found: list[Path] = [path for path in (folder.node_log, folder.log) if path.is_file()]
     if not found:
         raise BenchctlError(f"there is no log of node {variant}", hint="see: benchctl node status")

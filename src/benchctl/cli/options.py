@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.sections import Heading, under
+from benchctl.cli.streams import note
 from benchctl.corpus.sizes import parse_documents
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -21,8 +23,8 @@ FORMATS = ("text", "markdown", "csv", "json", "html")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
 _PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
-_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|m|h)", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|m|h|d)", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -72,7 +74,7 @@ class PercentType(click.ParamType[float]):
 
 
 class DurationType(click.ParamType[float]):
-    """A time such as `90s`, `30m` or `1.5h`, in seconds."""
+    """A time such as `90s`, `30m`, `1.5h` or `7d`, in seconds."""
 
     name = "time"
 
@@ -82,7 +84,7 @@ class DurationType(click.ParamType[float]):
             return value
         match = _DURATION.fullmatch(value)
         if match is None:
-            return self.fail(f"'{value}' is no time: write 90s, 30m or 2h", param, ctx)
+            return self.fail(f"'{value}' is no time: write 90s, 30m, 2h or 7d", param, ctx)
         return float(match["number"]) * _SECONDS[match["unit"]]
 
 
@@ -102,10 +104,10 @@ class TagType(click.ParamType[str]):
 
 def format_option(command: F) -> F:
     """`--format`."""
-    return click.option(
+    return under("Output", click.option(
         "--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True,
         help="How results are printed.",
-    )(command)  # fmt: skip
+    ))(command)  # fmt: skip
 
 
 def style_option(command: F) -> F:
@@ -118,25 +120,32 @@ def style_option(command: F) -> F:
 
 def runs_option(command: F) -> F:
     """`--runs`."""
-    return click.option(
+    return under("Output", click.option(
         "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
         help="Folder of the runs  [default: the one in benchctl's home].",
-    )(command)  # fmt: skip
+    ))(command)  # fmt: skip
 
 
 def grouped(
-    name: str, group: type[Any], *options: Callable[[Any], Any]
+    name: str, group: type[Any], *options: Heading | Callable[[Any], Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Several options that a command takes as one value.
 
     Args:
         name: of the command's parameter.
         group: a dataclass whose fields are the options' names.
-        options: click's, in the order of the help.
+        options: click's, in the order of the help; a heading is that of the options behind it.
 
     Returns:
         A decorator.
     """
+    placed: list[Callable[[Any], Any]] = []
+    heading: Heading | None = None
+    for one in options:
+        if isinstance(one, str):
+            heading = one
+        else:
+            placed.append(one if heading is None else under(heading, one))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -145,7 +154,7 @@ def grouped(
             return command(*args, **{name: group(**own)}, **kwargs)
 
         decorated: Callable[..., Any] = collected
-        for option in reversed(options):
+        for option in reversed(placed):
             decorated = option(decorated)
         return decorated
 
@@ -169,7 +178,7 @@ def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """The store that `--runs` names."""
-    return RunStore(folder.absolute() if folder is not None else home.runs)
+    return RunStore(folder.absolute() if folder is not None else home.runs, note)
 
 
 def keyed(values: Iterable[str], option: str) -> dict[str, str]:

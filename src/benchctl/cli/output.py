@@ -1,6 +1,5 @@
 """Results on standard output: for people with colours where there is a terminal, for programs without."""
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchctl.cli.streams import emit, is_terminal, say
+from benchctl.cli.streams import emit, is_terminal, say, text_width
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
@@ -26,7 +25,6 @@ from benchctl.stats.gate import GateResult
 from benchctl.stats.metrics import THROUGHPUT
 
 FOR_READERS = frozenset({"text", "markdown"})
-WITHOUT_TERMINAL_WIDTH = 120
 
 
 def print_run(
@@ -137,8 +135,3 @@ def _print(
             gate=gate,
         )
         emit(written)
-
-
-def text_width() -> int:
-    """Columns of the terminal, or of what stands in for one."""
-    return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns

@@ -39,6 +39,7 @@ class ParamOptions:
 param_options = grouped(
     "param_options",
     ParamOptions,
+    "What is measured",
     click.option(
         "--param",
         "params",

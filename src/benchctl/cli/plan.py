@@ -9,11 +9,11 @@ import msgspec
 from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
-from benchctl.cli.output import text_width
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
-from benchctl.cli.streams import emit
+from benchctl.cli.sections import SectionedCommand
+from benchctl.cli.streams import emit, text_width
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
@@ -21,14 +21,15 @@ from benchctl.home import resolve_home
 from benchctl.plugin.consent import Consent
 from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
-from benchctl.results.plan import Plan
+from benchctl.results.plan import CorpusFile, Plan
+from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
 from benchctl.stats.outlook import ForkPlan, plan_forks
 
 
-@click.command("plan")
+@click.command("plan", cls=SectionedCommand)
 @click.option(
     "--effect",
     type=PercentType(),
@@ -74,12 +75,34 @@ def plan_command(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
         )
     found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
-    found = msgspec.structs.replace(found, command=_command(plan, found))
+    found = msgspec.structs.replace(found, command=_command(_with_files(plan, subject_options.files), found))
     emit(render_fork_plan(found, output_format, width=text_width()))
+
+
+def _with_files(plan: Plan, files: FileOptions) -> Plan:
+    """A plan that says where its documents are, though none of them was read."""
+    paths = {folder.absolute() / "any": "any" for folder in files.folders}
+    if files.local is not None:
+        paths = {files.local.absolute(): ""}
+    known = tuple(
+        CorpusFile(
+            path=str(path),
+            documents=0,
+            held=0,
+            raw_bytes=0,
+            sha256="",
+            corpus=corpus,
+            has_actions=files.has_actions,
+        )
+        for path, corpus in paths.items()
+    )
+    # Of files, all documents are used unless a number was given.
+    said = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
+    return msgspec.structs.replace(plan, corpus=said) if known else plan
 
 
 def _command(plan: Plan, found: ForkPlan) -> str:
     """What measures so many forks; without earlier ones, a pilot."""
     hardest = found.hardest
     forks = plan.forks if hardest is None else max(hardest.likely.forks, plan.index_builds)
-    return command(plan, forks=forks, corpus_documents=plan.corpus.documents, iterations=None)
+    return command(plan, forks=forks)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import grouped, open_store, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
@@ -101,7 +102,7 @@ files_options = grouped(
 
 
 @click.command("profile")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--variant", metavar="VARIANT", help="Only this one.")
 @click.option(
     "--diff", nargs=2, default=None, metavar="BASELINE CONTENDER", help="How two variants' shares differ."
@@ -128,7 +129,7 @@ def profile_command(
 ) -> None:
     """Say where the nodes of RUN spent their time: what ran most often when their threads were looked at.
 
-    RUN is an id, the beginning of one, a path, or `latest`; it must have been made with --evidence profile.
+    RUN is an id, its beginning or end, a path, or `latest`; it must have been made with --evidence profile.
     """
     if diff is not None and variant is not None:
         raise UsageError("--diff names its variants itself", hint="leave --variant out")

@@ -12,6 +12,7 @@ from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
+from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
@@ -50,7 +51,7 @@ class ObjectiveType(click.ParamType[Objective]):
         return _PERCENTILES[match["name"]], limit_ns
 
 
-@click.command("redline")
+@click.command("redline", cls=SectionedCommand)
 @click.option("--operation", required=True, metavar="NAME", help="A search of the track.")
 @click.option(
     "--slo",

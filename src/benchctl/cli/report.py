@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.comparison import Measures, compared
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -24,7 +25,7 @@ INDEX = "index.html"
 
 
 @click.command("report")
-@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
 @click.option(
     "--html",
     "target",
@@ -49,7 +50,7 @@ def report_command(
 ) -> None:
     """Write pages with the verdicts, all tables and plots of RUNs; they need no network.
 
-    A RUN is an id, the beginning of one, a path, or `latest`; several get a page each, and one that links
+    A RUN is an id, its beginning or end, a path, or `latest`; several get a page each, and one that links
     them. With --compare, the arguments are the sides of one comparison, as `benchctl compare` takes them.
     """
     if target is None:

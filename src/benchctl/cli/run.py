@@ -12,6 +12,7 @@ import click
 import msgspec
 import psutil
 
+from benchctl.cli.completion import complete_runs
 from benchctl.cli.conclude import conclude
 from benchctl.cli.evidence_options import EvidenceOptions, evidence_options
 from benchctl.cli.filter_options import FilterOptions, filter_options
@@ -28,6 +29,7 @@ from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
+from benchctl.cli.sections import SectionedCommand, under
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format", "trust"})
 
 
-@click.command("run")
+@click.command("run", cls=SectionedCommand)
 @schedule_options
 @param_options
 @filter_options
@@ -64,27 +66,44 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
 @load_options
 @fork_options
 @evidence_options
-@click.option(
-    "--calibrate",
-    "calibrating",
-    is_flag=True,
-    help="First measure what the driver itself costs on this machine, and keep that with the run.",
+@under(
+    "Load",
+    click.option(
+        "--calibrate",
+        "calibrating",
+        is_flag=True,
+        help="First measure what the driver itself costs on this machine, and keep that with the run.",
+    ),
 )
 @trial_option
 @trust_option
-@click.option(
-    "--tag",
-    "tags",
-    type=TagType(),
-    multiple=True,
-    help="A word to find the run by, with compare and list runs; repeatable.",
+@under(
+    "Output",
+    click.option(
+        "--tag",
+        "tags",
+        type=TagType(),
+        multiple=True,
+        help="A word to find the run by, with compare and list runs; repeatable.",
+    ),
 )
-@click.option(
-    "--until-steady",
-    is_flag=True,
-    help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
+@under(
+    "How much",
+    click.option(
+        "--until-steady",
+        is_flag=True,
+        help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
+    ),
 )
-@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@under(
+    "What is measured",
+    click.option(
+        "--resume",
+        metavar="RUN",
+        shell_complete=complete_runs,
+        help="Go on with a run that was interrupted; `latest` is the newest of all.",
+    ),
+)
 @measuring_options
 @runs_option
 @format_option
@@ -154,7 +173,7 @@ def run_command(
             folder, record = start_run(bench, plan, track, extras)
     else:
         refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a run")
-        folder = store.find(resume)
+        folder = store.find(resume, finished=False)
         begun = folder.load()
         _refuse_measurement(begun, home)
         plan = begun.plan

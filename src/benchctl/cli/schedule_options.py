@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import click
 
+from benchctl.cli.completion import completing
 from benchctl.cli.options import grouped
 from benchctl.results.plan import RestartPolicy
+from benchctl.track.library import challenge_names
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class ScheduleOptions:
 schedule_options = grouped(
     "schedule_options",
     ScheduleOptions,
+    "What is measured",
     click.option(
         "--challenge",
         "--test-procedure",
         "challenges",
         multiple=True,
         metavar="NAME|FILE",
+        shell_complete=completing(challenge_names),
         help="What to run; repeat it to run schedules in order on one fork.",
     ),
     click.option(
@@ -46,6 +50,7 @@ schedule_options = grouped(
         "warmups",
         multiple=True,
         metavar="NAME|FILE",
+        shell_complete=completing(challenge_names),
         help="Run unmeasured on every fresh node before the schedule.",
     ),
 )

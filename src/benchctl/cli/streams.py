@@ -1,15 +1,23 @@
 """Standard streams as they really are: closed ones, and those that cannot write every character."""
 
 import io
+import shutil
 import sys
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
+
+WITHOUT_TERMINAL_WIDTH: Final = 120
 
 
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a standard stream is a terminal; Python has None for one that was closed before it started."""
     return stream is not None and stream.isatty()
+
+
+def text_width() -> int:
+    """Columns of the terminal, or of what stands in for one: COLUMNS, or a width for files and pipes."""
+    return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
 
 
 def accept_all_characters() -> None:

@@ -7,12 +7,14 @@ import click
 import psutil
 from click.core import ParameterSource
 
+from benchctl.cli.completion import completing
 from benchctl.cli.options import DocumentsType, HeapType, grouped, once
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import default_heap_mb
+from benchctl.track.library import track_names
 
 BUILT_IN = ("es", "os")
 
@@ -108,11 +110,13 @@ class SubjectOptions:
 subject_options = grouped(
     "subject_options",
     SubjectOptions,
+    "What is measured",
     click.option(
         "--variant",
         "variants",
         multiple=True,
         metavar="VARIANT",
+        shell_complete=completing(lambda: BUILT_IN),
         help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
         "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
         "warmup:CHALLENGE; "
@@ -158,8 +162,10 @@ subject_options = grouped(
         default=("big5",),
         show_default=True,
         metavar="NAME|PATH",
+        shell_complete=completing(track_names),
         help="Indices, documents and operations: a shipped track, or a folder or file of your own.",
     ),
+    "Nodes and indices",
     click.option(
         "--heap",
         type=HeapType(),
@@ -190,6 +196,7 @@ subject_options = grouped(
         show_default=True,
         help="Concurrent bulk senders that fill the prepared index.",
     ),
+    "How much",
     click.option(
         "--seed", type=int, default=1, show_default=True, help="Of the order in blocks, arrivals and values."
     ),
@@ -202,6 +209,7 @@ subject_options = grouped(
         metavar="K",
         help="Build every prepared index so often; forks take the builds in turn, and their spread counts.",
     ),
+    "Nodes and indices",
     click.option(
         "--pin",
         is_flag=False,
@@ -210,6 +218,7 @@ subject_options = grouped(
         metavar="[node=CPUS,driver=CPUS]",
         help="Give nodes and benchctl CPUs of their own; chosen when none are named.",
     ),
+    "How much",
     click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),
 )
 """The options; the command gets them as one, `subject_options`."""

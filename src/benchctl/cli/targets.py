@@ -32,6 +32,7 @@ class TargetOptions:
 target_options = grouped(
     "target_options",
     TargetOptions,
+    "Nodes and indices",
     click.option(
         "--target",
         "targets",

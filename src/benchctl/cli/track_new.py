@@ -1,6 +1,7 @@
 """`benchctl track new`: an index of a live cluster becomes a track of one's own."""
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -106,5 +107,6 @@ def _conclude(made: Captured) -> None:
     )
     for setting in made.left_out:
         note(f"the setting {setting} is left out: it belongs to the cluster")
-    say(f"Look at it: benchctl track show {made.folder}")
-    say(f"Run it: benchctl run --track {made.folder}")
+    folder = shlex.quote(str(made.folder))
+    say(f"Look at it: benchctl track show {folder}")
+    say(f"Run it: benchctl run --track-path {folder}")

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.sections import under
 from benchctl.run.trial import TRIAL_DOCUMENTS, TRIAL_FORKS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -12,11 +13,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def trial_option(command: F) -> F:
     """`--test-mode`."""
-    return click.option(
+    return under("How much", click.option(
         "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
         help=f"See whether it works, not how fast: {TRIAL_DOCUMENTS:,} documents and {TRIAL_FORKS} fork "
         "unless given, every task at most 3 times after 1 warm-up, unthrottled.",
-    )(command)  # fmt: skip
+    ))(command)  # fmt: skip
 
 
 def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from benchctl.cli.sections import under
 from benchctl.cli.streams import say
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, read_code
@@ -15,8 +16,11 @@ from benchctl.track.model import Challenge, Track
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-trust_option = click.option(
-    "--trust", is_flag=True, help="Execute the track's Python plug-in; see `benchctl track trust`."
+trust_option = under(
+    "What is measured",
+    click.option(
+        "--trust", is_flag=True, help="Execute the track's Python plug-in; see `benchctl track trust`."
+    ),
 )
 """The option; the command gets it as `trust`."""
 

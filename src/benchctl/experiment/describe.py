@@ -15,9 +15,9 @@ from benchctl.experiment.estimate import (
 from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
 from benchctl.results.experiment.model import Expectation, ExperimentSpec, FateExpectation, Measurement
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 6
 _MARK_SIMILAR = "*"

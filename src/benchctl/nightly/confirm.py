@@ -133,12 +133,7 @@ class Confirmer:
         known = [one for one in findings if (*_task(one), one.key.metric) in compared]
         pairs = [(compared[(*_task(one), one.key.metric)], one.direction) for one in known]
         verdicts = dict(zip(map(id, known), zip(pairs, judge(pairs), strict=True), strict=True))
-        again = command(
-            msgspec.structs.replace(record.plan, stop=None),
-            forks=record.plan.forks,
-            corpus_documents=record.plan.corpus.documents,
-            iterations=None,
-        )
+        again = command(msgspec.structs.replace(record.plan, stop=None))
         judged = []
         for one in findings:
             if id(one) not in verdicts:

@@ -20,18 +20,21 @@ _ORDINARY_VARIANTS = ("es", "os")
 def command(
     plan: Plan,
     *,
-    forks: int,
-    corpus_documents: int,
-    iterations: int | None,
+    forks: int | None = None,
+    corpus_documents: int | None = None,
+    iterations: int | None = None,
     tags: Sequence[str] = (),
     until_steady: bool = False,
 ) -> str:
-    """The command line that repeats a plan with other sizes.
+    """The command line that makes a plan again, or one like it of other sizes.
+
+    Every option that decides about a plan is here; the test that parses what comes out goes through all of
+    them.
 
     Args:
         plan: what to repeat.
-        forks: passes of every variant.
-        corpus_documents: documents of the corpus.
+        forks: passes of every variant; None for the plan's.
+        corpus_documents: documents of the corpus; None for the plan's.
         iterations: measured requests of every task; None keeps them.
         tags: of the run that it describes.
         until_steady: let pilot forks choose for how long tasks warm up.
@@ -52,12 +55,15 @@ def command(
     words += ["--include-tasks", plan.include_tasks] if plan.include_tasks else []
     words += ["--exclude-tasks", plan.exclude_tasks] if plan.exclude_tasks else []
     words += _file_words(plan)
-    if _starts_nodes(plan) and _says_documents(plan.corpus, corpus_documents):
-        words += ["--docs", documents(corpus_documents)]
+    wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
+    filled = any(spec.target is None or spec.target.fill for spec in plan.variants)
+    if filled and _says_documents(plan.corpus, wanted):
+        words += ["--docs", documents(wanted)]
     words += _evidence_words(plan.evidence)
     words += _repeated("--tag", tags)
     words += ["--until-steady"] if until_steady else []
-    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(max(forks, plan.index_builds))])
+    count = max(forks or plan.forks, plan.index_builds)
+    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(count)])
 
 
 def _stop_words(stop: StopSpec | None) -> list[str]:
@@ -76,7 +82,7 @@ def _stop_words(stop: StopSpec | None) -> list[str]:
 
 
 def _starts_nodes(plan: Plan) -> bool:
-    """Whether any variant is benchctl's own: clusters that run already have their memory and documents."""
+    """Whether any variant is benchctl's own: clusters that run already have their memory."""
     return any(spec.target is None for spec in plan.variants)
 
 
@@ -92,9 +98,10 @@ def _file_words(plan: Plan) -> list[str]:
     if len(files) == 1 and not files[0].corpus:
         return ["--corpus", files[0].path, *(["--corpus-has-actions"] if files[0].has_actions else [])]
     track = PurePath(plan.track)
+    # Without being told, benchctl looks in the track's folder.
+    known = track.parent if track.suffix == ".json" else track
     folders = dict.fromkeys(PurePath(file.path).parent for file in files)
-    # Without being told, benchctl looks beside the track.
-    return _repeated("--corpus-dir", [str(one) for one in folders if one not in (track, track.parent)])
+    return _repeated("--corpus-dir", [str(one) for one in folders if one != known])
 
 
 def _redline_words(search: RedlineSpec) -> list[str]:
@@ -114,11 +121,12 @@ def _exact(value: float) -> str:
 def _setting_words(plan: Plan) -> list[str]:
     """Options that are not what the command line would take by itself."""
     options = (
-        ("--track", plan.track, "big5"),
+        ("--track-path" if PurePath(plan.track).is_absolute() else "--track", plan.track, "big5"),
         ("--restart", plan.restart, "challenge"),
         ("--segments", plan.segments, 1),
         ("--index-builds", plan.index_builds, 1),
         ("--ingest-clients", plan.ingest_clients, 2),
+        ("--seed", plan.seed, 1),
         ("--corpus-seed", plan.corpus.seed or 1, 1),
         ("--transport", plan.transport, "wire"),
         ("--workers", plan.workers, 1),
@@ -129,16 +137,23 @@ def _setting_words(plan: Plan) -> list[str]:
         words += ["--heap", f"{plan.heap_mb}m"]
     if plan.pin is not None:
         words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
-    flags = (("--enable-assertions", plan.assertions), ("--paired", plan.paired))
+    flags = (
+        ("--enable-assertions", plan.assertions),
+        ("--paired", plan.paired),
+        ("--test-mode", plan.test_mode),
+        ("--trust", plan.plugin is not None),
+    )
     return [*words, *(name for name, given in flags if given)]
 
 
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     words = []
-    if tuple(spec.name for spec in variants) != _ORDINARY_VARIANTS:
-        words += _repeated("--variant", [_variant_text(spec) for spec in variants if spec.target is None])
+    own = [spec for spec in variants if spec.target is None]
+    if tuple(spec.name for spec in own) != _ORDINARY_VARIANTS or len(own) < len(variants):
+        words += _repeated("--variant", [_variant_text(spec) for spec in own])
     for spec in variants:
         words += _target_words(spec)
+    words += ["--fill-target"] if any(spec.target and spec.target.fill for spec in variants) else []
     words += _repeated(
         "--distribution", [f"{one.name}={one.distribution}" for one in variants if one.distribution]
     )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchctl.report.numbers import counted, duration
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import Prospect, expected_forks, prospects, unknown_tasks, visible
-from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 4
 _TELLING_FORKS = 5

@@ -5,9 +5,11 @@ import datetime as dt
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import zip_longest
 
 from benchctl.report.markdown import table
 from benchctl.report.visible import visible
@@ -35,13 +37,15 @@ class Listing:
     title: str = ""
 
 
-def pieces(listing: Listing, output_format: str) -> Iterator[str]:
+def pieces(listing: Listing, output_format: str, width: int | None = None) -> Iterator[str]:
     """The listing, a piece at a time, so that a long one needs no memory in CSV and JSON.
 
     Args:
         listing: what to print.
         output_format: text, Markdown and HTML (a page) for readers; csv (empty where there is no value, a
             semicolon between the items of a list) and json (an array of objects) for programs.
+        width: columns that text has; cells are folded between words to fit, and a word is never broken, so
+            that an id can be copied and found by grep. None for as wide as it is.
     """
     match output_format:
         case "csv":
@@ -55,7 +59,7 @@ def pieces(listing: Listing, output_format: str) -> Iterator[str]:
         case "html":
             return _html(listing)
         case _:
-            return _plain(listing)
+            return _plain(listing, width)
 
 
 def cell(value: object, *, grouped: bool = False) -> str:
@@ -73,21 +77,52 @@ def cell(value: object, *, grouped: bool = False) -> str:
             return visible(" ".join(str(value).split()))
 
 
-def _plain(listing: Listing) -> Iterator[str]:
-    """As wide as it is: lines of a file or a pipe are not folded, programs read them."""
+def _plain(listing: Listing, width: int | None) -> Iterator[str]:
+    names = tuple(map(visible, listing.columns))
     lines = [tuple(cell(value, grouped=listing.grouped) for value in row) for row in listing.rows]
-    widths = [max(map(len, column)) for column in zip(listing.columns, *lines, strict=True)]
+    widths = _widths([names, *lines], listing.numeric, width)
 
-    def line(cells: Iterable[str]) -> str:
-        sides = [
-            text.rjust(width) if place in listing.numeric else text.ljust(width)
-            for place, (text, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return _GAP.join(sides).rstrip() + "\n"
+    def folded(cells: Iterable[str]) -> Iterator[str]:
+        parts = (
+            textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=False)
+            if len(text) > most
+            else [text]
+            for text, most in zip(cells, widths, strict=True)
+        )
+        for line in zip_longest(*parts, fillvalue=""):
+            sides = [
+                text.rjust(most) if place in listing.numeric else text.ljust(most)
+                for place, (text, most) in enumerate(zip(line, widths, strict=True))
+            ]
+            yield _GAP.join(sides).rstrip() + "\n"
 
-    yield line(map(visible, listing.columns))
+    yield from folded(names)
     yield _RULE * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n"
-    yield from map(line, lines)
+    for line in lines:
+        yield from folded(line)
+
+
+def _widths(lines: Sequence[tuple[str, ...]], numeric: Collection[int], width: int | None) -> list[int]:
+    """Of every column: as wide as its cells; where that is too much, the widest give way first."""
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    if width is None:
+        return widths
+    least = [
+        widths[place]
+        if place in numeric
+        else max(len(word) for text in column for word in text.split() or [""])
+        for place, column in enumerate(columns)
+    ]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0:
+        # Those that can still give way, the widest of them.
+        place = max(range(len(widths)), key=lambda one: (widths[one] > least[one], widths[one]))
+        if widths[place] == least[place]:
+            break
+        widths[place] -= 1
+        excess -= 1
+    return widths
 
 
 def _html(listing: Listing) -> Iterator[str]:

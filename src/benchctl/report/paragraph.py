@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchctl.report.layout import metric_title, task_name
 from benchctl.report.numbers import counted, p_value, percent, signed_percent
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.power import FORKS_FOR_VERDICT
 
 _MOST_NAMED = 6
 _HUNDRED_PERCENT = 100.0

@@ -7,11 +7,12 @@ import msgspec
 
 from benchctl.report.command_line import command
 from benchctl.report.numbers import percent
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import fork_sd
-from benchctl.stats.power import FORKS_FOR_VERDICT, forks_needed, mde, mde_paired
+from benchctl.stats.power import forks_needed, mde, mde_paired
 
 _DEFAULT_FORKS = 5
 _WARM_UP = "warmup_iterations"
@@ -56,8 +57,8 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
         # How many requests it takes to warm up was found out for this corpus, not for a larger one.
         params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
     return command(
-        # With the rule that ended this run, the next one would end as early.
-        msgspec.structs.replace(plan, stop=None, index_builds=builds, params=params),
+        # With the rule that ended this run, the next one would end as early; and a trial shows nothing.
+        msgspec.structs.replace(plan, stop=None, test_mode=False, index_builds=builds, params=params),
         forks=forks,
         corpus_documents=documents,
         iterations=_proposed_iterations(analysis, plan, until_steady=until_steady),

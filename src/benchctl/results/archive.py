@@ -28,6 +28,7 @@ class Archive:
         self.only = tuple(dict.fromkeys(only))
         self._read: dict[Path, RunRecord] = {}
         self._folders: dict[str, RunFolder] = {}
+        self._named: dict[str, RunFolder] = {}
         self.unreadable: list[str] = []
         named = [self.find(name) for name in self.only]
         self._newest = sorted(named, key=lambda record: record.created, reverse=True)
@@ -47,11 +48,13 @@ class Archive:
             UsageError: none or several runs fit.
             BenchctlError: it cannot be read.
         """
-        return self._load(self._store.find(name))
+        if name not in self._named:  # what there is to say of it is said once
+            self._named[name] = self._store.find(name)
+        return self._load(self._named[name])
 
-    def begins(self, name: str) -> bool:
-        """Whether the id of any run of the store begins so; reads no run."""
-        return any(folder.path.name.startswith(name) for folder in self._store.folders())
+    def names(self, name: str) -> bool:
+        """Whether a name may mean any run of the store; reads no run."""
+        return self._store.names(name)
 
     def folder_of(self, record: RunRecord) -> RunFolder:
         """Where a run that came from here is."""

@@ -1,4 +1,4 @@
-"""Folders with a record each, found by path, by id, by a beginning of an id, or as `latest`."""
+"""Folders with a record each, found by path, by id, by the beginning or end of an id, or as `latest`."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -61,10 +61,14 @@ class Shelf:
         with disk_errors(f"read {self.root}"):
             if not self.root.is_dir():
                 return []
-            return sorted(path for path in self.root.iterdir() if self._holds_record(path))
+            # What is hidden is on its way out.
+            found = (path for path in self.root.iterdir() if not path.name.startswith("."))
+            return sorted(path for path in found if self._holds_record(path))
 
     def fitting(self, name: str) -> list[Path]:
-        """Those that a name may mean: the one that it surely means, else all that begin with it.
+        """Those that a name may mean: the one that it surely means, else all that begin or end with it.
+
+        An end is whole parts between hyphens, such as the four digits at the end of every id.
 
         Raises:
             BenchctlError: they cannot be looked into.
@@ -78,7 +82,9 @@ class Shelf:
         if name == LATEST:
             return folders[-1:]
         exact = [path for path in folders if path.name == name]
-        return exact or [path for path in folders if path.name.startswith(name)]
+        return exact or [
+            path for path in folders if path.name.startswith(name) or path.name.endswith(f"-{name}")
+        ]
 
     def find(self, name: str) -> Path:
         """The one that a name means.

@@ -9,6 +9,9 @@ from benchctl.results.plan import EvidenceKind, Plan
 
 RECORD_VERSION = 1
 
+FORKS_FOR_VERDICT = 3
+"""Replicates a side, under which every verdict is `insufficient`."""
+
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How fast two fixed kernels ran just then, and what else the host was doing.
@@ -341,6 +344,30 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks whose figures count, in block order: not those that are there for evidence."""
         return tuple(fork for fork in self.done(variant) if not self.plan.is_extra(fork.block))
+
+    @property
+    def unfinished(self) -> str:
+        """What keeps it from being finished, in words; empty when it is."""
+        if self.status == "running":
+            return "running, or cut off"
+        return "" if self.status == "complete" else self.status
+
+    def unsound(self, variant: str) -> str:
+        """Why others are to be preferred to its results of a variant; empty when they are sound.
+
+        Sound is what comes from a finished run, from as many forks as a verdict takes, which were plain.
+        """
+        if self.unfinished:
+            return self.unfinished
+        if self.plan.test_mode:
+            return "it was a --test-mode run"
+        if any(self.plan.evidence_in(fork.block) for fork in self.compared(variant)):
+            return "its forks carried evidence"
+        count = len(self.compared(variant))
+        if count >= FORKS_FOR_VERDICT:
+            return ""
+        words = f"{count} fork{'' if count == 1 else 's'}"
+        return f"it has {words} of {variant}, and a verdict takes {FORKS_FOR_VERDICT}"
 
     @property
     def block_numbers(self) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Which stored results stand side by side: the newest ones that are alike, or those that are named."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from benchctl.errors import BenchctlError, UsageError
@@ -100,10 +100,11 @@ def select_sides(
     challenge: str | None = None,
     force: bool = False,
 ) -> Selection:
-    """Choose the newest results of each side that may stand side by side.
+    """Choose the newest sound results of each side that may stand side by side; without any, the newest.
 
     A run that holds all sides comes first, because its forks were interleaved; else, from newest to oldest, a
-    run of the first side with the newest comparable run of every other one.
+    run of the first side with the newest comparable run of every other one. `RunRecord.unsound` says what is
+    sound; runs that a side names are taken as they are.
 
     Args:
         records: candidate runs, newest first; iterated several times, and no further than needed.
@@ -115,14 +116,16 @@ def select_sides(
         UsageError: a side has no results at all, fits several variants, or is the same as another.
         BenchctlError: there are only unlike results and `force` was not given.
     """
-    newest = _Candidates(records, challenge)
+    named = frozenset(side.run.id for side in wanted if side.run is not None)
+    newest = _Candidates(records, challenge, named)
     for side in wanted:
         if next(newest.of(side), None) is None:
             raise _missing(side, newest, challenge)
-    chosen = _within_one_run(newest, wanted)
+    plain = _comparable(newest, wanted)
+    chosen = _comparable(_Candidates(records, challenge, named, sound=True), wanted) or plain
     differences: tuple[str, ...] = ()
     if chosen is None:
-        chosen, differences = _across_runs(newest, wanted, force=force)
+        chosen, differences = _unlike(newest, wanted, force=force)
     for place, (one, found) in enumerate(zip(wanted, chosen, strict=True)):
         twins = [
             other.text
@@ -137,7 +140,7 @@ def select_sides(
         Side(label, record, record.compared(name), name)
         for label, (name, record) in zip(_labels(wanted, chosen), chosen, strict=True)
     )
-    return Selection(sides, differences)
+    return Selection(sides, differences, tuple(_passed_over(plain or [], chosen)))
 
 
 def with_baseline(selection: Selection, name: str) -> Selection:
@@ -154,11 +157,27 @@ def with_baseline(selection: Selection, name: str) -> Selection:
 
 
 class _Candidates:
-    """The runs that may be chosen, newest first."""
+    """The runs that may be chosen, newest first.
 
-    def __init__(self, records: Iterable[RunRecord], challenge: str | None) -> None:
+    Args:
+        records: to choose from, newest first.
+        challenge: only runs of this challenge.
+        named: ids of runs that are taken as they are.
+        sound: only sound results of all others.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[RunRecord],
+        challenge: str | None,
+        named: Collection[str],
+        *,
+        sound: bool = False,
+    ) -> None:
         self._records = records
         self._challenge = challenge
+        self._named = named
+        self._sound = sound
 
     def __iter__(self) -> Iterator[RunRecord]:
         return (record for record in self._records if self._ran(record))
@@ -166,8 +185,14 @@ class _Candidates:
     def of(self, side: Wanted) -> Iterator[Variant]:
         """Results of one side, newest first."""
         records = self if side.run is None else [side.run] if self._ran(side.run) else []
-        found = ((side.variant_in(record), record) for record in records)
+        found = ((self.name_in(record, side), record) for record in records)
         return ((name, record) for name, record in found if name is not None)
+
+    def name_in(self, record: RunRecord, side: Wanted) -> str | None:
+        """What a run calls a side, where its results of it may be chosen."""
+        name = side.variant_in(record)
+        passed = self._sound and name is not None and record.id not in self._named and record.unsound(name)
+        return None if passed else name
 
     def _ran(self, record: RunRecord) -> bool:
         names = [schedule.name for schedule in record.plan.schedules]
@@ -192,32 +217,53 @@ def _measured(record: RunRecord) -> list[str]:
     return list(dict.fromkeys(fork.variant for fork in finished))
 
 
+def _comparable(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
+    return _within_one_run(newest, wanted) or _across_runs(newest, wanted)
+
+
+def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterator[str]:
+    """What would have been compared, were it not for sounder results."""
+    used = {record.id for _, record in chosen}
+    over = {record.id: (name, record.unsound(name)) for name, record in reversed(plain)}
+    for run, (name, reason) in over.items():
+        if reason and run not in used:
+            yield f"run {run} was passed over: {reason}; to compare it all the same, write {run}:{name}"
+
+
 def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
     """The newest run that holds all sides."""
     pinned = next((side for side in wanted if side.run is not None), None)
     for _, record in newest.of(pinned or wanted[0]):
-        names = [side.variant_in(record) for side in wanted]
+        names = [newest.name_in(record, side) for side in wanted]
         if all(name is not None for name in names):
             return [(name, record) for name in names if name is not None]
     return None
 
 
-def _across_runs(
+def _across_runs(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
+    """From newest to oldest, the first side's results with the newest ones that are like them."""
+    for first in newest.of(wanted[0]):
+        like = _like(newest, first, wanted)
+        if all(like):
+            return [first, *(found for found in like if found is not None)]
+    return None
+
+
+def _like(newest: _Candidates, first: Variant, wanted: Sequence[Wanted]) -> list[Variant | None]:
+    """The newest results of the other sides that are like those of the first."""
+    return [
+        next((found for found in newest.of(side) if alike_variants(first, found)), None)
+        for side in wanted[1:]
+    ]
+
+
+def _unlike(
     newest: _Candidates, wanted: Sequence[Wanted], *, force: bool
 ) -> tuple[list[Variant], tuple[str, ...]]:
-    """From newest to oldest, the first side's results with the newest ones that are like them."""
-    fallback: list[Variant] = []
-    for first in newest.of(wanted[0]):
-        like = [
-            next((found for found in newest.of(side) if alike_variants(first, found)), None)
-            for side in wanted[1:]
-        ]
-        fallback = fallback or [
-            first,
-            *(found or next(newest.of(side)) for found, side in zip(like, wanted[1:], strict=True)),
-        ]
-        if all(like):
-            return [first, *(found for found in like if found is not None)], ()
+    """The newest results of all sides where none are alike, and how they differ."""
+    first = next(newest.of(wanted[0]))
+    like = zip(_like(newest, first, wanted), wanted[1:], strict=True)
+    fallback = [first, *(found or next(newest.of(side)) for found, side in like)]
     reasons = tuple(
         f"{side.text}: {text}"
         for side, found in zip(wanted[1:], fallback[1:], strict=True)

@@ -62,7 +62,7 @@ def choose_sides(
     return Selection(
         selection.sides,
         selection.differences,
-        (*_unused(archive, selection), *archive.unreadable),
+        (*selection.remarks, *_unused(archive, selection), *archive.unreadable),
     )
 
 
@@ -101,11 +101,11 @@ def _bare(text: str, archive: Archive) -> Wanted:
     run = _run_named(text, archive)
     if run is not None and run.id == text and _ID.match(text):
         return Wanted(text, run=run)
-    if run is None and not archive.begins(text):
+    if run is None and not archive.names(text):
         return Wanted(text, variant=text)
     stored = any(spec.name == text for record in archive for spec in record.plan.variants)
     if run is None:
-        # Where it is no variant, `find` says which runs it may be the beginning of.
+        # Where it is no variant, `find` says which runs it may mean.
         return Wanted(text, variant=text) if stored else Wanted(text, run=archive.find(text))
     if stored:
         raise UsageError(
@@ -149,10 +149,11 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
 def _unused(archive: Archive, selection: Selection) -> list[str]:
     """Runs that were named and not needed: nobody should think that they are in the figures."""
     used = {side.run.id for side in selection.sides}
+    told = " ".join(selection.remarks)
     named = [archive.find(run).id for run in archive.only]
     return [
         f"run {run} is not in these figures: {' and '.join(sorted(used))} "
         f"{'has' if len(used) == 1 else 'have'} newer results of all that is compared"
         for run in dict.fromkeys(named)
-        if run not in used
+        if run not in used and run not in told
     ]

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from benchctl.disk import replacing
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
-from benchctl.results.finding import Shelf, readable
+from benchctl.results.finding import LATEST, Shelf, readable
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.results.parquet import read_parquet, write_parquet
 from benchctl.results.samples import Columns
@@ -26,6 +26,7 @@ from benchctl.results.versioned import read_versioned
 
 RECORD_NAME = "run.json"
 _MOST_OF_LABEL_BYTES = 60
+_MOST_NAMED = 5
 
 
 def new_run_id(label: str, now_text: str) -> str:
@@ -167,11 +168,21 @@ def reference(folder: RunFolder, usual: Path) -> str:
     return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
 
 
+def _unsaid(_text: str) -> None:
+    """Whoever looks for a run by its id has nothing to be told."""
+
+
 @dataclass(frozen=True)
 class RunStore:
-    """A folder of runs."""
+    """A folder of runs.
+
+    Attributes:
+        root: the folder.
+        note: told what a reader should know of which run was found.
+    """
 
     root: Path
+    note: Callable[[str], None] = _unsaid
 
     def open(self) -> None:
         """Make sure that runs can be kept here, before hours are spent on one.
@@ -203,14 +214,44 @@ class RunStore:
             ) from err
         return RunFolder(path)
 
-    def find(self, name: str) -> RunFolder:
-        """A run by path, by id, or by a beginning of its id that only one run has; `latest` for the newest.
+    def find(self, name: str, *, finished: bool = True) -> RunFolder:
+        """A run by path, by id, or by a beginning or end of its id that only one run has; or `latest`.
+
+        Args:
+            name: of it.
+            finished: `latest` is the newest finished run, and newer ones are told of; else the newest of all.
 
         Raises:
             UsageError: none or several runs fit.
             BenchctlError: the store cannot be looked into.
         """
-        return RunFolder(self._shelf.find(name))
+        found = RunFolder(self._shelf.find(name))
+        # A folder of that name is found as a path.
+        return self._latest() if finished and name == LATEST != found.path.name else found
+
+    def names(self, name: str) -> bool:
+        """Whether a name may mean any run of the store; reads no run."""
+        return bool(self._shelf.fitting(name))
+
+    def _latest(self) -> RunFolder:
+        """The newest finished run."""
+        newer: list[str] = []
+        for folder in reversed(self.folders()):
+            try:
+                state = folder.load().unfinished
+            except BenchctlError as err:
+                state = err.message
+            if not state:
+                if newer:
+                    self.note(
+                        f"latest is {folder.path.name}, the newest finished run; newer: {_listed(newer)}"
+                    )
+                return folder
+            newer.append(f"{folder.path.name} ({state})")
+        raise UsageError(
+            f"no run in {self.root} is finished: {_listed(newer)}",
+            hint=f"name one by its id, such as {newer[0].partition(' ')[0]}",
+        )
 
     def runs(self, unreadable: Callable[[str], None]) -> Iterator[tuple[RunFolder, RunRecord]]:
         """Every readable run, oldest first.
@@ -237,6 +278,11 @@ class RunStore:
     @property
     def _shelf(self) -> Shelf:
         return Shelf(self.root, RECORD_NAME, "run", "runs", "see: benchctl list runs")
+
+
+def _listed(runs: list[str]) -> str:
+    rest = len(runs) - _MOST_NAMED
+    return ", ".join(runs[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @contextlib.contextmanager

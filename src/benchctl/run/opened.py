@@ -103,6 +103,8 @@ class OpenRun:
         status: RunStatus = "failed"
         try:
             with ExitStack() as self._held:
+                if self._record.status != "running":
+                    self._update(status="running")  # it goes on: nobody is to delete it, or take it for ended
                 yield
             status = "failed" if self._record.missing() else "complete"
         except BenchctlError as err:

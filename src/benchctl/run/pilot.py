@@ -249,9 +249,7 @@ def _tell(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -> 
     observer.note(f"pilot: {listed or 'no task needs more warm-up than it has'}")
     for where in pilot.unsettled:
         observer.note(f"pilot: not settled within its bound: {where}; the tables will say whether it matters")
-    documents = plan.corpus.documents
-    repeat = command(plan, forks=plan.forks, corpus_documents=documents, iterations=None, tags=tags)
-    observer.note(f"pilot: the same run without a pilot: {repeat}")
+    observer.note(f"pilot: the same run without a pilot: {command(plan, tags=tags)}")
 
 
 def _trial_params(requests: Mapping[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from benchctl.disk import replacing
 from benchctl.engine.node import boot
 from benchctl.engine.provision.equip import equip
 from benchctl.engine.variant import check_name
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, open_folder
 from benchctl.results.plan import VariantSpec
 from benchctl.run.observer import Observer
@@ -91,6 +91,29 @@ def running_nodes(home: Home) -> Iterator[NodeState]:
         state = NodeFolder(path).state()
         if state is not None:
             yield state
+
+
+def only_node(home: Home, verb: str) -> str:
+    """The variant of the only background node that is up.
+
+    Args:
+        home: of the nodes.
+        verb: what is to be done to it, as `benchctl node` calls that.
+
+    Raises:
+        BenchctlError: none is up.
+        UsageError: several are.
+    """
+    up = [state.variant for state in running_nodes(home)]
+    if not up:
+        raise BenchctlError(
+            "no node is up", hint=f"to reach what one left behind, name it: benchctl node {verb} es"
+        )
+    if len(up) > 1:
+        raise UsageError(
+            f"{len(up)} nodes are up: {', '.join(up)}", hint=f"say which: benchctl node {verb} {up[0]}"
+        )
+    return up[0]
 
 
 def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observer: Observer) -> None:

@@ -5,7 +5,7 @@ import statistics
 import msgspec
 
 from benchctl.report.numbers import duration
-from benchctl.results.model import RunRecord
+from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
 
 
@@ -38,9 +38,6 @@ def within(stop: StopSpec | None, seconds: float) -> StopSpec:
     """A stop rule that also ends forks after so many seconds; the first block always runs."""
     seconds = max(seconds, 1.0)
     if stop is None:
-        # Half a second of scipy, which runs without a budget need not wait for.
-        from benchctl.stats.power import FORKS_FOR_VERDICT  # noqa: PLC0415 - see above
-
         return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
     least = seconds if stop.budget_s is None else min(seconds, stop.budget_s)
     return msgspec.structs.replace(stop, budget_s=least)

@@ -6,13 +6,13 @@ from typing import Literal
 
 import msgspec
 
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.estimate import spread
 from benchctl.stats.multiplicity import Method, adjusted_p
 from benchctl.stats.permutation import permutation_p
-from benchctl.stats.power import FORKS_FOR_VERDICT
 from benchctl.stats.series import Series
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]

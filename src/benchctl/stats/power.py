@@ -7,10 +7,10 @@ from collections.abc import Callable
 # hundred times as long to compute.
 from scipy.special import nctdtrinc, stdtrit
 
+from benchctl.results.model import FORKS_FOR_VERDICT
+
 POWER = 0.8
 ALPHA = 0.05
-FORKS_FOR_VERDICT = 3
-"""Replicates a side, under which every verdict is `insufficient`."""
 MOST_FORKS = 100_000
 _LEAST_VALUES = 3  # of both sides together: fewer leave no degree of freedom
 _LEAST_PAIRS = 2

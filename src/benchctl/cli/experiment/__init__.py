@@ -1,5 +1,7 @@
 """`benchctl experiment`: files that say what is compared and expected, and what came of them."""
 
+from typing import ClassVar
+
 import click
 
 from benchctl.cli.lazy import LazyGroup
@@ -31,7 +33,7 @@ _COMMANDS = {
 class Commands(LazyGroup):
     """The commands about experiments, in the order in which they are met."""
 
-    table = _COMMANDS
+    sections: ClassVar = {"Commands": _COMMANDS}
 
 
 @click.group("experiment", cls=Commands)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from benchctl.cli.streams import complain, emit, note
+from benchctl.cli.streams import complain, emit, note, text_width
 from benchctl.disk import disk_errors
 from benchctl.experiment.call_sites import seen_calls
 from benchctl.experiment.execution import runs_of
@@ -68,7 +68,6 @@ def print_report(
         Measurement -> record of its run, as far as they are there.
     """
     # The statistics and what draws pages take longer to load than a search; no first request waits for them.
-    from benchctl.cli.output import text_width  # noqa: PLC0415 - see above
     from benchctl.report.experiment.formats import render  # noqa: PLC0415 - see above
     from benchctl.stats.experiment.analyse import analyse_experiment  # noqa: PLC0415 - see above
 

@@ -15,7 +15,7 @@ from benchctl.results.store import RunStore
 @click.argument("name", metavar="ID|NAME")
 @report_options
 def report_command(name: str, output_format: ReportFormat, html_folder: Path | None) -> None:
-    """Print the report of ID: an id, the beginning of one, a path, or `latest`; of a NAME its newest.
+    """Print the report of ID: an id, its beginning or end, a path, or `latest`; of a NAME its newest.
 
     It says what is there, also of one that is not finished.
     """

@@ -1,5 +1,7 @@
 """`benchctl nightly`: unattended runs, and what came of them."""
 
+from typing import ClassVar
+
 import click
 
 from benchctl.cli.lazy import LazyGroup
@@ -51,7 +53,7 @@ _COMMANDS = {
 class Commands(LazyGroup):
     """The commands about nights, in the order in which they are met."""
 
-    table = _COMMANDS
+    sections: ClassVar = {"Commands": _COMMANDS}
 
 
 @click.group("nightly", cls=Commands)

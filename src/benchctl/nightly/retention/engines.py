@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, size_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
@@ -186,7 +186,7 @@ class Leftovers:
     def _remove(self, one: Leftover) -> str:
         names = one.paths[0].name
         with disk_errors(f"remove {one.paths[0]}"):
-            freed = sum(map(_size_bytes, one.paths))
+            freed = sum(map(size_bytes, one.paths))
             for path in one.paths:
                 if path.is_dir():
                     # Out of the way in one step, so that nobody finds half of it. Should we be killed, the
@@ -220,9 +220,3 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
         return
     if key := made.archive_sha256 or made.key or made.sha256:
         yield Leftover(key, made_s, paths)
-
-
-def _size_bytes(path: Path) -> int:
-    """Of a file, or of all files of a folder."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.lstat().st_size for file in files if file.is_file())

@@ -1,13 +1,11 @@
 """What is kept of old nights: figures and records for ever, samples, logs and engines for some time."""
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import remove_folder
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.retention.ages import looked_into, night_of_run, old_nights
@@ -84,7 +82,7 @@ def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
                 record = folder.load()
                 # The record first: should we be killed here, the next night removes the rest.
                 folder.save(_without_raw(record))
-                freed = sum(map(_remove, raw))
+                freed = sum(map(remove_folder, raw))
                 yield f"samples and logs of night {night.id}, run {record.id}, removed, {mebibytes(freed)}"
         except BenchctlError as err:
             yield f"run {folder.path.name} stays as it is: {err.message}"
@@ -97,15 +95,3 @@ def _without_raw(record: RunRecord) -> RunRecord:
 def _fork_without_raw(fork: ForkRecord) -> ForkRecord:
     boots = tuple(msgspec.structs.replace(boot, logs="") for boot in fork.boots)
     return msgspec.structs.replace(fork, samples=None, telemetry=None, boots=boots)
-
-
-def _remove(folder: Path) -> int:
-    """Remove a folder.
-
-    Returns:
-        Bytes that its files had.
-    """
-    with disk_errors(f"remove {folder}"):
-        freed = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
-        shutil.rmtree(folder)
-    return freed

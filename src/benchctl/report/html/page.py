@@ -169,8 +169,7 @@ def _plans(analysis: Analysis, plan: Plan | None) -> tuple[list[str], list[Comma
     """The planning lines of the text report: sentences, and command lines."""
     sentences, commands = [], []
     if plan is not None:
-        again = command(plan, forks=plan.forks, corpus_documents=plan.corpus.documents, iterations=None)
-        commands.append(Command("Measure the same again", again))
+        commands.append(Command("Measure the same again", command(plan)))
     for text in planning_lines(analysis, plan):
         purpose, line = split_command(text)
         if line:

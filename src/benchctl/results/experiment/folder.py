@@ -70,7 +70,7 @@ class ExperimentStore:
         return ExperimentFolder(path)
 
     def find(self, name: str, unreadable: Callable[[str], None]) -> ExperimentFolder:
-        """An execution by path, id or beginning of an id; by an experiment's name its newest; `latest`.
+        """An execution by path, id or a part of it; by an experiment's name its newest; `latest`.
 
         Args:
             name: one of these.

@@ -1,0 +1,114 @@
+"""`benchctl runs`: stored runs are deleted, named ones or old ones."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from benchctl.cli.completion import complete_runs
+from benchctl.cli.options import DurationType, open_store, runs_option
+from benchctl.cli.streams import note, say
+from benchctl.disk import size_bytes
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import resolve_home
+from benchctl.report.numbers import counted, mebibytes
+from benchctl.results.finding import LATEST
+from benchctl.results.removal import Age, References, remove_run
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
+
+
+@click.group("runs")
+def runs_group() -> None:
+    """Delete stored runs; `benchctl list runs` says which there are."""
+
+
+@runs_group.command("rm")
+@click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
+@click.option("--force", is_flag=True, help="Also what experiments, nights and searches refer to.")
+@runs_option
+def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool) -> None:
+    """Delete RUNs, each an id, its beginning or end, or a path, without asking.
+
+    Refused are a run that is being measured, and one that an experiment, a night or a search for the smallest
+    schedule refers to.
+    """
+    if LATEST in names:
+        raise UsageError("what is deleted is named", hint="give its id; see: benchctl list runs")
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    folders = list({folder.path: folder for folder in map(store.find, names)}.values())
+    references = None if force else References(home)
+    for folder in folders:
+        if who := _measuring(folder):
+            raise BenchctlError(f"run {folder.path.name} is being measured: {who}", hint="wait for it")
+        if references is not None and (who := references.to(folder)):
+            raise BenchctlError(
+                f"{who} refers to run {folder.path.name}",
+                hint="with --force it is deleted all the same, and its figures are missing there",
+            )
+    for folder in folders:
+        say(f"{folder.path.name} deleted, {mebibytes(remove_run(folder))}")
+
+
+@runs_group.command("prune")
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Not the newest N runs.")
+@click.option(
+    "--older-than", "age_s", type=DurationType(), metavar="TIME", help="Only older ones, such as 30d."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@runs_option
+def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | None, *, dry_run: bool) -> None:
+    """Delete old runs; with --keep and --older-than, those that are old by both.
+
+    Kept are runs that are being measured, tagged ones, and those that experiments or nights refer to.
+    """
+    if keep is None and age_s is None:
+        raise UsageError("say which runs are old", hint="--keep 20, --older-than 30d, or both")
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    before = None if age_s is None else datetime.now().astimezone() - timedelta(seconds=age_s)
+    references = References(home)
+    kept: Counter[str] = Counter()
+    gone = freed = 0
+    for folder, tags in _old(store, Age(keep, before)):
+        if why := _why_kept(folder, tags, references):
+            kept[why] += 1
+            continue
+        size = size_bytes(folder.path) if dry_run else remove_run(folder)
+        say(f"{folder.path.name} {'would be deleted' if dry_run else 'deleted'}, {mebibytes(size)}")
+        gone, freed = gone + 1, freed + size
+    would = "would be " if dry_run else ""
+    also = f"; kept: {', '.join(f'{count} {why}' for why, count in kept.items())}" if kept else ""
+    say(f"{counted(gone, 'run')} {would}deleted, {mebibytes(freed)} {would}freed{also}")
+
+
+def _old(store: RunStore, age: Age) -> Iterator[tuple[RunFolder, tuple[str, ...]]]:
+    for folder, record in age.old(store.runs(note)):
+        yield folder, record.tags
+
+
+def _why_kept(folder: RunFolder, tags: tuple[str, ...], references: References) -> str:
+    if _measuring(folder):
+        return "being measured"
+    if references.to(folder):
+        return "referred to"
+    return "tagged" if tags else ""
+
+
+def _measuring(folder: RunFolder) -> str:
+    """The process that may be measuring a run; empty when none is.
+
+    A run that says that it is running was cut off if nobody measures anything.
+    """
+    try:
+        if folder.load().status != "running":
+            return ""
+    except BenchctlError:
+        return ""  # what cannot be read is not being written either
+    names = (LOCK_NAME, lock_name({**os.environ, SHARE_VARIABLE: "1"}))
+    pid = next(filter(None, map(measuring_pid, names)), None)
+    return "" if pid is None else process_words(pid)

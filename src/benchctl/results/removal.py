@@ -1,0 +1,94 @@
+"""Runs that are deleted: who still refers to them, which are old, and what their space comes to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from benchctl.disk import disk_errors, remove_folder
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.model import RunRecord
+from benchctl.results.nightly.folder import suites
+from benchctl.results.store import RunFolder
+
+_ASIDE: Final = ".removed-"
+
+
+class References:
+    """Who refers to which runs: experiments, nights, and searches for the smallest schedule.
+
+    Args:
+        home: whose experiments, suites and searches count.
+
+    Raises:
+        BenchctlError: one of them cannot be read, and might refer to any run.
+    """
+
+    def __init__(self, home: Home) -> None:
+        # Whoever only looks makes no folder.
+        self._searches = (home.root / "minimize").resolve()
+        self._by_run: dict[str, str] = {}
+        unread: list[str] = []
+        for _, experiment in ExperimentStore(home.root / "experiments").records(unread.append):
+            self._by_run |= dict.fromkeys(experiment.runs.values(), f"experiment {experiment.id}")
+        for suite in suites(home):
+            for night in suite.nights(unread.append):
+                runs = filter(None, (night.run, *night.runs))
+                self._by_run |= dict.fromkeys(runs, f"night {night.id} of {suite.root.name}")
+        if unread:
+            raise BenchctlError(
+                f"it is not known which runs are still referred to: {unread[0]}",
+                hint="mend or delete what cannot be read; `benchctl runs rm --force` does not ask",
+            )
+
+    def to(self, folder: RunFolder) -> str:
+        """Who refers to a run, in words; empty for nobody."""
+        path = folder.path.resolve()
+        if self._searches in path.parents:
+            return f"search {path.relative_to(self._searches).parts[0]}"
+        return self._by_run.get(path.name, "")
+
+
+@dataclass(frozen=True)
+class Age:
+    """Which runs are old: those for which everything that is given holds.
+
+    Attributes:
+        keep: so many of the newest are not; None for no such number.
+        before: only those that began before this are; None for any.
+    """
+
+    keep: int | None = None
+    before: datetime | None = None
+
+    def old(self, runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[tuple[RunFolder, RunRecord]]:
+        """The old ones, in the order given, which is from oldest to newest."""
+        ordered = list(runs)
+        if self.keep is not None:
+            ordered = ordered[: max(len(ordered) - self.keep, 0)]
+        return [(folder, record) for folder, record in ordered if self._is_before(record)]
+
+    def _is_before(self, record: RunRecord) -> bool:
+        if self.before is None:
+            return True
+        try:
+            return datetime.fromisoformat(record.created).astimezone() < self.before
+        except ValueError:
+            return False  # another tool's file did not say
+
+
+def remove_run(folder: RunFolder) -> int:
+    """Delete a run.
+
+    Returns:
+        Bytes that are free then.
+
+    Raises:
+        BenchctlError: the disk refuses.
+    """
+    # Out of the way in one step, so that nobody finds half a run. Should we be killed, the next goes on.
+    with disk_errors(f"remove {folder.path}"):
+        folder.path.replace(folder.path.with_name(f"{_ASIDE}{folder.path.name}"))
+    return sum(map(remove_folder, folder.path.parent.glob(f"{_ASIDE}*")))

@@ -1,0 +1,97 @@
+"""What a shell offers while somebody types, and the script that makes it ask."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from benchctl.cli import root
+from benchctl.results.store import RunStore
+from builders import make_record
+
+RUN = "20260101-000000-c-0001"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    RunStore(tmp_path / "runs").create(RUN).save(make_record(RUN))
+    return tmp_path
+
+
+def offered(*words: str) -> list[str]:
+    *before, incomplete = words
+    complete = ShellComplete(root, {}, "benchctl", "_BENCHCTL_COMPLETE")
+    return [item.value for item in complete.get_completions(before, incomplete)]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ru",), ["run", "runs"]),
+        (("--ver",), ["--version"]),
+        (("nightly", "s"), ["status", "simulate"]),
+        (("run", "--until"), ["--until-steady"]),
+        (("run", "--challenge", "range"), ["range-only", "range-only-short"]),
+        (("run", "--warmup-challenge", "w"), ["warmup"]),
+        (("run", "--variant", ""), ["es", "os"]),
+        (("run", "--track", "b"), ["big5"]),
+        (("run", "--restart", "n"), ["never"]),
+        (("run", "--resume", "2026"), [RUN]),
+        (("show", ""), ["latest", RUN]),
+        (("report", "latest", "2"), [RUN]),
+        (("inlining", "2"), [RUN]),
+        (("evidence", "2"), [RUN]),
+        (("profile", "2"), [RUN]),
+        (("runs", "rm", "2"), [RUN]),
+        (("compare", "--run", "2"), [RUN]),
+        (("compare", "es", ""), ["es", "os", "latest", RUN]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
+    ],
+)
+def test_names_are_offered(words: tuple[str, ...], expected: list[str]):
+    assert offered(*words) == expected
+
+
+def test_runs_of_another_folder_are_offered(tmp_path: Path):
+    RunStore(tmp_path / "other").create("x-1").save(make_record("x-1"))
+    assert offered("show", "--runs", str(tmp_path / "other"), "") == ["latest", "x-1"]
+
+
+def test_a_challenge_may_be_a_file():
+    complete = ShellComplete(root, {}, "benchctl", "_BENCHCTL_COMPLETE")
+    (item,) = complete.get_completions(["run", "--challenge"], "./my")
+    assert (item.type, item.value) == ("file", "./my")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_every_shell_is_printed(shell: str):
+    done = CliRunner().invoke(root, ["completion", shell])
+    assert done.exit_code == 0
+    assert f"_BENCHCTL_COMPLETE={shell}_complete" in done.stdout
+
+
+def test_bash_asks_benchctl_and_offers_what_it_says(home: Path):
+    """The script itself, with benchctl on the path as a shell finds it."""
+    program = home / "benchctl"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m benchctl "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    script = (
+        'eval "$(benchctl completion bash)"; COMP_WORDS=(benchctl nig); COMP_CWORD=1; '
+        '_benchctl_completion benchctl; echo "${COMPREPLY[@]}"'
+    )
+    environ = {**os.environ, "PATH": f"{home}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [shutil.which("bash") or "bash", "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("nightly\n", "")

@@ -1,0 +1,243 @@
+"""The command that repeats a run, printed and parsed again by the real command line: the plan is the same."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any, Final
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from authority import certificate_file
+from benchctl.cli import root
+from benchctl.cli.redline import redline_command
+from benchctl.cli.run import run_command
+from benchctl.engine.cluster import ClusterFacts
+from benchctl.errors import UsageError
+from benchctl.report.command_line import command
+from benchctl.results.plan import Plan
+from benchctl.run.bench import Bench
+from benchctl.run.documents import find_corpus
+from benchctl.run.observer import SilentObserver
+from benchctl.run.orchestrate import Extras
+from benchctl.track.model import Track
+from plugins import write_track
+
+Words = tuple[str, ...]
+
+SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
+    "variants": (
+        ("--variant", "os", "--variant", "es@8.19.0"),
+        ("--variant", "es", "--variant", "tuned=es,jvm:-Xlog:gc,safepoint,setting:a.b=x y,heap:2g,env:A=b c"),
+        (
+            "--variant",
+            "os",
+            "--variant",
+            "coded=os@2.19.0,index:codec=best_compression,jar:g:a:1,plugin:g:p:2",
+        ),
+    ),
+    "variants_file": (("--variants", "v.yml"), ("--variants", "v.yml", "--variant", "es", "--variant", "b")),
+    "docs": (("--docs", "300k"), ("--docs", "1234567")),
+    "track": (("--track", "big5"), ("--track-path", "my books", "--challenge", "ask", "--trust")),
+    "heap": (("--heap", "512m"),),
+    "jdks": (("--jdk", "17"), ("--jdk", "es=17", "--jdk", "os=/opt/my jdk")),
+    "distributions": (("--distribution", "es=es.zip"),),
+    "segments": (("--segments", "4"),),
+    "ingest_clients": (("--ingest-clients", "1"),),
+    "seed": (("--seed", "7"),),
+    "corpus_seed": (("--corpus-seed", "5"),),
+    "paired": (("--paired",),),
+    "index_builds": (("--index-builds", "3"),),
+    "pin": (("--pin",), ("--pin", "node=0-1,driver=3")),
+    "corpus_file": (("--corpus", "docs.json"), ("--corpus", "docs.json", "--docs", "2")),
+    "has_actions": (("--corpus", "acted.json", "--corpus-has-actions"),),
+    "corpus_dirs": (
+        ("--track-path", "filed/track.json", "--corpus-dir", "."),
+        ("--track-path", "filed/track.json", "--corpus-dir", ".", "--docs", "2"),
+    ),
+    "params": (("--track-path", "filed", "--param", "replicas=1", "--corpus-dir", "."),),
+    "param_files": (("--track-path", "filed", "--param-file", "params.yml", "--corpus-dir", "."),),
+    "track_params": (("--track-path", "filed", "--track-params", "replicas:1", "--corpus-dir", "."),),
+}
+RUN: Final[Mapping[str, tuple[Words, ...]]] = {
+    **SUBJECT,
+    "params": (
+        ("--param", "iterations=300"),
+        ("--param", "range-only.iterations=7", "--challenge", "range-only"),
+    ),
+    "challenges": (("--challenge", "range-only-short"), ("--challenge", "own challenge.json")),
+    "restart": (("--restart", "never"), ("--restart", "task")),
+    "warmups": (("--warmup-challenge", "warmup", "--param", "warmup.iterations=3"),),
+    "include_tasks": (("--include-tasks", "range,type:search"),),
+    "exclude_tasks": (("--exclude-tasks", "desc_sort_timestamp"),),
+    "targets": (
+        ("--target", "prod=https://a:1,https://b:2"),
+        ("--target", "os=http://localhost:9200", "--variant", "es"),
+    ),
+    "auth_files": (("--target", "prod=https://a:1", "--target-auth", "prod=auth.yml"),),
+    "authorities": (("--target", "prod=https://a:1", "--target-ca", "prod=authority.pem"),),
+    "insecure": (("--target", "prod=https://a:1", "--insecure", "prod"),),
+    "restart_commands": (("--target", "prod=https://a:1", "--restart-command", "prod=again 'my node'"),),
+    "fill": (("--target", "prod=https://a:1", "--fill-target", "--docs", "2k"),),
+    "on_error": (("--on-error", "abort"),),
+    "assertions": (("--enable-assertions",),),
+    "transport": (("--transport", "client"),),
+    "workers": (("--workers", "2"),),
+    "forks": (("--forks", "9"),),
+    "precision": (("--precision", "2.5%"),),
+    "budget_s": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),
+    "evidence": (("--evidence", "gc,jit"),),
+    "evidence_forks": (
+        ("--evidence", "all", "--evidence-forks", "all"),
+        ("--evidence", "gc", "--evidence-forks", "2"),
+    ),
+    "test_mode": (("--test-mode",), ("--test-mode", "--docs", "5k", "--forks", "3")),
+    "trust": (("--track-path", "my books", "--trust"),),
+}  # fmt: skip
+REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
+    **SUBJECT,
+    "track": (("--track", "big5"),),
+    "operation": ((),),
+    "objective": ((),),
+    "forks": (("--forks", "4"),),
+    "clients": (("--clients", "3"),),
+    "schedule": (("--schedule", "deterministic"),),
+    "warm_up_s": (("--warm-up", "7.25"),),
+    "settle_s": (("--settle", "0"),),
+    "step_s": (("--step-time", "1.1"),),
+    "tolerance": (("--tolerance", "0.7%"),),
+    "max_per_s": (("--max-rate", "1234.5"),),
+    "workers": (("--workers", "2"),),
+}
+LEAST: Final = {
+    "run": ("run", "--challenge", "big5rangedebug"),
+    "redline": ("redline", "--operation", "range", "--slo", "p99.9=0.7ms"),
+}
+OPTIONS: Final = {"run": RUN, "redline": REDLINE}
+NOT_OF_A_PLAN: Final = {
+    "calibrating", "tags", "until_steady", "resume", "wait", "quiet", "runs_folder", "output_format"
+}  # fmt: skip
+FILES: Final = {
+    "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
+    "c: {extends: b, settings: {a: {b: true}}, distribution: es.zip}\n",
+    "own challenge.json": '{"name": "own", "schedule": [{"operation": "range", "iterations": 3}]}',
+    "params.yml": 'replicas: "0"\n',
+    "filed/track.json": """{
+        "indices": [{"name": "a", "body": "index.json"}],
+        "corpora": [{"name": "a", "documents": [{"source-file": "docs.json", "document-count": 3}]}],
+        "operations": [{"name": "range", "operation-type": "search", "body": {"query": {"match_all": {}}}}],
+        "challenges": [{"name": "first", "default": true, "schedule": [{"operation": "range"}]}]
+    }""",
+    "filed/index.json": '{"settings": {"number_of_replicas": {{ replicas | default(0) }}}}',
+    "docs.json": '{"a": 1}\n' * 3,
+    "acted.json": '{"index": {}}\n{"a": 1}\n' * 3,
+    "auth.yml": "bearer: x\n",
+    "es.zip": "",
+}
+
+
+class _PlannedError(Exception):
+    """Instead of a measurement."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder with what options name; clusters answer, this host has four CPUs, and nothing is measured."""
+    folder = tmp_path_factory.mktemp("place")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "auth.yml").chmod(0o600)
+    certificate_file(folder)
+    write_track(folder / "my books")
+
+    def begun(bench: Bench, plan: Plan, track: Track, extras: Extras) -> None:
+        # What is kept of a run knows its files.
+        corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
+        raise _PlannedError(msgspec.structs.replace(plan, corpus=corpus))
+
+    facts = ClusterFacts("opensearch", "2.11.0", "b", "9.7.0", "21", (), ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("BENCHCTL_HOME", str(folder / "home"))
+        patch.setattr("benchctl.home._check_reachable", lambda *_: None)
+        patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
+        patch.setattr("benchctl.cli.subjects.allowed_cpus", lambda: (0, 1, 2, 3))
+        for module in ("run", "redline"):
+            patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))
+            patch.setattr(f"benchctl.cli.{module}.start_run", begun)
+        yield
+
+
+def planned(*words: str) -> Plan:
+    with pytest.raises(_PlannedError) as caught:
+        CliRunner().invoke(root, words, catch_exceptions=False, standalone_mode=False)
+    plan: Plan = caught.value.args[0]
+    return plan
+
+
+def again(plan: Plan) -> Plan:
+    program, *words = shlex.split(command(plan))
+    assert program == "benchctl"
+    return planned(*words)
+
+
+def deciding(plan: Plan) -> Plan:
+    """Without what means nothing for clusters that run already."""
+    if all(spec.target is not None for spec in plan.variants):
+        plan = msgspec.structs.replace(plan, heap_mb=0)
+    if all(spec.target is not None and not spec.target.fill for spec in plan.variants):
+        plan = msgspec.structs.replace(plan, corpus=None)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(which, one) for which, given in OPTIONS.items() for one in sorted(given)]
+)
+def test_every_option_comes_back_in_the_command_that_repeats_a_run(name: str, options: str):
+    for words in OPTIONS[name][options]:
+        named = name == "run" and {"--challenge", "--track-path"} & {*words}
+        plan = planned(*LEAST[name][: 1 if named else None], *words)
+        assert deciding(again(plan)) == deciding(plan), words
+
+
+@pytest.mark.parametrize(
+    "files",
+    [("--track-path", "filed", "--corpus", "acted.json", "--corpus-has-actions"), *SUBJECT["corpus_dirs"]],
+)
+def test_the_command_that_a_plan_proposes_has_its_files_too(files: Words):
+    done = CliRunner().invoke(
+        root, ["plan", "--effect", "5%", *files, "--format", "json"], catch_exceptions=False
+    )
+    program, *words = shlex.split(json.loads(done.stdout)["command"])
+    assert program == "benchctl"
+    assert planned(*words).corpus == planned("run", *files).corpus
+
+
+@pytest.mark.parametrize("which", [run_command, redline_command])
+def test_no_option_is_forgotten(which: click.Command):
+    assert which.name is not None
+    assert {param.name for param in which.params} - NOT_OF_A_PLAN == set(OPTIONS[which.name])
+
+
+def test_what_is_ordinary_is_not_said():
+    for least in LEAST.values():
+        for option in ("--seed", "--track", "--restart", "--trust", "--test-mode", "--variant", "--segments"):
+            assert option not in shlex.split(command(planned(*least)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), which=st.sampled_from(sorted(LEAST)))
+def test_any_options_come_back_together(data: Any, which: str):
+    names = data.draw(st.lists(st.sampled_from(sorted(OPTIONS[which])), unique=True, min_size=2, max_size=5))
+    words = [word for name in names for word in data.draw(st.sampled_from(OPTIONS[which][name]))]
+    try:
+        plan = planned(*LEAST[which], *words)
+    except UsageError:
+        reject()  # options that exclude each other
+    assert deciding(again(plan)) == deciding(plan), words

@@ -1,0 +1,153 @@
+"""`benchctl runs`: what is deleted, what is refused, and what is said of it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from benchctl.cli import root
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.lock import SHARE_VARIABLE, host_lock, lock_name
+from builders import make_record
+from made_experiment import made_record
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr("benchctl.home._check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    # The lock of this home alone: others may measure on this host meanwhile.
+    monkeypatch.setattr("benchctl.cli.runs.LOCK_NAME", f"\0{tmp_path}")
+    return Home(tmp_path)
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(root, ["runs", *map(str, arguments)])
+
+
+def refused(*arguments: object) -> BenchctlError:
+    error = call(*arguments).exception
+    assert isinstance(error, BenchctlError)
+    return error
+
+
+def run(home: Home, name: str, *, days: float = 0, **fields: Any) -> RunFolder:
+    """A finished run of a MiB, so many days old."""
+    folder = RunStore(home.runs).create(name)
+    created = (datetime.now(UTC) - days * DAY).isoformat()
+    folder.save(make_record(name, **{"status": "complete", "created": created, **fields}))
+    (folder.path / "forks" / "0.parquet").write_bytes(b"x" * 2**20)
+    return folder
+
+
+def left(home: Home) -> list[str]:
+    return sorted(path.name for path in home.runs.iterdir())
+
+
+def test_named_runs_are_deleted_by_any_of_their_names(home: Home):
+    folders = [run(home, f"2026010{number}-000000-c-000{number}") for number in range(1, 5)]
+    done = call("rm", "20260101", "0002", folders[2].path, "0002")
+    assert done.stdout.splitlines() == [f"{folder.path.name} deleted, 1.0 MiB" for folder in folders[:3]]
+    assert left(home) == [folders[3].path.name]
+
+
+def test_nothing_is_deleted_when_one_of_several_is_refused(home: Home):
+    run(home, "a")
+    assert "there is no run 'b'" in refused("rm", "a", "b").message
+    assert "what is deleted is named" in refused("rm", "latest").message
+    assert left(home) == ["a"]
+
+
+@pytest.fixture
+def measuring(home: Home) -> Iterator[None]:
+    name = lock_name({"BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1"})
+    with host_lock(wait=False, on_wait=pytest.fail, name=name):
+        yield
+
+
+@pytest.mark.usefixtures("measuring")
+def test_a_run_that_is_being_measured_is_not_deleted_even_by_force(home: Home):
+    run(home, "a", status="running")
+    run(home, "b")
+    error = refused("rm", "b", "a", "--force")
+    assert "run a is being measured: process " in error.message
+    assert call("prune", "--keep", 0).stdout == (
+        "b deleted, 1.0 MiB\n1 run deleted, 1.0 MiB freed; kept: 1 being measured\n"
+    )
+    assert left(home) == ["a"]
+
+
+def test_a_run_that_was_cut_off_can_be_deleted(home: Home):
+    run(home, "a", status="running")
+    assert call("rm", "a").exit_code == 0
+    assert left(home) == []
+
+
+def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
+    for name in ("a", "b", "c", "d"):
+        run(home, name)
+    suite = SuiteFolder(home.nightly / "big5")
+    began = suite.begin("big5", datetime.now(UTC))
+    suite.save(msgspec.structs.replace(began, run="a", runs=("a", "b")))
+    experiment = ExperimentStore(home.experiments).create("x", "20260101-000000")
+    experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
+    search = RunStore(home.minimize / "s" / "runs").create("e")
+    search.save(make_record("e"))
+    assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
+    assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"
+    assert refused("rm", search.path).message == "search s refers to run e"
+    assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referred to\n")
+    assert left(home) == ["a", "b", "c"]
+    assert call("rm", "a", "b", "c", search.path, "--force").exit_code == 0
+    assert left(home) == []
+
+
+def test_what_cannot_be_read_might_refer_to_any_run(home: Home):
+    run(home, "a")
+    broken = home.experiments / "x"
+    broken.mkdir()
+    (broken / "experiment.json").write_text("{", encoding="utf-8")
+    for arguments in (("rm", "a"), ("prune", "--keep", 0)):
+        assert "it is not known which runs are still referred to" in refused(*arguments).message
+    assert call("rm", "a", "--force").exit_code == 0
+
+
+def test_old_runs_are_deleted_and_tagged_ones_stay(home: Home):
+    for name, days in (("a", 40), ("b", 35), ("c", 31), ("d", 2), ("e", 1)):
+        run(home, name, days=days, tags=("release",) if name == "b" else ())
+    would = call("prune", "--older-than", "30d", "--dry-run")
+    assert would.stdout.splitlines() == [
+        "a would be deleted, 1.0 MiB",
+        "c would be deleted, 1.0 MiB",
+        "2 runs would be deleted, 2.0 MiB would be freed; kept: 1 tagged",
+    ]
+    assert left(home) == ["a", "b", "c", "d", "e"]
+    assert call("prune", "--keep", 3, "--older-than", "30d").stdout.splitlines()[0] == "a deleted, 1.0 MiB"
+    assert left(home) == ["b", "c", "d", "e"]
+    assert call("prune", "--keep", 1).exit_code == 0
+    assert left(home) == ["b", "e"]
+
+
+def test_pruning_says_what_is_old_or_nothing_is_done(home: Home):
+    run(home, "a")
+    assert refused("prune").hint == "--keep 20, --older-than 30d, or both"
+    assert left(home) == ["a"]
+
+
+def test_what_a_killed_removal_left_is_no_run_and_goes_with_the_next(home: Home):
+    (home.runs / ".removed-old").mkdir(parents=True)
+    (home.runs / ".removed-old" / "run.json").write_bytes(b"x" * 2**20)
+    run(home, "a")
+    assert [folder.path.name for folder in RunStore(home.runs).folders()] == ["a"]
+    assert call("rm", "a").stdout == "a deleted, 2.0 MiB\n"
+    assert left(home) == []
