@@ -14,6 +14,7 @@ from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
+from benchctl.network import Trouble
 from engine.fake_node import FakeNode, fake_node
 
 NODES = ("GET", "/_nodes/jvm,plugins")
@@ -109,7 +110,7 @@ def test_nobody_there_and_no_such_name():
 
 def test_a_silent_cluster_is_told():
     with pytest.raises(BenchctlError, match="does not answer in time"), explained("prod", loopback(1)):
-        raise NodeRequestError("GET /", 0, "Connection timed out")
+        raise NodeRequestError("GET /", 0, "no answer within 30 s", trouble=Trouble.TIMEOUT)
 
 
 def test_other_errors_get_the_targets_name_once():

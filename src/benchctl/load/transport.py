@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import pycurl
 
-from benchctl.endpoint import Endpoint, system_trust
+from benchctl.endpoint import Endpoint
 from benchctl.load.judge import judge_plain
 from benchctl.load.request import Exchange, Request
+from benchctl.network import set_trust
 from benchctl.results.samples import Outcome
 
 _CONNECT_TIMEOUT_MS = 10_000
@@ -183,7 +184,7 @@ class WireClient(_Closing):
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
-            _set_trust(curl, endpoint)
+            set_trust(curl, endpoint.ca, verify=endpoint.verify)
         return curl
 
     def _load(self, request: Request) -> None:
@@ -320,18 +321,3 @@ def open_client(endpoint: Endpoint | str, client: int = 0) -> MeasuredClient:
     if len(endpoint.hosts) == 1:
         return WireClient(endpoint)
     return RoundRobinClient(endpoint, client % len(endpoint.hosts))
-
-
-def _set_trust(curl: Any, endpoint: Endpoint) -> None:  # noqa: ANN401 - pycurl has no types
-    """Say whose certificates are believed, if any have to be."""
-    if not endpoint.verify:
-        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
-        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
-    elif endpoint.ca is not None:
-        curl.setopt(pycurl.CAINFO, str(endpoint.ca))
-        curl.unsetopt(pycurl.CAPATH)
-    else:
-        trust = system_trust()
-        for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
-            if value is not None:
-                curl.setopt(option, value)
