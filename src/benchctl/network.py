@@ -117,6 +117,7 @@ class _Transfer:
     came: int = 0
     too_large: bool = False
     cancelled: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
 
     def take_header(self, line: bytes) -> None:
@@ -148,15 +149,15 @@ class _Transfer:
 class Courier:
     """Sends requests over kept-alive connections, from any number of threads; a context manager.
 
-    libcurl bounds them: its deadline holds for all of a request, from the look-up of the name to the last byte,
-    whatever comes in between, and it gives up on heads without end.
+    libcurl bounds them: its deadline holds for all of a request, from the look-up of the name to the last
+    byte, whatever comes in between, and it gives up on heads without end.
 
     Args:
         ca: certificates to trust instead of the system's, PEM.
         verify: whether certificates are checked.
         outside: go through the proxies that the environment names.
-        follows: go where redirections lead. Credentials of the address stay with its host, `~/.netrc` says those
-            of others, and what was asked over TLS goes on over TLS.
+        follows: go where redirections lead. Credentials of the address stay with its host, `~/.netrc` says
+            those of others, and what was asked over TLS goes on over TLS.
     """
 
     def __init__(
@@ -235,7 +236,7 @@ class Courier:
         finally:
             if kept:
                 self._idle.append(curl)
-            else:
+            elif transfer.done.is_set():
                 curl.close()
 
     def close(self) -> None:
@@ -289,6 +290,9 @@ def _load(curl: Any, method: str, headers: Iterable[str], body: bytes) -> None: 
         curl.setopt(pycurl.NOBODY, 1)
     elif body or method == "POST":
         curl.setopt(pycurl.POSTFIELDS, body)
+    if method not in {"GET", "HEAD"}:
+        # libcurl repeats what a kept connection loses; the node may have begun to work on it.
+        curl.setopt(pycurl.FRESH_CONNECT, 1)
     if method not in {"GET", "HEAD", "POST"} or (method == "GET" and body):
         curl.setopt(pycurl.CUSTOMREQUEST, method)
 
@@ -302,14 +306,16 @@ def _perform(curl: Any, transfer: _Transfer) -> pycurl.error | None:  # noqa: AN
             curl.perform()
         except pycurl.error as err:
             failures.append(err)
+        finally:
+            transfer.done.set()
 
-    thread = threading.Thread(target=work, name="http", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="http", daemon=True).start()
     try:
-        thread.join()
+        # Not the thread itself: a join that is interrupted takes it for ended.
+        transfer.done.wait()
     except BaseException:
         transfer.cancelled = True
-        thread.join(_INTERRUPT_S)
+        transfer.done.wait(_INTERRUPT_S)
         raise
     return failures[0] if failures else None
 
