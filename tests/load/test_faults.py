@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation, PaginatedSearch, RawRequest, Search
 from benchctl.track.values import Choice
 from load.hostile_acts import (
+    BOMB,
     BROKEN,
     BUSY,
     CLOSED_WITH_ITS_END,
@@ -35,11 +37,12 @@ from load.hostile_acts import (
     FAILED,
     GARBAGE,
     GOOD,
+    LARGE,
     QUICK,
     STALLED,
 )
 from load.hostile_server import PLAIN, Act, HostileServer, Then, found, head, whole
-from load.storm import ask, ask_one, clients_alive, send_faulty
+from load.storm import ask, ask_one, clients_alive, resident_bytes, send_faulty
 from waiting import eventually
 
 HANGING = STALLED[0]
@@ -169,6 +172,21 @@ def test_who_asks_for_packed_answers_has_them_unpacked(asked: dict[str, Any]):
         columns = ask_one(server.url, Search(name="x", **asked), iterations=3).columns
     assert columns["outcome"].tolist() == [Outcome.OK, Outcome.BAD_BODY, Outcome.OK]
     assert columns["hits"][[0, 2]].tolist() == [0, 2000]
+
+
+@pytest.mark.parametrize("act", [*LARGE, BOMB], ids=lambda act: act.name)
+def test_an_answer_without_end_is_a_failure_of_its_kind_and_leaves_the_memory(act: Act):
+    before = resident_bytes()
+    search = Search(name="x", response_compression_enabled=act is BOMB, request_timeout=20.0)
+    with HostileServer([PLAIN, act]) as server:
+        wire = partial(WireClient, server.url, most_bytes=8 << 20)
+        result = ask_one(server.url, search, iterations=4, open_wire=lambda _client: wire())
+    outcomes = [Outcome.OK, Outcome.BAD_BODY, Outcome.OK, Outcome.OK]
+    assert result.columns["outcome"].tolist() == outcomes
+    assert [(failure.outcome, failure.count, failure.details) for failure in result.failures] == [
+        (Outcome.BAD_BODY, 1, ("the answer is larger than 8 MiB, and was not read to its end",))
+    ]
+    assert resident_bytes() - before < 64 << 20
 
 
 def test_an_error_may_be_nested_as_deeply_as_it_likes():
