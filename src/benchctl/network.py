@@ -358,6 +358,8 @@ def network_errors(doing: str, *, hint: str) -> Iterator[None]:
             reason = "no connection"
         elif err.trouble is Trouble.BROKEN:
             reason = "the connection ended before everything had come"
+        elif err.trouble is Trouble.OTHER_NAME:
+            reason = "the certificate of its host is for another name"
         elif err.trouble in {Trouble.UNTRUSTED, Trouble.UNREADABLE_TRUST}:
             reason = "the certificate of its host is not trusted"
             hint = "name the certificates to trust, such as those of a proxy, in REQUESTS_CA_BUNDLE"

@@ -115,15 +115,33 @@ def test_nonsense_however_often_is_not_a_node_that_is_gone():
     assert len(server.received) == len(nonsense)
 
 
-def test_three_broken_connections_in_a_row_are_a_node_that_is_gone():
-    with HostileServer(default=BROKEN[0]) as server, pytest.raises(NodeGone):
-        ask_one(server.url, iterations=10)
-    assert len(server.received) == 3
+@pytest.mark.parametrize("act", BROKEN, ids=lambda act: act.name)
+def test_answers_that_break_however_often_are_failures_of_a_node_that_is_there(act: Act):
+    with HostileServer([PLAIN], default=act) as server:
+        result = ask_one(server.url, iterations=10)
+    assert result.columns["outcome"].tolist() == [Outcome.OK] + [Outcome.RESET] * 9
+    assert [(failure.outcome, failure.count) for failure in result.failures] == [(Outcome.RESET, 9)]
+    assert len(server.received) == 10
+
+
+@pytest.mark.parametrize("greeting", [*BROKEN, GARBAGE[0]], ids=lambda act: act.name)
+def test_a_node_that_breaks_three_connections_and_greets_nobody_is_gone(greeting: Act):
+    with HostileServer(default=BROKEN[0], greetings=[PLAIN, *[greeting] * 3]) as server:
+        with pytest.raises(NodeGone, match="the node is gone in task 'x'"):
+            ask_one(server.url, iterations=10)
+        assert len(server.received) == 3
+    assert clients_alive() == []
+
+
+def test_a_greeting_that_breaks_is_tried_again():
+    with HostileServer(greetings=[BROKEN[0], BROKEN[4]]) as server:
+        columns = ask_one(server.url, iterations=3).columns
+    assert columns["outcome"].tolist() == [Outcome.OK] * 3
 
 
 @pytest.mark.parametrize("greeting", [*BROKEN, GARBAGE[0]], ids=lambda act: act.name)
 def test_a_node_that_cannot_be_greeted_is_gone_and_no_client_waits_for_the_others(greeting: Act):
-    with HostileServer(greetings=[PLAIN, greeting]) as server:
+    with HostileServer(greetings=[PLAIN, *[greeting] * 9]) as server:
         with pytest.raises(NodeGone, match="cannot connect"):
             ask_one(server.url, clients=3, iterations=10)
         assert server.received == []
