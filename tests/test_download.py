@@ -73,7 +73,7 @@ def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer,
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (302, {"Location": "http://[::1/"}, "its server leads to what is no URL"),
+        (302, {"Location": "http://[::1/"}, "the one that its server leads to, is no URL"),
         (206, {"Content-Range": "bytes \u00b2-4/\u00b2"}, "it changed on the server"),
     ],
 )
@@ -219,6 +219,13 @@ def test_a_damaged_note_of_the_last_attempt_begins_anew(files: FileServer, tmp_p
     (tmp_path / ".file.partial").write_bytes(b"something else")
     (tmp_path / ".file.partial.json").write_bytes(b"{")
     assert download(files, tmp_path).run().read_bytes() == BODY
+
+
+def test_an_address_as_people_write_it_is_encoded_once(files: FileServer, tmp_path: Path):
+    files.files["/a%20b/%C3%A4%25"] = Served(BODY)
+    for path in ("/a b/\u00e4%25", "/a%20b/%C3%A4%25"):
+        (tmp_path / "file").unlink(missing_ok=True)
+        assert download(files, tmp_path, Piece(files.url + path)).run().read_bytes() == BODY
 
 
 def moved(location: str) -> Served:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, quote
 
 import pycurl
 
@@ -24,6 +24,8 @@ TIMEOUT_S = 30
 MOST_ANSWER_BYTES = 64 << 20
 """Of an answer that is kept in memory, unpacked: many times what an administrative request needs."""
 
+# What has a meaning in a URL, what is encoded already included; spaces and umlauts are encoded.
+_IN_URLS = "!#$%&'()*+,/:;=?@[]~"
 _CONNECT_TIMEOUT_S = 15
 _MOST_REDIRECTS = 10
 # A download slower than this for TIMEOUT_S has stalled, whatever trickles in.
@@ -246,7 +248,7 @@ class Courier:
 
     def _prepare(self, curl: Any, url: str, transfer: _Transfer) -> None:  # noqa: ANN401 - pycurl has no types
         curl.reset()  # its connections stay
-        curl.setopt(pycurl.URL, url)
+        curl.setopt(pycurl.URL, quote(url, safe=_IN_URLS))
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.CONNECTTIMEOUT, _CONNECT_TIMEOUT_S)
@@ -325,7 +327,7 @@ def _explain(err: pycurl.error, transfer: _Transfer, limit_s: float) -> tuple[Tr
     if transfer.too_large:
         return Trouble.TOO_LARGE, f"its answer is larger than {transfer.most_bytes / 2**20:,.4g} MiB"
     if code == pycurl.E_URL_MALFORMAT:
-        return Trouble.OTHER, "its server leads to what is no URL"
+        return Trouble.OTHER, "its address, or the one that its server leads to, is no URL"
     if code == pycurl.E_UNSUPPORTED_PROTOCOL and "redirect" in detail:
         return Trouble.OTHER, "its server leads away from https"
     trouble = _TROUBLES.get(code, Trouble.OTHER)
