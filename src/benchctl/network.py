@@ -64,6 +64,7 @@ _TROUBLES = {
     pycurl.E_RECV_ERROR: Trouble.BROKEN,
     pycurl.E_PARTIAL_FILE: Trouble.BROKEN,
 }
+_E_TOO_LARGE = 100  # pycurl has no name for it
 # What libcurl, and the TLS libraries below it, say of a certificate that is for another host.
 _OTHER_NAME = ("subject name", "hostname mismatch", "ip address mismatch", "does not match")
 
@@ -326,6 +327,8 @@ def _explain(err: pycurl.error, transfer: _Transfer, limit_s: float) -> tuple[Tr
     code, detail = err.args
     if transfer.too_large:
         return Trouble.TOO_LARGE, f"its answer is larger than {transfer.most_bytes / 2**20:,.4g} MiB"
+    if code == _E_TOO_LARGE or "Too large response headers" in detail:
+        return Trouble.TOO_LARGE, "its head has no end"
     if code == pycurl.E_URL_MALFORMAT:
         return Trouble.OTHER, "its address, or the one that its server leads to, is no URL"
     if code == pycurl.E_UNSUPPORTED_PROTOCOL and "redirect" in detail:

@@ -141,6 +141,8 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
             Trouble.TOO_LARGE,
             "its answer is larger than 1 MiB",
         )
+    if act in HEADS:
+        assert (caught.value.trouble, caught.value.reason) == (Trouble.TOO_LARGE, "its head has no end")
     if slow:
         assert caught.value.trouble is Trouble.TIMEOUT
         assert "answer within 0.3 s" in caught.value.reason
