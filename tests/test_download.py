@@ -221,6 +221,13 @@ def test_a_damaged_note_of_the_last_attempt_begins_anew(files: FileServer, tmp_p
     assert download(files, tmp_path).run().read_bytes() == BODY
 
 
+def test_a_server_that_sends_a_few_bytes_an_attempt_is_given_up(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[10] * 100)
+    with pytest.raises(BenchctlError, match="connection ended before everything had come; 50 bytes"):
+        download(files, tmp_path).run()
+    assert len(files.requests) == 5
+
+
 def test_an_address_as_people_write_it_is_encoded_once(files: FileServer, tmp_path: Path):
     files.files["/a%20b/%C3%A4%25"] = Served(BODY)
     for path in ("/a b/\u00e4%25", "/a%20b/%C3%A4%25"):
