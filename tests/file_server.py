@@ -1,6 +1,7 @@
 """A web server on loopback that hands out files as servers do: with ranges, without, changed, cut off."""
 
 import contextlib
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,10 +35,11 @@ class Served:
 
 @dataclass
 class FileServer:
-    """Its files by path, its address, and what it was asked for: (path, Range)."""
+    """Its files by path, its address, what it was asked for, (path, Range), and with what credentials."""
 
     files: dict[str, Served] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    credentials: list[str | None] = field(default_factory=list)
     url: str = ""
 
 
@@ -51,6 +53,7 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             asked = self.headers.get("Range", "")
             server.requests.append((self.path, asked))
+            server.credentials.append(self.headers.get("Authorization"))
             file = server.files.get(self.path)
             instead = (404, {}) if file is None else _instead(file)
             if file is None or instead is not None:
@@ -91,10 +94,14 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
 
 
 @contextlib.contextmanager
-def serving_files() -> Iterator[FileServer]:
+def serving_files(tls: ssl.SSLContext | None = None) -> Iterator[FileServer]:
+    """A server that is up within the block; with a context, it speaks TLS only."""
     server = FileServer()
     with ThreadingHTTPServer(("127.0.0.1", 0), _handler(server)) as http:
-        server.url = f"http://127.0.0.1:{http.server_port}"
+        if tls is not None:
+            http.socket = tls.wrap_socket(http.socket, server_side=True)
+        http.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that has had enough
+        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{http.server_port}"
         thread = threading.Thread(target=http.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -57,11 +57,11 @@ def _web_handler(web: Web) -> type[BaseHTTPRequestHandler]:
 
 
 @contextlib.contextmanager
-def web_server(*, tls: bool = False) -> Iterator[Web]:
+def web_server(*names: str, tls: bool = False) -> Iterator[Web]:
     web = Web()
     with ThreadingHTTPServer(("127.0.0.1", 0), _web_handler(web)) as server:
         if tls:
-            server.socket = server_context().wrap_socket(server.socket, server_side=True)
+            server.socket = server_context(*names).wrap_socket(server.socket, server_side=True)
             server.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that trusts us not
         web.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
         with _served(server):

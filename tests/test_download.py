@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from authority import certificate_file, server_context
+from benchctl import network
 from benchctl.disk import RESERVE_BYTES
 from benchctl.download import Advice, Download, Piece
-from benchctl.errors import BenchctlError
-from file_server import FileServer, Served
+from benchctl.errors import BenchctlError, ExitCode
+from file_server import FileServer, Served, serving_files
+from load.hostile_acts import HEADS, SLOW
+from load.hostile_server import Act, HostileServer
 
 BODY = bytes(range(256)) * 400
 HALF = len(BODY) // 2
@@ -69,7 +73,7 @@ def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer,
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (302, {"Location": "http://[::1/"}, "its server leads to what is no URL"),
+        (302, {"Location": "http://[::1/"}, "the one that its server leads to, is no URL"),
         (206, {"Content-Range": "bytes \u00b2-4/\u00b2"}, "it changed on the server"),
     ],
 )
@@ -215,3 +219,80 @@ def test_a_damaged_note_of_the_last_attempt_begins_anew(files: FileServer, tmp_p
     (tmp_path / ".file.partial").write_bytes(b"something else")
     (tmp_path / ".file.partial.json").write_bytes(b"{")
     assert download(files, tmp_path).run().read_bytes() == BODY
+
+
+def test_a_server_that_sends_a_few_bytes_an_attempt_is_given_up(files: FileServer, tmp_path: Path):
+    files.files["/file"] = Served(BODY, cuts=[10] * 100)
+    with pytest.raises(BenchctlError, match="connection ended before everything had come; 50 bytes"):
+        download(files, tmp_path).run()
+    assert len(files.requests) == 5
+
+
+def test_an_address_as_people_write_it_is_encoded_once(files: FileServer, tmp_path: Path):
+    files.files["/a%20b/%C3%A4%25"] = Served(BODY)
+    for path in ("/a b/\u00e4%25", "/a%20b/%C3%A4%25"):
+        (tmp_path / "file").unlink(missing_ok=True)
+        assert download(files, tmp_path, Piece(files.url + path)).run().read_bytes() == BODY
+
+
+def moved(location: str) -> Served:
+    return Served(b"", odd=(302, {"Location": location}))
+
+
+def test_credentials_of_an_address_stay_with_its_host(files: FileServer, tmp_path: Path):
+    address = files.url.replace("://", "://me:hunter2@")
+    with serving_files() as other:
+        files.files["/file"], files.files["/there"] = moved("/there"), moved(f"{other.url}/file")
+        other.files["/file"] = Served(BODY)
+        assert download(files, tmp_path, Piece(f"{address}/file")).run().read_bytes() == BODY
+        assert [bool(one) for one in files.credentials] == [True, True]
+        assert other.credentials == [None]
+
+
+def test_credentials_of_netrc_stay_with_their_host(
+    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password hunter2\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with serving_files() as other:
+        files.files["/file"] = moved(f"{other.url.replace('127.0.0.1', 'localhost')}/file")
+        other.files["/file"] = Served(BODY)
+        assert download(files, tmp_path).run().read_bytes() == BODY
+        assert [bool(one) for one in files.credentials] == [True]
+        assert other.credentials == [None]
+
+
+def test_what_was_asked_over_tls_is_not_asked_in_clear(
+    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
+    files.files["/file"] = Served(BODY)
+    with serving_files(server_context()) as shielded:
+        shielded.files["/file"] = moved(f"{files.url}/file")
+        wanted = download(shielded, tmp_path, Piece(f"{shielded.url.replace('://', '://me:hunter2@')}/file"))
+        with pytest.raises(BenchctlError, match="its server leads away from https") as caught:
+            wanted.run()
+        assert "hunter2" not in str(caught.value)
+        assert shielded.credentials != [None]
+    assert files.requests == []
+
+
+def test_a_certificate_for_another_host_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
+    with serving_files(server_context("elsewhere.example")) as other:
+        with pytest.raises(BenchctlError, match="the certificate of its host is for another name") as caught:
+            download(other, tmp_path).run()
+        assert caught.value.exit_code is ExitCode.FAILED
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("act", [*SLOW, *HEADS], ids=lambda act: act.name)
+def test_a_server_that_drips_or_never_begins_is_given_up(
+    act: Act, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(network, "TIMEOUT_S", 1)
+    with HostileServer(default=act) as server:
+        wanted = Download([Piece(f"{server.url}/file")], tmp_path / "file", ignore, ADVICE, pause=Patience())
+        with pytest.raises(BenchctlError, match="cannot download"):
+            wanted.run()
+    assert not wanted.target.exists()

@@ -11,18 +11,16 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import msgspec
-import requests
-import urllib3
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
 from benchctl.errors import BenchctlError
-from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
+from benchctl.network import Courier, Progress, Trouble, Unanswered, network_errors, outside, shown
 
-_CHUNK_BYTES = 1 << 20
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _CUT = "the connection ended before everything had come"
 _PAUSES_S = (1.0, 3.0, 10.0, 30.0)
 """Before each new attempt; one that came further than all before starts the series again."""
+_FURTHER_BYTES = 1 << 12  # of a server that drips, every attempt would come a little further
 
 _PASSING = {
     HTTPStatus.REQUEST_TIMEOUT,
@@ -32,6 +30,7 @@ _PASSING = {
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 }
+_PASSING_TROUBLES = {Trouble.UNRESOLVED, Trouble.REFUSED, Trouble.TIMEOUT, Trouble.BROKEN}
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -117,9 +116,10 @@ class Download:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             with self._partial.open("ab") as sink:
                 state = self._state(sink)
-                for number, piece in enumerate(self.pieces):
-                    self._get(piece, number, sink, state)
-                    sink.flush()
+                with outside() as courier:
+                    for number, piece in enumerate(self.pieces):
+                        self._get(courier, piece, number, sink, state)
+                        sink.flush()
             self._partial.replace(self.target)
             self._beside.unlink(missing_ok=True)
         return self.target
@@ -148,7 +148,7 @@ class Download:
         sink.truncate(0)
         return _State(urls, [], [])
 
-    def _get(self, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
+    def _get(self, courier: Courier, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
         """Append what is lacking of a piece, in as many attempts as it takes."""
         if number + 1 < len(state.begins):
             return  # a later one was begun already
@@ -160,10 +160,10 @@ class Download:
         while True:
             try:
                 with network_errors(f"download {_shown(piece)}", hint=self.advice.unreachable):
-                    self._attempt(piece, number, sink, state)
+                    self._attempt(courier, piece, number, sink, state)
                 break
             except _IncompleteError as err:
-                failures = failures + 1 if _end(sink) <= furthest else 0
+                failures = failures + 1 if _end(sink) < furthest + _FURTHER_BYTES else 0
                 furthest = max(furthest, _end(sink))
                 if failures > len(_PAUSES_S):
                     raise BenchctlError(
@@ -172,62 +172,92 @@ class Download:
                     ) from err
                 self.pause(_PAUSES_S[max(failures - 1, 0)])
 
-    def _attempt(self, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
+    def _attempt(self, courier: Courier, piece: Piece, number: int, sink: IO[bytes], state: _State) -> None:
         """One request for the rest of a piece.
 
         Raises:
             BenchctlError: the server refuses, or the piece has another size.
+            Unanswered: it does not answer.
             _IncompleteError: the connection ended early; what came is in the file.
         """
         begin = state.begins[number]
         have = _end(sink) - begin
         if have and have == piece.size:
             return
-        headers = {"Accept-Encoding": "identity"}  # ranges count the bytes that lie on the server
+        headers = ["Accept-Encoding: identity"]  # ranges count the bytes that lie on the server
         if have:
-            headers["Range"] = f"bytes={have}-"
-        try:
-            with _asked(piece, headers) as response:
-                start, total = self._offered(response, piece, have)
-                version = f"{_validator(response)} {total}"
-                if start != have or (have and version != state.versions[number]):
-                    # What has come is of another version, or the server knows no ranges.
-                    sink.truncate(begin)
-                    have = 0
-                    if start != have:
-                        raise _IncompleteError("it changed on the server")
-                state.versions[number] = version
-                self._beside.write_bytes(msgspec.json.encode(state))
-                self._check_size(piece, total)
-                size = total if piece.size is None else piece.size
-                self._check_space((self._total or begin + (size or 0)) - begin - have)
-                self._receive(response, sink, begin, size)
-                if size is not None and _end(sink) - begin < size:
-                    raise _IncompleteError(_CUT)
-                self._check_size(piece, _end(sink) - begin)
-        except requests.exceptions.SSLError:
-            raise
-        except (requests.ConnectionError, requests.Timeout) as err:
-            if not state.versions[number]:
-                raise  # it never answered: most likely the address is wrong, or there is no network
-            raise _IncompleteError("no connection, or no answer") from err
+            headers.append(f"Range: bytes={have}-")
+        size, began = piece.size, False
 
-    def _offered(self, response: requests.Response, piece: Piece, have: int) -> tuple[int, int | None]:
+        def accept(status: int, said: Mapping[str, str], chunk: bytes) -> None:
+            nonlocal size, began
+            if not began:
+                size = self._accept(status, said, piece, number, sink, state)
+                began = True
+            sink.write(chunk)
+            self._check_space(0)  # the server may send more than it said, and others write, too
+            self.progress(self.counted, sink.tell(), self._total or begin + (size or 0))
+            if size is not None and sink.tell() - begin > size:
+                self._check_size(piece, sink.tell() - begin)
+
+        try:
+            answer = courier.ask("GET", piece.url, headers=headers, deadline_s=None, receive=accept)
+            accept(answer.status, answer.headers, b"")
+        except Unanswered as err:
+            if err.trouble in _PASSING_TROUBLES and err.partial is not None and err.partial.status:
+                accept(err.partial.status, err.partial.headers, b"")
+            elif err.trouble not in _PASSING_TROUBLES or not state.versions[number]:
+                raise  # it never answered: most likely the address is wrong, or there is no network
+            raise _IncompleteError(_CUT if began else "no connection, or no answer") from err
+        finally:
+            sink.flush()
+        if size is not None and _end(sink) - begin < size:
+            raise _IncompleteError(_CUT)
+        self._check_size(piece, _end(sink) - begin)
+
+    def _accept(
+        self,
+        status: int,
+        said: Mapping[str, str],
+        piece: Piece,
+        number: int,
+        sink: IO[bytes],
+        state: _State,
+    ) -> int | None:
+        """Make ready for the body of an answer; the size of the whole piece, None when nobody says."""
+        begin = state.begins[number]
+        have = _end(sink) - begin
+        start, total = self._offered(status, said, piece, have)
+        version = f"{said.get('etag') or said.get('last-modified') or ''} {total}"
+        if start != have or (have and version != state.versions[number]):
+            # What has come is of another version, or the server knows no ranges.
+            sink.truncate(begin)
+            have = 0
+            if start != have:
+                raise _IncompleteError("it changed on the server")
+        state.versions[number] = version
+        self._beside.write_bytes(msgspec.json.encode(state))
+        self._check_size(piece, total)
+        size = total if piece.size is None else piece.size
+        self._check_space((self._total or begin + (size or 0)) - begin - have)
+        return size
+
+    def _offered(
+        self, status: int, said: Mapping[str, str], piece: Piece, have: int
+    ) -> tuple[int, int | None]:
         """Where in the piece the answer begins, and how large the piece is; None where the server is silent.
 
         Raises:
             BenchctlError: the server refuses.
             _IncompleteError: it may not next time.
         """
-        status = response.status_code
         if status == HTTPStatus.PARTIAL_CONTENT:
-            unit, _, text = response.headers.get("Content-Range", "").partition(" ")
+            unit, _, text = said.get("content-range", "").partition(" ")
             span, _, total = text.partition("/")
-            start = span.partition("-")[0]
-            begin = _number(start)
+            begin = _number(span.partition("-")[0])
             return (-1, None) if unit.lower() != "bytes" or begin is None else (begin, _number(total))
         if status == HTTPStatus.OK:
-            return 0, _number(response.headers.get("Content-Length", ""))
+            return 0, _number(said.get("content-length", ""))
         if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             return -1, None
         if status in _PASSING:
@@ -245,21 +275,6 @@ class Download:
         folder = self.target.parent
         require_space(folder, lacking, f"download {self.target.name}", available=self.free(folder))
 
-    def _receive(self, response: requests.Response, sink: IO[bytes], begin: int, size: int | None) -> None:
-        """Append what comes, and no more than the piece can have but one chunk."""
-        total = self._total or begin + (size or 0)
-        try:
-            for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
-                sink.write(chunk)
-                self._check_space(0)  # the server may send more than it said, and others write, too
-                self.progress(self.counted, sink.tell(), total)
-                if size is not None and sink.tell() - begin > size:
-                    return
-        except (urllib3.exceptions.HTTPError, ConnectionError, TimeoutError) as err:
-            raise _IncompleteError(_CUT) from err
-        finally:
-            sink.flush()
-
 
 def _end(sink: IO[bytes]) -> int:
     """Size of the file so far."""
@@ -268,19 +283,6 @@ def _end(sink: IO[bytes]) -> int:
 
 def _shown(piece: Piece) -> str:
     return shown(urlsplit(piece.url))
-
-
-def _asked(piece: Piece, headers: Mapping[str, str]) -> requests.Response:
-    try:
-        return requests.get(piece.url, headers=headers, stream=True, timeout=TIMEOUT_S)
-    except requests.RequestException:
-        raise
-    except ValueError as err:
-        raise BenchctlError(f"cannot download {_shown(piece)}: its server leads to what is no URL") from err
-
-
-def _validator(response: requests.Response) -> str:
-    return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
 
 
 def _number(text: str) -> int | None:

@@ -9,6 +9,7 @@ import click
 import pytest
 
 import benchctl.home as boundary_home
+from authority import certificate_file, server_context
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.errors import BenchctlError, UsageError
@@ -16,6 +17,7 @@ from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
 from benchctl.results.store import RunStore
 from builders import make_record
+from engine.fake_node import fake_node
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +116,22 @@ def test_settings_are_refused_before_anything_starts(
 ):
     assert guarded(root, ["run", "--challenge", "range-only", "--variant", variant]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("BENCHCTL_SHARE_HOST", "1")
+    monkeypatch.setenv("BENCHCTL_PROD_BEARER", "hunter2000")
+    with fake_node(server_context("elsewhere.example")) as other:
+        target = f"https://127.0.0.1:{other.port}"
+        arguments = ["--target", f"prod={target}", "--target-ca", f"prod={certificate_file(tmp_path)}"]
+        assert guarded(root, ["run", "--challenge", "range-only", *arguments]) == 1
+        said = capsys.readouterr().err
+        assert f"prod at {target} has a certificate for another name: GET /_nodes/jvm,plugins: " in said
+        assert "use the name that the certificate was made for" in said
+        assert "hunter2000" not in said
+        assert other.told == []
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,11 @@ from benchctl.engine.client import loopback
 from benchctl.engine.refusals import explained
 from benchctl.engine.target import Address, identify
 from benchctl.engine.wires import NodeRequestError
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.network import Trouble
 from engine.fake_node import FakeNode, fake_node
+from load.hostile_acts import LARGE
+from load.hostile_server import HostileServer
 
 NODES = ("GET", "/_nodes/jvm,plugins")
 
@@ -78,7 +81,24 @@ def test_a_stranger_names_the_option_for_its_authority(shielded: FakeNode):
 def test_another_name_is_told_from_a_stranger(tmp_path: Path):
     with fake_node(server_context("elsewhere.example")) as started:
         told = refusal(Endpoint((f"https://127.0.0.1:{started.port}",), ca=certificate_file(tmp_path)))
-    assert "has a certificate for another name" in told.message
+    assert told.message.startswith(
+        f"prod at https://127.0.0.1:{started.port} has a certificate for another name: "
+        "GET /_nodes/jvm,plugins: "
+    )
+    assert told.hint == "use the name that the certificate was made for"
+    assert told.exit_code is ExitCode.FAILED
+    # Not even the request was sent, and so no credentials.
+    assert started.told == []
+
+
+def test_an_answer_without_end_names_the_target_the_path_and_the_size():
+    with HostileServer(default=LARGE[0]) as server:
+        told = refusal(Endpoint((server.url,)))
+    assert told.message == (
+        f"prod at {server.url} gives an answer that no search engine would: "
+        "GET /_nodes/jvm,plugins: its answer is larger than 64 MiB"
+    )
+    assert "see whether the address is right" in told.hint
 
 
 def test_the_wrong_scheme_names_the_right_one(node: FakeNode, shielded: FakeNode):
@@ -109,7 +129,7 @@ def test_nobody_there_and_no_such_name():
 
 def test_a_silent_cluster_is_told():
     with pytest.raises(BenchctlError, match="does not answer in time"), explained("prod", loopback(1)):
-        raise NodeRequestError("GET /", 0, "Connection timed out")
+        raise NodeRequestError("GET /", 0, "no answer within 30 s", trouble=Trouble.TIMEOUT)
 
 
 def test_other_errors_get_the_targets_name_once():

@@ -1,19 +1,27 @@
 """Both engines' clients as wires: any answer comes through, and what is none is said to be none."""
 
 import logging
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import get_args
 
+import psutil
 import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.wires import NodeRequestError, Wire, open_wire
+from benchctl.engine.wires import ClientWire, NodeRequestError, Wire, open_wire
+from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode, fake_node
+from load.hostile_acts import BOMB, BROKEN, HEADS, LARGE, SLOW
+from load.hostile_server import PLAIN, Act, HostileServer
+from waiting import eventually
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PATIENCE_S = 10.0
@@ -112,3 +120,76 @@ def test_strangers_are_believed_only_on_request(engine: EngineName):
             pytest.raises(NodeRequestError, match=r"(?i)certificate"),
         ):
             wire.send("GET", "/x", {}, None, PATIENCE_S)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("act", [*LARGE, BOMB, *HEADS, *SLOW, *BROKEN], ids=lambda act: act.name)
+def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
+    us = psutil.Process()
+    before, began = us.memory_info().rss, time.monotonic()
+    slow = act in SLOW
+    with (
+        HostileServer(default=act) as server,
+        closing(ClientWire(engine, server.url, most_bytes=1 << 20)) as wire,
+        pytest.raises(NodeRequestError, match="GET /_nodes/jvm got no answer: ") as caught,
+    ):
+        wire.send("GET", "/_nodes/jvm", {"x": "y"}, None, 0.3 if slow else PATIENCE_S)
+    assert us.memory_info().rss - before < 48 << 20
+    assert time.monotonic() - began < (PATIENCE_S / 2 if slow else PATIENCE_S)
+    if act in LARGE:
+        assert (caught.value.trouble, caught.value.reason) == (
+            Trouble.TOO_LARGE,
+            "its answer is larger than 1 MiB",
+        )
+    if act in HEADS:
+        assert (caught.value.trouble, caught.value.reason) == (Trouble.TOO_LARGE, "its head has no end")
+    if slow:
+        assert caught.value.trouble is Trouble.TIMEOUT
+        assert "answer within 0.3 s" in caught.value.reason
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_answer_that_breaks_off_leaves_the_wire_usable(engine: EngineName):
+    script = [act for broken in BROKEN for act in (PLAIN, broken)]
+    with HostileServer(script) as server, closing(open_wire(engine, server.url)) as wire:
+        for act in [*script, PLAIN]:
+            if act is PLAIN:
+                assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == 200
+                continue
+            with pytest.raises(NodeRequestError):
+                wire.send("POST", "/x", {}, {}, PATIENCE_S)
+        # Once each: what may change something is not sent again behind the caller's back.
+        assert len(server.received) == len(script) + 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_credentials_do_not_follow_a_redirection(engine: EngineName, node: FakeNode, status: int):
+    with fake_node() as other:
+        node.answers["GET", "/x"] = (status, {})
+        node.headers["Location"] = f"http://127.0.0.1:{other.port}/x"
+        endpoint = Endpoint((f"http://127.0.0.1:{node.port}",), Auth.basic("me", "hunter2"))
+        with closing(open_wire(engine, endpoint)) as wire:
+            assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == status
+        assert (len(node.told), other.told) == (1, [])
+
+
+def test_ctrl_c_is_heard_while_a_node_is_silent(node: FakeNode):
+    node.hold.clear()
+
+    def interrupt() -> None:
+        assert eventually(lambda: bool(node.seen))
+        signal.pthread_kill(us, signal.SIGINT)
+
+    us = threading.main_thread().ident
+    assert us is not None
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with closing(open_wire("elasticsearch", f"http://127.0.0.1:{node.port}")) as wire:
+        with pytest.raises(KeyboardInterrupt):
+            wire.send("POST", "/big5/_forcemerge", {}, None, 3600.0)
+        assert time.monotonic() - began < PATIENCE_S
+        assert eventually(lambda: all(one.name != "http" for one in threading.enumerate()))
+    thread.join()
+    node.hold.set()

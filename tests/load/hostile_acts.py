@@ -20,6 +20,7 @@ def chunked(body: bytes, size: int) -> Iterator[bytes]:
 _CHUNKED_HEAD = head("transfer-encoding: chunked")
 _BUSY = b'{"error":{"type":"rejected_execution","reason":"too busy"}}'
 _DEEP = 100_000
+_BOMB = gzip.compress(b" " * (64 << 20))
 
 
 def _said(name: str, *steps: Step, outcome: Outcome) -> Act:
@@ -139,6 +140,41 @@ _STALLED = (
 STALLED = (
     *(_said(name, *steps, Then.HANG, outcome=Outcome.TIMEOUT) for name, steps in _STALLED),
     _said("slow loris", head("content-length: 999"), Drip(b"x" * 999, 0.002), outcome=Outcome.TIMEOUT),
+)
+
+# Bytes that come as long as anybody listens, at full speed or one by one.
+_FOREVER = 10**9
+_MIB = 1 << 20
+_CHUNK_MIB = b"%x\r\n%s\r\n" % (_MIB, b" " * _MIB)
+_HEAD_JSON = head("content-type: application/json", "transfer-encoding: chunked")
+LARGE = (
+    _nonsense("a body without end", _HEAD_JSON, Flood(_CHUNK_MIB, _FOREVER)),
+    _nonsense(
+        "4 GiB",
+        head("content-type: application/json", "content-length: 4294967296"),
+        Flood(b" " * _MIB, 4096),
+    ),
+    _nonsense("chunks of a byte", _HEAD_JSON, Flood(b"1\r\nx\r\n" * 10_000, _FOREVER)),
+)
+BOMB = _nonsense(
+    "a gzip bomb",
+    head("content-type: application/json", "content-encoding: gzip", "transfer-encoding: chunked"),
+    b"%x\r\n%s\r\n" % (len(_BOMB), _BOMB),
+    b"0\r\n\r\n",
+)
+SLOW = (
+    _said("a head byte by byte", Drip(head("x: " + "y" * 10_000), 0.01), outcome=Outcome.TIMEOUT),
+    _said(
+        "a body byte by byte",
+        head("content-length: 10000"),
+        Drip(b" " * 10_000, 0.01),
+        outcome=Outcome.TIMEOUT,
+    ),
+    _said("an answer that never begins", Then.HANG, outcome=Outcome.TIMEOUT),
+)
+HEADS = (
+    _nonsense("continue without end", Flood(head(status="HTTP/1.1 100 Continue"), _FOREVER)),
+    *(act for act in GARBAGE if "without end" in act.name),
 )
 
 QUICK = (*GOOD, *FAILED, *BROKEN, *GARBAGE)

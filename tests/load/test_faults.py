@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation, PaginatedSearch, RawRequest, Search
 from benchctl.track.values import Choice
 from load.hostile_acts import (
+    BOMB,
     BROKEN,
     BUSY,
     CLOSED_WITH_ITS_END,
@@ -35,11 +37,12 @@ from load.hostile_acts import (
     FAILED,
     GARBAGE,
     GOOD,
+    LARGE,
     QUICK,
     STALLED,
 )
 from load.hostile_server import PLAIN, Act, HostileServer, Then, found, head, whole
-from load.storm import ask, ask_one, clients_alive, send_faulty
+from load.storm import ask, ask_one, clients_alive, resident_bytes, send_faulty
 from waiting import eventually
 
 HANGING = STALLED[0]
@@ -112,15 +115,33 @@ def test_nonsense_however_often_is_not_a_node_that_is_gone():
     assert len(server.received) == len(nonsense)
 
 
-def test_three_broken_connections_in_a_row_are_a_node_that_is_gone():
-    with HostileServer(default=BROKEN[0]) as server, pytest.raises(NodeGone):
-        ask_one(server.url, iterations=10)
-    assert len(server.received) == 3
+@pytest.mark.parametrize("act", BROKEN, ids=lambda act: act.name)
+def test_answers_that_break_however_often_are_failures_of_a_node_that_is_there(act: Act):
+    with HostileServer([PLAIN], default=act) as server:
+        result = ask_one(server.url, iterations=10)
+    assert result.columns["outcome"].tolist() == [Outcome.OK] + [Outcome.RESET] * 9
+    assert [(failure.outcome, failure.count) for failure in result.failures] == [(Outcome.RESET, 9)]
+    assert len(server.received) == 10
+
+
+@pytest.mark.parametrize("greeting", [*BROKEN, GARBAGE[0]], ids=lambda act: act.name)
+def test_a_node_that_breaks_three_connections_and_greets_nobody_is_gone(greeting: Act):
+    with HostileServer(default=BROKEN[0], greetings=[PLAIN, *[greeting] * 3]) as server:
+        with pytest.raises(NodeGone, match="the node is gone in task 'x'"):
+            ask_one(server.url, iterations=10)
+        assert len(server.received) == 3
+    assert clients_alive() == []
+
+
+def test_a_greeting_that_breaks_is_tried_again():
+    with HostileServer(greetings=[BROKEN[0], BROKEN[4]]) as server:
+        columns = ask_one(server.url, iterations=3).columns
+    assert columns["outcome"].tolist() == [Outcome.OK] * 3
 
 
 @pytest.mark.parametrize("greeting", [*BROKEN, GARBAGE[0]], ids=lambda act: act.name)
 def test_a_node_that_cannot_be_greeted_is_gone_and_no_client_waits_for_the_others(greeting: Act):
-    with HostileServer(greetings=[PLAIN, greeting]) as server:
+    with HostileServer(greetings=[PLAIN, *[greeting] * 9]) as server:
         with pytest.raises(NodeGone, match="cannot connect"):
             ask_one(server.url, clients=3, iterations=10)
         assert server.received == []
@@ -169,6 +190,21 @@ def test_who_asks_for_packed_answers_has_them_unpacked(asked: dict[str, Any]):
         columns = ask_one(server.url, Search(name="x", **asked), iterations=3).columns
     assert columns["outcome"].tolist() == [Outcome.OK, Outcome.BAD_BODY, Outcome.OK]
     assert columns["hits"][[0, 2]].tolist() == [0, 2000]
+
+
+@pytest.mark.parametrize("act", [*LARGE, BOMB], ids=lambda act: act.name)
+def test_an_answer_without_end_is_a_failure_of_its_kind_and_leaves_the_memory(act: Act):
+    before = resident_bytes()
+    search = Search(name="x", response_compression_enabled=act is BOMB, request_timeout=20.0)
+    with HostileServer([PLAIN, act]) as server:
+        wire = partial(WireClient, server.url, most_bytes=8 << 20)
+        result = ask_one(server.url, search, iterations=4, open_wire=lambda _client: wire())
+    outcomes = [Outcome.OK, Outcome.BAD_BODY, Outcome.OK, Outcome.OK]
+    assert result.columns["outcome"].tolist() == outcomes
+    assert [(failure.outcome, failure.count, failure.details) for failure in result.failures] == [
+        (Outcome.BAD_BODY, 1, ("the answer is larger than 8 MiB, and was not read to its end",))
+    ]
+    assert resident_bytes() - before < 64 << 20
 
 
 def test_an_error_may_be_nested_as_deeply_as_it_likes():

@@ -1,13 +1,12 @@
 """Why a cluster cannot be used, in words that say what to do: refused, unnamed, untrusted, unauthorised."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from benchctl.endpoint import Endpoint, variable
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
+from benchctl.network import Trouble
 
 _UNAUTHORISED = 401
 _FORBIDDEN = 403
@@ -16,64 +15,33 @@ _PRIVILEGES = (
 )
 
 
-class _Trouble(NamedTuple):
-    """One way in which a connection fails.
-
-    Attributes:
-        words: by which the client libraries tell it.
-        text: what happened.
-        hint: what to do; `{ca}` is how certificates are given, `{rest}` the address without the scheme.
-        scheme: the only one that it is about; empty for both.
-    """
-
-    words: re.Pattern[str]
-    text: str
-    hint: str
-    scheme: str = ""
-
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-# The particular before the general.
-_TROUBLES = (
-    _Trouble(
-        _words(r"hostname mismatch|ip address mismatch|doesn't match|not valid for"),
+_TROUBLES = {
+    Trouble.OTHER_NAME: (
         "has a certificate for another name",
         "use the name that the certificate was made for",
-        "https",
     ),
-    _Trouble(
-        _words(r"certificate.verify.failed|self.signed|unable to get.*issuer"),
+    Trouble.UNTRUSTED: (
         "has a certificate that is not trusted",
         "name the authority that signed it with {ca} (PEM)",
-        "https",
     ),
-    _Trouble(
-        _words(r"wrong.version.number|record.layer|unknown.protocol|http.request"),
-        "does not speak TLS",
-        "if it speaks plain HTTP, write http:{rest}",
-        "https",
+    Trouble.UNREADABLE_TRUST: (
+        "has a certificate that cannot be checked",
+        "see whether {ca} names certificates in PEM",
     ),
-    _Trouble(
-        _words(r"resolve|name or service not known|getaddrinfo|nodename"),
-        "has a name that cannot be resolved",
-        "see whether the host's name is right",
+    Trouble.NO_TLS: ("does not speak TLS", "if it speaks plain HTTP, write http:{rest}"),
+    Trouble.NO_HTTP: ("does not speak HTTP", "if it speaks TLS, write https:{rest}"),
+    Trouble.UNRESOLVED: ("has a name that cannot be resolved", "see whether the host's name is right"),
+    Trouble.REFUSED: ("refuses the connection", "see whether it is up, and whether the port is right"),
+    Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall in between"),
+    Trouble.BROKEN: ("breaks the connection", "see its log; if it speaks TLS, write https:{rest}"),
+    Trouble.TOO_LARGE: (
+        "gives an answer that no search engine would",
+        "see whether the address is right; benchctl reads no more of what it does not measure",
     ),
-    _Trouble(
-        _words(r"timed? ?out"), "does not answer in time", "see whether it is up, or a firewall in between"
-    ),
-    _Trouble(
-        _words(r"refused"), "refuses the connection", "see whether it is up, and whether the port is right"
-    ),
-    _Trouble(
-        _words(r"aborted|disconnected|reset|bad ?status|without response"),
-        "breaks the connection",
-        "if it speaks TLS, write https:{rest}",
-        "http",
-    ),
-)
+}
+"""What happened and what to do; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
+
+_UNKNOWN = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
 
 
 @contextmanager
@@ -111,8 +79,14 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         )
     if err.status:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
-    text, hint = _connection_trouble(err.reason, name, endpoint)
-    return BenchctlError(f"{where} {text}: {_brief(err.reason)}", hint=hint)
+    text, hint = _UNKNOWN if err.trouble is None else _TROUBLES.get(err.trouble, _UNKNOWN)
+    scheme, _, rest = endpoint.hosts[0].partition(":")
+    if scheme == "https":
+        hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
+    return BenchctlError(
+        f"{where} {text}: {err.request}: {err.reason}",
+        hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
+    )
 
 
 def _credentials_hint(name: str, endpoint: Endpoint) -> str:
@@ -122,17 +96,3 @@ def _credentials_hint(name: str, endpoint: Endpoint) -> str:
     )
     option = endpoint.options.auth.format(name=name)
     return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
-
-
-def _connection_trouble(reason: str, name: str, endpoint: Endpoint) -> tuple[str, str]:
-    """What happened, and what to do about it, from the client library's words."""
-    scheme, _, rest = endpoint.hosts[0].partition(":")
-    for trouble in _TROUBLES:
-        if trouble.scheme in {"", scheme} and trouble.words.search(reason):
-            return trouble.text, trouble.hint.format(ca=endpoint.options.ca.format(name=name), rest=rest)
-    return "cannot be reached", "see whether it is up, and whether address and certificates are right"
-
-
-def _brief(reason: str) -> str:
-    """A library's words without the representations of its own objects."""
-    return re.sub(r"<[^<>]* object at 0x[0-9a-f]+>:? ?", "", reason)[:300]

@@ -140,8 +140,12 @@ class SharedWires:
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:
-        """They are open already: ask the first one again."""
-        return self._wires[0].connect()
+        """They are open already: ask again over a free one."""
+        wire = self._free.get()
+        try:
+            return wire.connect()
+        finally:
+            self._free.put(wire)
 
     def send(self, request: Request) -> Exchange:
         """Send a request over a free one."""

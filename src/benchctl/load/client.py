@@ -38,7 +38,29 @@ _LEFT_OPEN = Answer(Outcome.OK)
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
-    """The node stopped answering in the middle of a task; whoever runs its process knows more."""
+    """The node does not answer any more; whoever runs its process knows more."""
+
+
+def greet(wire: Wire, where: str = "") -> None:
+    """Open a connection, or see whether the node still answers anything.
+
+    A proxy may break one connection, and a node refuse to go on with one kind of answer: neither is gone.
+
+    Args:
+        wire: the connection.
+        where: in which task, for the message.
+
+    Raises:
+        NodeGone: it answered none of several greetings.
+    """
+    for _ in range(_LOST_IN_A_ROW):
+        greeting = wire.connect()
+        if greeting.failure is None or wire.interrupted:
+            return
+    raise NodeGone(
+        f"the node is gone{where}: cannot connect: {greeting.detail}",
+        hint="look at the end of the node's log",
+    )
 
 
 class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
@@ -109,7 +131,7 @@ class Client:
         """Do all of the assignment, an operation each turn.
 
         Raises:
-            NodeGone: the connection was refused or reset several times in a row.
+            NodeGone: the connection was lost several times in a row, and the node greets nobody either.
             TaskAborted: a request failed, and that was to end the task.
         """
         try:
@@ -235,7 +257,7 @@ class Client:
                 self._lost_in_a_row = 0
                 return exchange, answer
             if answer.outcome in _CONNECTION_LOST:
-                self._lose(answer)
+                self._lose()
             else:
                 self._lost_in_a_row = 0
             if answer.outcome is not Outcome.REJECTED or attempt >= request.retries:
@@ -356,13 +378,11 @@ class Client:
     def _pause(self, pause_ns: int) -> bool:
         return self._timer.wait_until(self._timer.now_ns() + pause_ns)
 
-    def _lose(self, answer: Answer) -> None:
+    def _lose(self) -> None:
         self._lost_in_a_row += 1
         if self._lost_in_a_row >= _LOST_IN_A_ROW:
-            raise NodeGone(
-                f"the node is gone in task '{self.assignment.label}': {answer.reason}",
-                hint="look at the end of the node's log",
-            )
+            greet(self._wire, f" in task '{self.assignment.label}'")
+            self._lost_in_a_row = 0
 
     def _handle_failure(self, answer: Answer, status: int, body: bytes) -> None:
         if answer.outcome is Outcome.CANCELLED:

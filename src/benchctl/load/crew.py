@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Protocol
 
 from benchctl.load.arrivals import NS_PER_S
-from benchctl.load.client import Client, NodeGone, Wire
+from benchctl.load.client import Client, Wire, greet
 from benchctl.load.lanes import Lane
 from benchctl.load.pace import Turn
 from benchctl.load.pulse import Pulse, suspended_ns
@@ -143,7 +143,7 @@ class Crew:
         try:
             self._threads[lane.number] = threading.get_ident()
             for one in wires:
-                _greet(one)
+                greet(one)
             # Its buffers are there before the start.
             task, number = lane.posts[0]
             client = self._runs[task].client(number, wire, spares)
@@ -231,12 +231,3 @@ def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
 def _ramp_up_ns(task: Task, lane: Lane) -> int:
     """How much later than the task a client starts: client i of n after i/n of the ramp-up."""
     return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
-
-
-def _greet(wire: Wire) -> None:
-    greeting = wire.connect()
-    if greeting.failure is not None and not wire.interrupted:
-        raise NodeGone(
-            f"the node is gone: cannot connect: {greeting.detail}",
-            hint="look at the end of the node's log",
-        )

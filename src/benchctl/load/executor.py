@@ -113,7 +113,7 @@ def run_step(
         One result a job, in order.
 
     Raises:
-        NodeGone: the node refused or reset its connections several times in a row.
+        NodeGone: the node does not answer any more.
         TaskAborted: a request failed, and that was to end the step.
         UsageError: a task's bounds make no sense, or an operation cannot be asked here.
     """

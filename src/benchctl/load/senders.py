@@ -154,7 +154,8 @@ def _send(client: MeasuredClient, body: Body) -> None:
     exchange = client.send(request)
     if exchange.failure is not None:
         raise BenchctlError(
-            f"the node went away during the ingest: {exchange.detail}",
+            f"a bulk request of the ingest got no whole answer "
+            f"({exchange.failure.name.lower()}): {exchange.detail}",
             hint="the node's log says why",
         )
     answer = request.judge(exchange.status, exchange.body)

@@ -133,7 +133,7 @@ def work(
         on_progress: called with the number of requests so far, in this thread.
 
     Raises:
-        NodeGone: the node refused or reset its connections several times in a row.
+        NodeGone: the node does not answer any more.
         TaskAborted: a request failed, and that was to end the step.
         UsageError: a task's bounds make no sense, or an operation cannot be asked here.
     """

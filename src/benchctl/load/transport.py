@@ -11,12 +11,18 @@ from typing import Any, Self
 
 import pycurl
 
-from benchctl.endpoint import Endpoint, system_trust
+from benchctl.endpoint import Endpoint
 from benchctl.load.judge import judge_plain
 from benchctl.load.request import Exchange, Request
+from benchctl.network import set_trust
 from benchctl.results.samples import Outcome
 
+MOST_ANSWER_BYTES = 256 << 20
+"""Of a measured answer, unpacked; a larger one is a failure, and would take the memory of the whole run."""
+
 _CONNECT_TIMEOUT_MS = 10_000
+# What a piece of a body costs beside its bytes; a node may send it byte by byte.
+_PIECE_BYTES = 64
 # Most answers fit, so Python is called once for a body, not once for every 16 kB of it.
 _BUFFER_BYTES = 256 * 1024
 _A_DAY_S = 86_400
@@ -44,6 +50,7 @@ _FAILURES = {
     pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.BAD_BODY,  # a status line of HTTP/0.9, or none at all
     pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.BAD_BODY,  # its newer name lacks FTP
     pycurl.E_BAD_CONTENT_ENCODING: Outcome.BAD_BODY,
+    pycurl.E_WRITE_ERROR: Outcome.BAD_BODY,  # see `_take`
     _E_TOO_LARGE: Outcome.BAD_BODY,  # headers that never end
 }
 
@@ -77,14 +84,19 @@ class WireClient(_Closing):
     Args:
         endpoint: the cluster, or its address.
         host: which of its hosts, from 0.
+        most_bytes: that an answer may take in memory.
     """
 
-    def __init__(self, endpoint: Endpoint | str, host: int = 0) -> None:
+    def __init__(
+        self, endpoint: Endpoint | str, host: int = 0, *, most_bytes: int = MOST_ANSWER_BYTES
+    ) -> None:
         endpoint = Endpoint.of(endpoint)
         self._base_url = endpoint.hosts[host]
         # A body of more than 1 MB would otherwise wait for the node's "100 Continue".
         self._headers = (*endpoint.headers, "Expect:")
         self._chunks: list[bytes] = []
+        self._most_bytes = most_bytes
+        self._left_bytes = most_bytes
         self._loaded: Request | None = None
         # The open one; several only while libcurl tries the addresses of a name.
         self._sockets: list[socket.socket] = []
@@ -111,6 +123,7 @@ class WireClient(_Closing):
         curl = self._curl
         chunks = self._chunks
         chunks.clear()
+        self._left_bytes = self._most_bytes
         now_ns = time.monotonic_ns()
         # Looking costs a system call, for which the interpreter lock is let go and fought for again.
         stale = bool(self._sockets) and now_ns > self._fresh_until_ns and self._is_readable()
@@ -179,11 +192,11 @@ class WireClient(_Closing):
         curl.setopt(pycurl.MAXAGE_CONN, _A_DAY_S)
         # Where a connection must be replaced, it leads to the same address, and no request waits for a name.
         curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _A_DAY_S)
-        curl.setopt(pycurl.WRITEFUNCTION, self._chunks.append)
+        curl.setopt(pycurl.WRITEFUNCTION, self._take)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
-            _set_trust(curl, endpoint)
+            set_trust(curl, endpoint.ca, verify=endpoint.verify)
         return curl
 
     def _load(self, request: Request) -> None:
@@ -218,6 +231,15 @@ class WireClient(_Closing):
         else:
             self._curl.unsetopt(pycurl.ACCEPT_ENCODING)
 
+    def _take(self, chunk: bytes) -> int | None:
+        """Keep a piece of a body; 0 makes libcurl give up."""
+        self._left_bytes -= len(chunk) + _PIECE_BYTES
+        if self._left_bytes < 0:
+            self._chunks.clear()
+            return 0
+        self._chunks.append(chunk)
+        return None
+
     def _explain(self, err: pycurl.error) -> tuple[Outcome, str]:
         code, detail = err.args
         if code == pycurl.E_COULDNT_CONNECT and not self._may_open:
@@ -226,6 +248,8 @@ class WireClient(_Closing):
             return Outcome.RESET, "the connection broke before the answer began"
         if code == pycurl.E_RECV_ERROR and self._received_nonsense():
             return Outcome.BAD_BODY, detail
+        if code == pycurl.E_WRITE_ERROR:
+            detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
         failure = _FAILURES.get(code)
         if failure is None:
             raise err
@@ -320,18 +344,3 @@ def open_client(endpoint: Endpoint | str, client: int = 0) -> MeasuredClient:
     if len(endpoint.hosts) == 1:
         return WireClient(endpoint)
     return RoundRobinClient(endpoint, client % len(endpoint.hosts))
-
-
-def _set_trust(curl: Any, endpoint: Endpoint) -> None:  # noqa: ANN401 - pycurl has no types
-    """Say whose certificates are believed, if any have to be."""
-    if not endpoint.verify:
-        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
-        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
-    elif endpoint.ca is not None:
-        curl.setopt(pycurl.CAINFO, str(endpoint.ca))
-        curl.unsetopt(pycurl.CAPATH)
-    else:
-        trust = system_trust()
-        for option, value in ((pycurl.CAINFO, trust.file), (pycurl.CAPATH, trust.folder)):
-            if value is not None:
-                curl.setopt(option, value)

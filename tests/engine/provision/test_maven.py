@@ -18,7 +18,6 @@ from benchctl.engine.provision.maven import (
     latest_version,
 )
 from benchctl.errors import BenchctlError
-from benchctl.network import network_errors
 from engine.archive_server import Reply, Server, sha, zipped
 
 VERSION = "8.11.0"
@@ -137,17 +136,18 @@ def test_no_network_is_told(tmp_path: Path):
     assert REPOSITORY_VARIABLE in caught.value.hint
 
 
-def test_a_certificate_that_is_not_trusted_is_told():
+def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path):
+    opened = source({REPOSITORY_VARIABLE: "https://mirror.invalid"}, tmp_path)
     with (
         pytest.raises(BenchctlError, match="certificate of its host is not trusted") as caught,
-        network_errors("x", hint="y"),
+        opened._network_errors(),
     ):
         raise requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
     assert "REQUESTS_CA_BUNDLE" in caught.value.hint
 
 
 def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
-    with pytest.raises(BenchctlError, match="Invalid URL"):
+    with pytest.raises(BenchctlError, match="no http or https address"):
         source({REPOSITORY_VARIABLE: "nonsense"}, tmp_path).fetch(VERSION)
 
 

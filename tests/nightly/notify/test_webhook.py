@@ -92,7 +92,8 @@ def test_what_is_answered_is_told(web: Web, status: int, reason: str, *, silent:
 def test_nothing_is_followed_elsewhere(web: Web, status: int):
     with web_server() as other:
         web.status, web.headers = status, {"Location": f"{other.url}/there"}
-        failed = refusal(WebhookSpec(url=web.url))
+        spec = WebhookSpec(url=web.url, headers_env={"Authorization": "KEY"})
+        failed = refusal(spec, {"KEY": "hunter2000"})
         assert failed.reason == f"it wants to be asked elsewhere, which is not followed: HTTP {status}"
         assert not other.posted
     assert len(web.posted) == 1
@@ -130,6 +131,14 @@ def test_a_certificate_has_to_be_trusted(tmp_path: Path):
         assert len(web.posted) == 1
         missing = refusal(spec, {"REQUESTS_CA_BUNDLE": str(tmp_path / "none")})
         assert missing.reason == "the certificates in REQUESTS_CA_BUNDLE cannot be read"
+
+
+def test_a_certificate_for_another_host_gets_no_secrets(tmp_path: Path):
+    with web_server("elsewhere.example", tls=True) as web:
+        spec = WebhookSpec(url=web.url, headers_env={"Authorization": "KEY"})
+        environ = {"REQUESTS_CA_BUNDLE": str(certificate_file(tmp_path)), "KEY": "hunter2000"}
+        assert refusal(spec, environ).reason == "its certificate is for another name"
+        assert not web.posted
 
 
 def test_secrets_are_not_sent_in_clear_to_other_hosts():

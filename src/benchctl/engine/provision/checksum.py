@@ -5,23 +5,25 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult
 
-import requests
-
 from benchctl.errors import BenchctlError
-from benchctl.network import TIMEOUT_S
+from benchctl.network import TIMEOUT_S, outside
 
 Checksum = Literal["sha512", "sha1", "none"]
 """What a file was compared with that its source publishes; `none` when it publishes nothing."""
 
 DAMAGED = "the download or the source is damaged: try again, or use another source"
 _SHA512_HEX_DIGITS = 128
+_MOST_BYTES = 1 << 16
+_OK = 200
 
 
 def published_sha512(parts: SplitResult) -> str:
     """The checksum beside a URL; empty when none is served there."""
     beside = parts._replace(path=f"{parts.path}.sha512").geturl()
-    response = requests.get(beside, timeout=TIMEOUT_S)
-    first = response.text.split(maxsplit=1)[:1] if response.status_code == requests.codes.ok else []
+    with outside() as courier:
+        answer = courier.ask("GET", beside, deadline_s=TIMEOUT_S, most_bytes=_MOST_BYTES)
+    text = answer.body.decode(errors="replace") if answer.status == _OK else ""
+    first = text.split(maxsplit=1)[:1]
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
 
 

@@ -18,7 +18,7 @@ from jgo.maven import Artifact, MavenContext, PythonResolver
 from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.engine.provision.checksum import DAMAGED, Checksum, compare
 from benchctl.errors import BenchctlError
-from benchctl.network import TIMEOUT_S, Progress, network_errors, shown
+from benchctl.network import TIMEOUT_S, Progress, Trouble, Unanswered, network_errors, outside, shown
 from benchctl.results.plan import EngineName
 
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
@@ -207,17 +207,36 @@ class MavenSource:
         names = ", ".join(_text(known) for known in listed[-_NEAREST_SHOWN:])
         return f"versions near it: {names}" if names else "it lists no version at all"
 
-    def _network_errors(self) -> AbstractContextManager[None]:
-        return network_errors(
-            f"download {self._file.title} from {self.repository}",
-            hint=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
-            "or give a distribution that is on this machine",
+    @contextlib.contextmanager
+    def _network_errors(self) -> Iterator[None]:
+        doing = f"download {self._file.title} from {self.repository}"
+        hint = (
+            f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
+            "or give a distribution that is on this machine"
         )
+        with network_errors(doing, hint=hint):
+            try:
+                yield
+            except requests.RequestException as err:  # jgo's
+                raise _unanswered(err) from err
 
 
 def _status(url: str) -> int:
     """The HTTP status of a URL, redirects followed, without its content."""
-    return requests.head(url, timeout=TIMEOUT_S, allow_redirects=True).status_code
+    with outside() as courier:
+        return courier.ask("HEAD", url, deadline_s=TIMEOUT_S).status
+
+
+def _unanswered(err: requests.RequestException) -> Unanswered:
+    if isinstance(err, requests.Timeout) or "timed out" in str(err):
+        return Unanswered(Trouble.TIMEOUT, f"no answer within {TIMEOUT_S} s")
+    kinds = {
+        requests.exceptions.ChunkedEncodingError: Trouble.BROKEN,
+        requests.exceptions.SSLError: Trouble.UNTRUSTED,
+        requests.ConnectionError: Trouble.REFUSED,
+    }
+    trouble = next((kinds[kind] for kind in kinds if isinstance(err, kind)), Trouble.OTHER)
+    return Unanswered(trouble, str(err))
 
 
 def _jgo_progress(
@@ -233,6 +252,9 @@ def _jgo_progress(
         def advance(count: int) -> None:
             nonlocal done
             done += count
+            require_space(
+                folder, 0, f"download {name}", available=free(folder)
+            )  # it may send more than it said
             if name.endswith(ending):
                 progress(name, done, total)
 

@@ -2,22 +2,20 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlencode
+from typing import Any, Protocol
 
 import elasticsearch
 import opensearchpy
-from elastic_transport import ApiResponseMeta, BaseNode, ConnectionTimeout, HttpHeaders
-from elastic_transport import ConnectionError as LostConnection
 
 from benchctl.load.judge import judge_bulk, judge_plain, judge_search
-from benchctl.load.request import Exchange, Judge, Request
+from benchctl.load.request import Judge, Request
 from benchctl.load.work.searches import searches_in
 from benchctl.load.workload import Reply, Send, WorkContext
+from benchctl.network import Answer, Trouble, Unanswered
+from benchctl.official import JSON, elasticsearch_over, opensearch_over
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 
-_JSON = "application/json"
 _TIMEOUT_S = 60.0
 _PRODUCT = {"x-elastic-product": "Elasticsearch"}
 _CHATTY = ("opensearch", "elastic_transport")
@@ -57,13 +55,14 @@ class Channel:
         """An operation begins."""
         self.send, self.last = send, None
 
-    def exchange(
+    def carry(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
-    ) -> Exchange:
+    ) -> Answer:
         """Send one request of the operation.
 
         Raises:
             Cancelled: the client is to end.
+            Unanswered: there was no whole answer.
         """
         if self.send is None:
             raise RuntimeError("a client of benchctl's was used outside of its runner")
@@ -72,7 +71,7 @@ class Channel:
             method=method,
             path=path,
             body=body,
-            headers=tuple(f"{name}: {value}" for name, value in headers.items()),
+            headers=tuple(f"{name}: {value}" for name, value in _plain_headers(headers).items()),
             timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
             judge=_judge_of(path),
             searches=searches_in(method, path, body, self._context),
@@ -80,7 +79,12 @@ class Channel:
         self.last = self.send(request)
         if self.last.answer.outcome is Outcome.CANCELLED:
             raise Cancelled
-        return self.last.exchange
+        found = self.last.exchange
+        if found.failure is not None:
+            trouble = Trouble.TIMEOUT if found.failure is Outcome.TIMEOUT else Trouble.BROKEN
+            raise Unanswered(trouble, found.detail)
+        said = {**_PRODUCT, "content-type": _content_type(found.body)}
+        return Answer(found.status, said, found.body, (found.end_ns - found.start_ns) / 1e9)
 
 
 def _judge_of(path: str) -> Judge:
@@ -88,9 +92,9 @@ def _judge_of(path: str) -> Judge:
     return {"_search": judge_search, "_bulk": judge_bulk}.get(last, judge_plain)
 
 
-def _plain_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Without what clients say of themselves, and plain JSON whatever the major version of the client."""
-    given = {name.lower(): value for name, value in (headers or {}).items()}
+    given = {name.lower(): value for name, value in headers.items()}
     kept = {name: value for name, value in given.items() if name not in _OWN_HEADERS}
     for name in ("accept", "content-type"):
         if "vnd.elasticsearch+" in kept.get(name, ""):
@@ -126,43 +130,11 @@ class Engine(Protocol):
         ...
 
 
-class _NodeAnswer(NamedTuple):
-    """What elasticsearch-py's transport takes from a connection."""
-
-    meta: ApiResponseMeta
-    body: bytes
-
-
 class _Elasticsearch:
     title = "elasticsearch-py"
 
     def __init__(self, channel: Channel) -> None:
-        class Node(BaseNode):
-            def perform_request(
-                self,
-                method: str,
-                target: str,
-                body: bytes | None = None,
-                headers: HttpHeaders | None = None,
-                request_timeout: Any = None,  # noqa: ANN401 - the library's mark, or a number
-            ) -> Any:  # noqa: ANN401 - the library's pair
-                timeout_s = float(request_timeout) if isinstance(request_timeout, int | float) else None
-                found = channel.exchange(method, target, body or b"", _plain_headers(headers), timeout_s)
-                if found.failure is Outcome.TIMEOUT:
-                    raise ConnectionTimeout(found.detail)
-                if found.failure is not None:
-                    raise LostConnection(found.detail)
-                said = HttpHeaders({**_PRODUCT, "content-type": _content_type(found.body)})
-                took_s = (found.end_ns - found.start_ns) / 1e9
-                meta = ApiResponseMeta(found.status, "1.1", said, took_s, self.config)
-                return _NodeAnswer(meta, found.body)
-
-            def close(self) -> None:
-                """The wire is not its own."""
-
-        self.client: Any = elasticsearch.Elasticsearch(
-            "http://measured-wire:9200", node_class=Node, max_retries=0, retry_on_timeout=False
-        )
+        self.client: Any = elasticsearch_over(channel.carry)
         self._part = _base_of_parts(self.client)
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -179,7 +151,7 @@ class _Elasticsearch:
         headers: Mapping[str, str],
         body: object,
     ) -> Any:  # noqa: ANN401 - JSON of any shape
-        said = {"accept": _JSON, **({} if body is None else {"content-type": _JSON}), **headers}
+        said = {"accept": JSON, **({} if body is None else {"content-type": JSON}), **headers}
         return client.perform_request(method, path, params=params or None, headers=said, body=body)
 
     def is_part(self, value: object) -> bool:
@@ -190,36 +162,7 @@ class _OpenSearch:
     title = "opensearch-py"
 
     def __init__(self, channel: Channel) -> None:
-        class Connection(opensearchpy.Connection):
-            def perform_request(  # noqa: PLR0917 - the library's signature
-                self,
-                method: str,
-                url: str,
-                params: Mapping[str, Any] | None = None,
-                body: bytes | str | None = None,
-                timeout: float | None = None,
-                ignore: Any = (),  # noqa: ANN401 - the library's
-                headers: Mapping[str, str] | None = None,
-            ) -> Any:  # noqa: ANN401 - the library's
-                target = f"{url}?{urlencode(params)}" if params else url
-                said = _plain_headers({"accept": _JSON, **self.headers, **(headers or {})})
-                raw = body.encode() if isinstance(body, str) else body or b""
-                found = channel.exchange(method, target, raw, said, timeout)
-                if found.failure is Outcome.TIMEOUT:
-                    raise opensearchpy.ConnectionTimeout("TIMEOUT", found.detail, None)
-                if found.failure is not None:
-                    raise opensearchpy.ConnectionError("N/A", found.detail, None)
-                text, kind = found.body.decode("utf-8", "surrogatepass"), _content_type(found.body)
-                if not (200 <= found.status < 300) and found.status not in ignore:  # noqa: PLR2004 - HTTP's
-                    self._raise_error(found.status, text, kind)
-                return found.status, {"content-type": kind}, text
-
-        self.client: Any = opensearchpy.OpenSearch(
-            ["http://measured-wire:9200"],
-            connection_class=Connection,
-            max_retries=0,
-            retry_on_timeout=False,
-        )
+        self.client: Any = opensearch_over(channel.carry)
         self._part = _base_of_parts(self.client)
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -268,4 +211,4 @@ def _base_of_parts(client: Any) -> type:  # noqa: ANN401 - an official one
 
 def _content_type(body: bytes) -> str:
     """The wire keeps no headers of answers; engines answer in JSON, but for their tables of text."""
-    return _JSON if body.lstrip()[:1] in {b"{", b"["} else "text/plain"
+    return JSON if body.lstrip()[:1] in {b"{", b"["} else "text/plain"

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import msgspec
-import pycurl
 
-from benchctl.endpoint import system_trust
+from benchctl.network import Courier, Trouble, Unanswered
 from benchctl.nightly.notify.failure import SendError
 from benchctl.nightly.notify.letter import Letter
 from benchctl.nightly.notify.redaction import Redactor
 from benchctl.nightly.notify.specs import WebhookSpec, is_postable, is_private
 
-_CONNECT_TIMEOUT_S = 15
 _ANSWER_BYTES = 64 * 1024
 _SHOWN_CHARACTERS = 300
 _OK, _REDIRECTS, _REFUSALS, _FAILURES = 200, 300, 400, 500
@@ -20,15 +18,14 @@ _TOO_MANY_REQUESTS = 429
 
 # libcurl's own texts quote names and addresses, which may be secret.
 _REASONS = {
-    pycurl.E_COULDNT_RESOLVE_HOST: "its name cannot be resolved",
-    pycurl.E_COULDNT_RESOLVE_PROXY: "the proxy's name cannot be resolved",
-    pycurl.E_COULDNT_CONNECT: "no connection",
-    pycurl.E_PEER_FAILED_VERIFICATION: "its certificate is not trusted (REQUESTS_CA_BUNDLE names others)",
-    pycurl.E_SSL_CACERT_BADFILE: "the certificates in REQUESTS_CA_BUNDLE cannot be read",
-    pycurl.E_SSL_CONNECT_ERROR: "it does not speak TLS as we do",
-    pycurl.E_GOT_NOTHING: "it closed the connection without an answer",
-    pycurl.E_SEND_ERROR: "the connection broke",
-    pycurl.E_RECV_ERROR: "the connection broke",
+    Trouble.UNRESOLVED: "its name cannot be resolved",
+    Trouble.REFUSED: "no connection",
+    Trouble.UNTRUSTED: "its certificate is not trusted (REQUESTS_CA_BUNDLE names others)",
+    Trouble.OTHER_NAME: "its certificate is for another name",
+    Trouble.UNREADABLE_TRUST: "the certificates in REQUESTS_CA_BUNDLE cannot be read",
+    Trouble.NO_TLS: "it does not speak TLS as we do",
+    Trouble.NO_HTTP: "it does not speak HTTP",
+    Trouble.BROKEN: "the connection broke",
 }
 
 
@@ -70,43 +67,21 @@ def _exchange(
     spec: WebhookSpec, url: str, headers: Mapping[str, str], body: bytes, environ: Mapping[str, str]
 ) -> tuple[int, bytes]:
     """Send one request; status and the beginning of the answer."""
-    answer = bytearray()
-
-    def keep(piece: bytes) -> None:
-        answer.extend(piece[: _ANSWER_BYTES - len(answer)])
-
-    curl = pycurl.Curl()
-    try:
-        curl.setopt(pycurl.URL, url)
-        curl.setopt(pycurl.POSTFIELDS, body)
-        curl.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in headers.items()])
-        curl.setopt(pycurl.USERAGENT, "benchctl")
-        curl.setopt(pycurl.FOLLOWLOCATION, 0)
-        curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
-        curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT, min(_CONNECT_TIMEOUT_S, spec.timeout_s))
-        curl.setopt(pycurl.TIMEOUT, spec.timeout_s)
-        curl.setopt(pycurl.WRITEFUNCTION, keep)
-        _trust(curl, environ)
-        curl.perform()
-        return curl.getinfo(pycurl.RESPONSE_CODE), bytes(answer)
-    except pycurl.error as err:
-        code = err.args[0]
-        if code == pycurl.E_OPERATION_TIMEDOUT:
-            raise SendError(f"no answer within {spec.timeout_s} s", silent=True) from None
-        # Without its cause: that quotes the address.
-        raise SendError(_REASONS.get(code, f"libcurl gives up with error {code}"), silent=True) from None
-    finally:
-        curl.close()
-
-
-def _trust(curl: pycurl.Curl, environ: Mapping[str, str]) -> None:
-    own = environ.get("REQUESTS_CA_BUNDLE")
-    system = system_trust()
-    if own or system.file:
-        curl.setopt(pycurl.CAINFO, own or system.file)
-    if not own and system.folder:
-        curl.setopt(pycurl.CAPATH, system.folder)
+    lines = [f"{name}: {value}" for name, value in {"User-Agent": "benchctl", **headers}.items()]
+    with Courier(ca=environ.get("REQUESTS_CA_BUNDLE") or None, outside=True) as courier:
+        try:
+            answer = courier.ask(
+                "POST", url, headers=lines, body=body, deadline_s=spec.timeout_s, most_bytes=_ANSWER_BYTES
+            )
+        except Unanswered as err:
+            if err.trouble is Trouble.TOO_LARGE and err.partial is not None:
+                return err.partial.status, err.partial.body
+            if err.trouble is Trouble.TIMEOUT:
+                raise SendError(f"no answer within {spec.timeout_s} s", silent=True) from None
+            # Without its cause: that quotes the address.
+            reason = _REASONS.get(err.trouble, "it cannot be asked at this address")
+            raise SendError(reason, silent=True) from None
+    return answer.status, answer.body
 
 
 def _header_value(environ: Mapping[str, str], variable: str) -> str:
