@@ -6,8 +6,8 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from benchctl.errors import BenchctlError
 
@@ -61,7 +61,7 @@ def expanded(text: str) -> Path:
         return path
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a file for reading, and nothing that only looks like one: a pipe or a device may never end.
 
     Raises:
