@@ -44,7 +44,7 @@ def test_a_plug_in_that_ends_its_process_is_told(tmp_path: Path, source: str, st
     with pytest.raises(BenchctlError) as caught:
         tried(code, NEEDED)
     assert caught.value.message == (
-        f"loading track.py of the plug-in {tmp_path / 'books' / 'track.py'} ended the process that executed it "
+        f"loading track.py of the plug-in {code.path} ended the process that executed it "
         f"(exit status {status})"
     )
     assert caught.value.exit_code == 1
