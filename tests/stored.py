@@ -42,6 +42,15 @@ def stored(root: Path, run_id: str, record: RunRecord | None = None) -> StoredRu
     return kept
 
 
+def described(root: Path, run_id: str) -> StoredRun:
+    """The same, whose record knows what its files are like."""
+    run = stored(root, run_id)
+    forks = tuple(map(run.folder.described, run.record.forks))
+    kept = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
+    run.folder.save(kept.record)
+    return kept
+
+
 def as_schema_1(path: Path) -> None:
     """Take the columns away that the first schema had not."""
     old = path.with_suffix(".old")

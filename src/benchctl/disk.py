@@ -4,13 +4,18 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 
 from benchctl.errors import BenchctlError
 
 RESERVE_BYTES = 64 * 1024 * 1024
 """Space that is left on a disk at least, bytes: a full disk harms others too."""
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Of a file that is read as a whole; the records of years of nights are smaller."""
 
 _MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
 _MIB = 1024 * 1024
@@ -75,6 +80,37 @@ def remove_folder(path: Path) -> int:
         freed = size_bytes(path)
         shutil.rmtree(path)
     return freed
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file for reading, and nothing that only looks like one: a pipe or a device may never end.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115 - pathlib has no opener
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a regular file", str(path))
+    return file
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A pipe is otherwise opened when somebody writes to it, and perhaps nobody does."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def read_file(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """All of a file that fits into memory many times over, such as a record, a manifest or a YAML file.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or larger than `most_bytes`.
+    """
+    with open_regular(path) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes / _MIB:g} MiB", str(path))
+    return content
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError
 from benchctl.network import Courier, Progress, Trouble, Unanswered, network_errors, outside, shown
 
@@ -142,7 +142,7 @@ class Download:
         """That of the last attempt; a new one, and an empty file, when it was about something else."""
         urls = tuple(piece.url for piece in self.pieces)
         with suppress(FileNotFoundError, msgspec.DecodeError):
-            found = msgspec.json.decode(self._beside.read_bytes(), type=_State)
+            found = msgspec.json.decode(read_file(self._beside), type=_State)
             if found.urls == urls and len(found.begins) == len(found.versions) <= len(urls):
                 return found
         sink.truncate(0)

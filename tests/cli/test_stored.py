@@ -3,21 +3,23 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.results.views import QUERY_VIEWS, view_columns
 from builders import make_plan, make_record
 from races import race, run_of_osb, task_of, times, write
 from report.html.outline import outline
-from stored import ROWS, stored
+from stored import ROWS, described, stored
 
 
 @pytest.fixture(autouse=True)
@@ -190,6 +192,41 @@ def test_sql_sees_all_runs_or_those_named(home: Path):
     assert call("sql", query, "--format", "csv").stdout == f"run,n\nr1,{4 * ROWS}\nr2,{4 * ROWS}\n"
     assert call("sql", query, "--run", "r2", "--format", "csv").stdout == f"run,n\nr2,{4 * ROWS}\n"
     assert call("sql", query).stdout.splitlines() == ["run   n", "───────", "r1   16", "r2   16"]
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (("show", "r1"), "range"),
+        (("report", "r1", "--html", "{home}/out"), "Report: "),
+        (("sql", "select count(*) from samples"), ""),
+        (("export", "r1", "--parquet", "{home}/out"), ""),
+    ],
+)
+@pytest.mark.parametrize("gone", [True, False])
+def test_samples_that_are_gone_or_another_fork_s_are_named(
+    home: Path, words: tuple[str, ...], printed: str, *, gone: bool
+):
+    forks = described(home / "runs", "r1").folder.path / "forks"
+    if gone:
+        (forks / "000-es.parquet").unlink()
+    else:
+        (forks / "000-es.parquet").write_bytes((forks / "001-os.parquet").read_bytes() + b" ")
+    done = call(*(word.format(home=home) for word in words))
+    assert isinstance(done.exception, BenchctlError)
+    assert "runs/r1 are not as they were written: forks/000-es.parquet " in done.exception.message
+    assert done.exception.exit_code == 1
+    assert printed in done.stdout
+    assert call("sql", "select count(*) from tasks").exit_code == 0
+
+
+def test_samples_that_retention_removed_are_not_missed(home: Path):
+    run = described(home / "runs", "r1")
+    forks = tuple(msgspec.structs.replace(fork, samples=None, files={}) for fork in run.record.forks)
+    run.folder.save(msgspec.structs.replace(run.record, forks=forks))
+    shutil.rmtree(run.folder.path / "forks")
+    for words in (("show", "r1"), ("report", "r1", "--html", home / "out"), ("sql", "select 1 from samples")):
+        assert call(*words).exit_code == 0
 
 
 def test_sql_needs_a_query():

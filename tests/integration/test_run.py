@@ -120,6 +120,9 @@ def test_samples_logs_and_facts_are_kept(main_job: tuple[object, RunFolder]):
     record = folder.load()
     for fork in record.forks:
         assert fork.samples is not None
+        assert fork.files[fork.samples].rows == 30
+        assert fork.files.keys() == {fork.samples, fork.telemetry}
+        assert not any(folder.damage(fork, file) for file in fork.files)
         samples = folder.read_samples(fork.samples)
         assert samples["end_ns"].shape == (30,)
         assert (samples["outcome"] == Outcome.OK).all()

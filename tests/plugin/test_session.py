@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.plugin.blame import PluginNeedsError
-from benchctl.plugin.session import PluginUse, loaded_plugin, missing_names
+from benchctl.plugin.blame import PluginError, PluginNeedsError
+from benchctl.plugin.session import PluginUse, loaded_plugin, missing_names, tried
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge
 from plugins import code_in, load_in
@@ -31,6 +31,45 @@ def test_a_plug_in_that_has_changed_is_not_executed(tmp_path: Path):
     with pytest.raises(BenchctlError, match="has changed since the run was planned"):
         loaded_plugin(use)
     assert not (tmp_path / "traces").exists()
+
+
+NEEDED = [{"operation type": frozenset({"x", "y"})}, {"operation type": frozenset({"x"})}]
+
+
+@pytest.mark.parametrize(
+    ("source", "status"), [("import os; os._exit(0)", 0), ("import os; os.kill(os.getpid(), 9)", -9)]
+)
+def test_a_plug_in_that_ends_its_process_is_told(tmp_path: Path, source: str, status: int):
+    code = code_in(tmp_path / "books", {"track.py": source})
+    with pytest.raises(BenchctlError) as caught:
+        tried(code, NEEDED)
+    assert caught.value.message == (
+        f"loading track.py of the plug-in {code.path} ended the process that executed it "
+        f"(exit status {status})"
+    )
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("source", ["while True: pass", "import time; time.sleep(3600)"])
+def test_a_plug_in_that_never_ends_is_told(tmp_path: Path, source: str):
+    code = code_in(tmp_path / "books", {"track.py": f"def register(registry):\n    {source}"})
+    with pytest.raises(BenchctlError, match=r"books/track\.py did not come to an end within 2 s") as caught:
+        tried(code, NEEDED, within_s=2)
+    assert caught.value.exit_code == 1
+
+
+def test_a_trial_says_what_is_missing_and_waits_for_no_thread(tmp_path: Path):
+    endless = """
+        import threading
+
+        def register(registry):
+            registry.register_runner("x", print, async_runner=True)
+            threading.Thread(target=threading.Event().wait).start()
+    """
+    code = code_in(tmp_path / "books", {"track.py": endless})
+    assert tried(code, NEEDED) == [["operation type 'y' (it registers x)"], []]
+    with pytest.raises(PluginError, match=r"track\.py:1: loading track\.py failed: ZeroDivisionError"):
+        tried(code_in(tmp_path / "books", {"track.py": "1 / 0"}), NEEDED)
 
 
 PROCESSORS = """

@@ -29,7 +29,7 @@ def test_nothing_is_replaced_before_all_is_there(tmp_path: Path):
     export_parquet([run], tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     (run.folder.path / "forks" / "000-es.parquet").write_bytes(b"no parquet")
-    with pytest.raises(BenchctlError, match=r"cannot export to .*/out"):
+    with pytest.raises(BenchctlError, match=r"000-es\.parquet is damaged: "):
         export_parquet([run], tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 

@@ -98,7 +98,11 @@ def test_finished_forks_come_in_order_with_what_was_kept_of_them(tmp_path: Path)
     )
     found = list(fork_sources(folder, forks))
     assert [(source.label, source.block) for source in found] == [("os", 0), ("es", 1), ("es", 2)]
-    assert [source.absent for source in found] == ["no samples were kept", "", "forks/002-es.parquet is gone"]
+    assert [source.absent for source in found] == [
+        "no samples were kept, gone.parquet is gone",
+        "",
+        "forks/002-es.parquet is gone",
+    ]
     assert [source.samples is None for source in found] == [True, False, True]
     assert [source.telemetry is None for source in found] == [True, False, True]
     assert found[1].samples is not None

@@ -5,6 +5,7 @@ import duckdb
 import msgspec
 import pytest
 
+from benchctl.errors import BenchctlError
 from benchctl.results.columns import moment
 from benchctl.results.figures import CurvePoint
 from benchctl.results.nightly.folder import SuiteFolder
@@ -92,12 +93,16 @@ def test_samples_of_the_first_schema_alone_have_all_columns(tmp_path: Path):
     assert opened(run).execute("SELECT DISTINCT weight FROM samples").fetchall() == [(1,)]
 
 
-def test_samples_that_are_gone_leave_the_others(tmp_path: Path):
+def test_samples_that_are_gone_are_named_and_not_left_out(tmp_path: Path):
     run = stored(tmp_path, "r1")
     (run.folder.path / "forks" / "001-os.parquet").unlink()
-    connection = opened(run)
-    assert connection.execute("SELECT count(*) FROM samples").fetchall() == [(3 * ROWS,)]
-    assert connection.execute("SELECT count(*) FROM tasks").fetchall() == [(4,)]
+    with pytest.raises(
+        BenchctlError, match=r"r1 are not as they were written: forks/001-os\.parquet is gone"
+    ):
+        opened(run)
+    forks = tuple(msgspec.structs.replace(fork, samples=None) for fork in run.record.forks)
+    without = StoredRun(run.folder, msgspec.structs.replace(run.record, forks=forks))
+    assert opened(without).execute("SELECT count(*) FROM samples").fetchall() == [(0,)]
 
 
 def test_a_quote_in_a_path_is_a_quote(tmp_path: Path):

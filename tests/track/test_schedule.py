@@ -8,6 +8,7 @@ from benchctl.errors import UsageError
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.rules import MOST_CLIENTS, check_challenge
 from benchctl.track.schedule import Context, read_challenge
 from benchctl.track.template.document import Document
 
@@ -57,6 +58,21 @@ def test_clients_of_a_parallel_element_are_its_lanes_and_not_inherited(track: Tr
     first, second = read(track, parallel(RANGE, {**SORT, "clients": 4}, clients=2)).schedule
     assert (first.clients, second.clients) == (1, 4)
     assert first.lanes == second.lanes == 2
+
+
+def test_a_step_with_more_clients_than_can_work_is_refused(track: Track):
+    tasks = [RANGE, {**SORT, "clients": MOST_CLIENTS}]
+    with pytest.raises(UsageError) as caught:
+        check_challenge(read(track, SORT, parallel(*tasks)), track.operations, Document("c.json"))
+    assert "$.schedule[1].parallel: 4,097 clients at the same time, at most 4,096" in caught.value.message
+    check_challenge(read(track, parallel(*tasks, clients=2)), track.operations, Document("c.json"))
+
+
+@pytest.mark.timeout(60)  # looking at all tasks for each of them took minutes
+def test_a_huge_parallel_element_is_checked_in_time(track: Track):
+    challenge = read(track, parallel(*[RANGE] * 50_000, clients=4))
+    check_challenge(challenge, track.operations, Document("c.json"))
+    assert len(challenge.steps[0]) == 50_000
 
 
 @pytest.mark.parametrize(

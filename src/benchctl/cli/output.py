@@ -34,7 +34,7 @@ def print_run(
     usual: Path,
     details: bool = False,
     style: Style | None = None,
-) -> None:
+) -> RunRecord:
     """Print what a run found.
 
     Args:
@@ -43,6 +43,9 @@ def print_run(
         usual: where runs are looked for by default.
         details: host, engines, indices and times as well, for readers.
         style: whose tables; None for our own.
+
+    Returns:
+        The run's record.
     """
     record = folder.load()
     if output_format == "text" and details:
@@ -58,10 +61,11 @@ def print_run(
         from benchctl.report.html.stored import run_page, whole_page  # noqa: PLC0415 - see above
 
         emit(whole_page(run_page(folder, record, found, usual=usual)))
-        return
+        return record
     _print(found, output_format, plan, [record], details=details, style=style)
     if output_format in FOR_READERS:
         say(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
+    return record
 
 
 def print_comparison(

@@ -17,8 +17,10 @@ from benchctl.report.html.stored import comparison_page, run_page, write_pages
 from benchctl.report.html.subject import Command, Subject
 from benchctl.report.paragraph import verdict_paragraph
 from benchctl.results.archive import Archive
+from benchctl.results.model import RunRecord
+from benchctl.results.select import Selection
 from benchctl.results.selector import choose_sides
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder
 from benchctl.stats.analyse import analyse_run
 
 INDEX = "index.html"
@@ -60,20 +62,31 @@ def report_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     if comparing:
-        subject = _compared(store, names, challenge=challenge, baseline=baseline, force=force)
+        archive = Archive(store)
+        selection = choose_sides(archive, names, challenge=challenge, baseline=baseline, force=force)
+        subject = _compared(archive, selection, names, challenge=challenge, baseline=baseline, force=force)
         pages = {INDEX: render_page(subject)}
+        runs = [(archive.folder_of(side.run), side.run) for side in selection.sides]
     elif challenge is not None or baseline is not None or force:
         raise UsageError("--challenge, --baseline and --force are for comparisons", hint="add --compare")
     else:
-        pages = _of_runs(store, names, home.runs)
+        folders = {folder.path: folder for folder in map(store.find, names)}
+        runs = [(folder, folder.load()) for folder in folders.values()]
+        pages = _of_runs(runs, home.runs)
     click.echo(f"Report: {write_pages(target, pages)}")
+    for folder, record in runs:
+        folder.require_files(record)
 
 
 def _compared(
-    store: RunStore, names: Sequence[str], *, challenge: str | None, baseline: str | None, force: bool
+    archive: Archive,
+    selection: Selection,
+    names: Sequence[str],
+    *,
+    challenge: str | None,
+    baseline: str | None,
+    force: bool,
 ) -> Subject:
-    archive = Archive(store)
-    selection = choose_sides(archive, names, challenge=challenge, baseline=baseline, force=force)
     words = [
         *names,
         *([] if challenge is None else ["--challenge", challenge]),
@@ -89,15 +102,13 @@ def _compared(
     return comparison_page(archive, selection, compared(archive, selection, Measures()), again)
 
 
-def _of_runs(store: RunStore, names: Sequence[str], usual: Path) -> dict[str, str]:
+def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[str, str]:
     """One page for one run; an index and a page each for several."""
-    folders = {folder.path: folder for folder in map(store.find, names)}
     pages: dict[str, str] = {}
     entries = []
-    for number, folder in enumerate(folders.values(), 1):
-        record = folder.load()
+    for number, (folder, record) in enumerate(runs, 1):
         subject = run_page(folder, record, analyse_run(record), usual=usual)
-        if len(folders) == 1:
+        if len(runs) == 1:
             return {INDEX: render_page(subject)}
         # Runs of different stores may have the same id, and an id is no more than a name in a file.
         name = f"{number}-{anchor(record.id)}.html"

@@ -21,4 +21,7 @@ def show_command(run: str, runs_folder: Path | None, style: Style | None, output
     """Print RUN again: an id, its beginning or end, a path, or `latest`."""
     home = resolve_home()
     store = open_store(home, runs_folder)
-    print_run(store.find(run), output_format, usual=home.runs, details=True, style=style)
+    folder = store.find(run)
+    record = print_run(folder, output_format, usual=home.runs, details=True, style=style)
+    # Its figures are worth being printed whatever became of the files beside them.
+    folder.require_files(record)

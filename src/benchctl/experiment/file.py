@@ -10,6 +10,7 @@ from typing import Final
 import psutil
 
 from benchctl.corpus.sizes import parse_documents
+from benchctl.disk import read_file
 from benchctl.engine.variant import base_variant
 from benchctl.engine.variants.extends import resolve_variants_mapping
 from benchctl.engine.variants.values import LATEST, placed, placed_challenge
@@ -223,6 +224,6 @@ def _evidence(entry: EvidenceEntry) -> EvidenceSpec:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as err:
         raise UsageError(f"cannot read {path}: {err.strerror or err}") from err

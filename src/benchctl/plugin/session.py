@@ -2,11 +2,14 @@
 
 import fcntl
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
 from benchctl.plugin.blame import PluginError, blaming
 from benchctl.plugin.code import Code, read_code
@@ -15,6 +18,9 @@ from benchctl.plugin.rally.names import served_modules
 from benchctl.plugin.rally.subject import Track, track_of
 from benchctl.plugin.registry import Registry
 from benchctl.track import model
+
+TRIAL_S: Final = 60.0
+_END_S: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,60 @@ def loaded_plugin(use: PluginUse) -> Loaded:
         BenchctlError: it has changed since consent was given, or its code failed.
     """
     return _sessions.get(use)
+
+
+def tried(
+    code: Code, needed: Sequence[Mapping[str, frozenset[str]]], within_s: float = TRIAL_S
+) -> list[list[str]]:
+    """Execute a plug-in in a process of its own, which it may end or hold up without harm to this one.
+
+    Args:
+        code: whose execution the user has consented to.
+        needed: as of `missing_names`, once a challenge.
+        within_s: how long it may take to load.
+
+    Returns:
+        What it does not register of each.
+
+    Raises:
+        PluginError: its code failed.
+        BenchctlError: it ended the process, or did not come to its end.
+    """
+    # Spawned, not forked: the caller may have threads.
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_try, args=(theirs, code, needed))
+    process.start()
+    theirs.close()
+    loading = f"loading {code.main}.py of the plug-in {code.path}"
+    try:
+        if not ours.poll(within_s):
+            raise BenchctlError(f"{loading} did not come to an end within {within_s:g} s")
+        found = ours.recv()
+    except EOFError as err:
+        process.join(_END_S)
+        raise BenchctlError(
+            f"{loading} ended the process that executed it (exit status {process.exitcode})",
+            hint="look for os._exit in it, and for libraries that crash",
+        ) from err
+    finally:
+        ours.close()
+        # Threads of its own may go on for ever.
+        process.kill()
+        process.join()
+    if isinstance(found, list):
+        return found
+    message, hint = found
+    raise PluginError(message, hint=hint)
+
+
+def _try(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset[str]]]) -> None:
+    follow_parent()
+    try:
+        loaded = Loaded(code, f"{code.digest[:12]}_check")
+        line.send([missing_names(loaded, one) for one in needed])
+    except BenchctlError as err:
+        line.send((err.message, err.hint))
 
 
 def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[str]:

@@ -64,6 +64,20 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 ForkStatus = Literal["done", "failed"]
 
 
+class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A file of a fork as it was written: what is missing, damaged, or another file, is told by it.
+
+    Attributes:
+        size_bytes: of the file.
+        sha256: of its bytes, in hexadecimal digits.
+        rows: of a Parquet file; None for all others.
+    """
+
+    size_bytes: int
+    sha256: str
+    rows: int | None = None
+
+
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One pass of one variant.
 
@@ -87,6 +101,8 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         index_build: which build of the prepared index it ran on, from 0.
         telemetry: the Parquet file of what its nodes used, relative to the run; None when not kept.
         evidence: what was collected beside the figures, in the run's `evidence/BLOCK-VARIANT/boot-N`.
+        files: its samples, telemetry and evidence as they were written, by their path relative to the run;
+            empty in records from before this was kept.
     """
 
     variant: str
@@ -108,6 +124,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     index_build: int = 0
     telemetry: str | None = None
     evidence: tuple[EvidenceKind, ...] = ()
+    files: dict[str, StoredFile] = {}
 
 
 class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -71,6 +71,21 @@ def read_parquet(path: Path) -> Columns:
     return {name: found[name].astype(dtype) for name, dtype in SAMPLE_DTYPES.items()}
 
 
+def parquet_rows(path: Path) -> int:
+    """Rows of a file, by its own metadata.
+
+    Raises:
+        BenchctlError: it is no Parquet.
+    """
+    try:
+        with database(threads=1) as connection:
+            query = "SELECT num_rows FROM parquet_file_metadata(?)"
+            found = connection.execute(query, [str(path)]).fetchone()
+    except DuckError as err:
+        raise BenchctlError(f"cannot read {path}: {err}") from err
+    return int(found[0]) if found else 0
+
+
 def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
     """A fork without a request has a file with columns and no rows."""
     none = True

@@ -10,7 +10,7 @@ import duckdb
 from benchctl.errors import UsageError
 from benchctl.results.duck import connect, quoted
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.views import StoredRun, create_nights, create_samples, create_tables
+from benchctl.results.views import StoredRun, create_nights, create_samples, create_tables, damage_named
 
 _BATCH = 10_000
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
@@ -55,10 +55,11 @@ def asked(query: str, runs: Sequence[StoredRun], suites: Sequence[SuiteFolder] =
             paths = create_samples(connection, runs) if _SAMPLES.search(query) else ()
             figures = create_nights(connection, suites) if _NIGHTS.search(query) else ()
             _lock(connection, (*paths, *figures))
-            result = _executed(connection, text)
-            described = result.description or []
-            numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
-            yield Answer(tuple(column[0] for column in described), frozenset(numbers), _batches(result))
+            with damage_named((*paths, *figures)):
+                result = _executed(connection, text)
+                described = result.description or []
+                numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
+                yield Answer(tuple(column[0] for column in described), frozenset(numbers), _batches(result))
         except duckdb.Error as err:
             raise UsageError(
                 f"DuckDB: {_one_line(err)}", hint="tables and columns are listed by: benchctl sql --views"

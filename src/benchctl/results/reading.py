@@ -118,7 +118,7 @@ class ForkSource:
 def fork_sources(
     folder: RunFolder, forks: Iterable[ForkRecord], *, label: str | None = None
 ) -> Iterator[ForkSource]:
-    """The finished forks of a run, each with a way to its samples; nothing is read but telemetry.
+    """The finished forks of a run, each with a way to its samples, if these are what was measured.
 
     Args:
         folder: of the run.
@@ -138,14 +138,18 @@ def fork_sources(
 def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, str]:
     if fork.samples is None:
         return None, "no samples were kept"
-    path = folder.inside(fork.samples)
-    # Old samples may be deleted to make room: the summaries in the record are for ever.
-    return (SampleFile(path), "") if path.is_file() else (None, f"{fork.samples} is gone")
+    # A chart of other samples than those that were measured would be worse than none.
+    if damage := folder.damage(fork, fork.samples):
+        return None, damage
+    return SampleFile(folder.inside(fork.samples)), ""
 
 
 def _telemetry(folder: RunFolder, fork: ForkRecord) -> tuple[Telemetry | None, str]:
-    if fork.telemetry is None or not (path := folder.inside(fork.telemetry)).is_file():
+    if fork.telemetry is None:
         return None, ""
+    if damage := folder.damage(fork, fork.telemetry):
+        return None, damage
+    path = folder.inside(fork.telemetry)
     try:
         return Telemetry(read_telemetry(path), gc_events(path)), ""
     except BenchctlError:

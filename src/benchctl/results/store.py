@@ -2,23 +2,24 @@
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import replacing
+from benchctl.disk import disk_errors, open_regular, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
 from benchctl.results.duck import DuckDiskError
 from benchctl.results.finding import LATEST, Shelf, readable
-from benchctl.results.model import RECORD_VERSION, RunRecord
-from benchctl.results.parquet import read_parquet, write_parquet
+from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
+from benchctl.results.parquet import parquet_rows, read_parquet, write_parquet
 from benchctl.results.samples import Columns
 from benchctl.results.soundness import contradiction
 from benchctl.results.telemetry import write_telemetry
@@ -138,6 +139,63 @@ class RunFolder:
         """
         return read_parquet(self.path / relative)
 
+    def described(self, fork: ForkRecord) -> ForkRecord:
+        """The record of a fork that has just ended, with what its files are like.
+
+        Raises:
+            BenchctlError: one cannot be read.
+        """
+        evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
+        kept = [self.inside(relative) for relative in (fork.samples, fork.telemetry) if relative is not None]
+        with disk_errors(f"read what was written to {self.path}"):
+            kept += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
+            files = {str(path.relative_to(self.path)): _described(path) for path in sorted(kept)}
+        return msgspec.structs.replace(fork, files=files)
+
+    def damage(self, fork: ForkRecord, relative: str, *, content: bool = True) -> str:
+        """What is wrong with a file of a fork, in words; empty where it is the one that was written.
+
+        Args:
+            fork: of the run.
+            relative: path of the file.
+            content: compare its digest, too, which takes about a second a gigabyte. A file in a record from
+                before these were kept need only be there.
+
+        Raises:
+            BenchctlError: the file lies outside of the run's folder.
+        """
+        known = fork.files.get(relative)
+        try:
+            with open_regular(self.inside(relative)) as file:
+                size = os.fstat(file.fileno()).st_size
+                if known is None:
+                    return ""
+                if size != known.size_bytes:
+                    return f"{relative} has {size:,} bytes, and had {known.size_bytes:,} when it was written"
+                if content and hashlib.file_digest(file, "sha256").hexdigest() != known.sha256:
+                    return f"{relative} is damaged: its content is not what was written"
+        except (FileNotFoundError, NotADirectoryError):
+            return f"{relative} is gone"
+        except OSError as err:
+            return f"{relative} cannot be read: {err.strerror}"
+        return ""
+
+    def require_files(self, record: RunRecord) -> None:
+        """Make sure that every file of the finished forks is there, in its size; nothing is read of them.
+
+        Raises:
+            BenchctlError: some are not; names them.
+        """
+        wrong = [
+            problem
+            for fork in record.forks
+            if fork.status == "done"
+            for relative in dict.fromkeys(filter(None, (fork.samples, fork.telemetry, *fork.files)))
+            if (problem := self.damage(fork, relative, content=False))
+        ]
+        if wrong:
+            raise damaged_files(self.path, wrong)
+
     def write_answers(self, answers: VariantAnswers) -> None:
         """Keep what a variant answered; what was kept of it before is replaced.
 
@@ -155,6 +213,23 @@ class RunFolder:
         """
         path = self.inside(f"answers/{variant}.json")
         return read_versioned(path, VariantAnswers, "answers", ANSWERS_VERSION)
+
+
+def damaged_files(run: Path, wrong: Sequence[str]) -> BenchctlError:
+    """The error that names files of a run that are not as its forks left them."""
+    more = f"; and {len(wrong) - _MOST_NAMED:,} more" if len(wrong) > _MOST_NAMED else ""
+    return BenchctlError(
+        f"files of run {run} are not as they were written: {'; '.join(wrong[:_MOST_NAMED])}{more}",
+        hint="copy them from where the run was measured; the figures in run.json stand without them, charts, "
+        "further quantiles and queries of samples do not",
+    )
+
+
+def _described(path: Path) -> StoredFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    rows = parquet_rows(path) if path.suffix == ".parquet" else None
+    return StoredFile(path.stat().st_size, digest, rows)
 
 
 def reference(folder: RunFolder, usual: Path) -> str:

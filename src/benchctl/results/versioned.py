@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.errors import BenchctlError
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
         BenchctlError: it cannot be read, is damaged, or of another version.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as err:

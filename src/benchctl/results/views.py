@@ -4,11 +4,13 @@ And `nights`, from the Parquet files of nightly suites.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import duckdb
 
+from benchctl.errors import BenchctlError
 from benchctl.results.columns import (
     DERIVED,
     FORKS,
@@ -26,7 +28,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.nightly.figures import COLUMNS
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.parquet import SINCE_SCHEMA_2
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, damaged_files
 
 ViewName = Literal["runs", "forks", "tasks", "samples"]
 VIEWS: tuple[ViewName, ...] = ("runs", "forks", "tasks", "samples")
@@ -66,10 +68,16 @@ class StoredRun:
     record: RunRecord
 
     def sample_files(self) -> Iterator[tuple[str, str, int]]:
-        """(absolute path, variant, block) of the samples that are still there."""
-        for fork in self.record.forks:
-            if fork.samples is not None and (path := self.folder.inside(fork.samples).absolute()).is_file():
-                yield str(path), fork.variant, fork.block
+        """(absolute path, variant, block) of all samples that were kept.
+
+        Raises:
+            BenchctlError: some are not what was written, so that an answer would be a wrong one.
+        """
+        kept = [(fork, fork.samples) for fork in self.record.forks if fork.samples is not None]
+        if wrong := list(filter(None, (self.folder.damage(fork, samples) for fork, samples in kept))):
+            raise damaged_files(self.folder.path, wrong)
+        for fork, samples in kept:
+            yield str(self.folder.inside(samples).absolute()), fork.variant, fork.block
 
     def task_names(self) -> Iterator[tuple[int, int, str, str, str]]:
         """(schedule, task, challenge, label, operation) of all that samples may point to."""
@@ -124,7 +132,7 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
         The absolute paths of the files.
 
     Raises:
-        duckdb.Error: a file is no Parquet.
+        BenchctlError: a file is missing, damaged, or not the one that was written.
     """
     stored = list(runs)
     files = [
@@ -133,8 +141,10 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
     names = [(one.record.id, *name) for one in stored for name in one.task_names()]
     _fill(connection, "sample_files", _FILES, _turned(files, len(_FILES)))
     _fill(connection, "task_names", _TASK_NAMES, _turned(names, len(_TASK_NAMES)))
-    connection.execute(f"CREATE VIEW samples AS {_samples_query([path for path, *_ in files])}")
-    return tuple(path for path, *_ in files)
+    paths = tuple(path for path, *_ in files)
+    with damage_named(paths):
+        connection.execute(f"CREATE VIEW samples AS {_samples_query(paths)}")
+    return paths
 
 
 def create_nights(connection: duckdb.DuckDBPyConnection, suites: Iterable[SuiteFolder]) -> tuple[str, ...]:
@@ -148,12 +158,33 @@ def create_nights(connection: duckdb.DuckDBPyConnection, suites: Iterable[SuiteF
         The absolute paths of the files.
 
     Raises:
-        duckdb.Error: a file is no Parquet.
+        BenchctlError: a file is damaged.
     """
     files = [(str(path.absolute()), suite.root.name) for suite in suites for path in suite.figure_files()]
     _fill(connection, "figure_files", _FIGURE_FILES, _turned(files, len(_FIGURE_FILES)))
-    connection.execute(f"CREATE VIEW nights AS {_nights_query([path for path, _ in files])}")
-    return tuple(path for path, _ in files)
+    paths = tuple(path for path, _ in files)
+    with damage_named(paths):
+        connection.execute(f"CREATE VIEW nights AS {_nights_query(paths)}")
+    return paths
+
+
+@contextmanager
+def damage_named(paths: Iterable[str]) -> Iterator[None]:
+    """Name the file that makes the block fail: DuckDB says in many ways what is wrong, and often not where.
+
+    Raises:
+        BenchctlError: DuckDB fails, and one of the files cannot be read to its end.
+    """
+    try:
+        yield
+    except duckdb.Error as err:
+        for path in paths:
+            with duckdb.connect() as other:
+                try:
+                    other.execute("SELECT max(hash(one)) FROM read_parquet(?) AS one", [path]).fetchall()
+                except duckdb.Error as own:
+                    raise BenchctlError(f"{path} is damaged: {' '.join(str(own).split())}") from err
+        raise
 
 
 def _nights_query(paths: Sequence[str]) -> str:

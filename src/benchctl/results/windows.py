@@ -47,11 +47,13 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
         UnknownTimesError: its samples are not there: nothing else says when tasks ran.
         BenchctlError: they cannot be read.
     """
-    path = None if fork.samples is None else folder.inside(fork.samples)
-    if path is None or not path.is_file():
+    absent = "none were kept" if fork.samples is None else folder.damage(fork, fork.samples)
+    if fork.samples is None or absent:
         raise UnknownTimesError(
-            f"the samples of fork {fork.block} of {fork.variant} are not there: only they say when tasks ran"
+            f"the samples of fork {fork.block} of {fork.variant} are not there ({absent}): "
+            "only they say when tasks ran"
         )
+    path = folder.inside(fork.samples)
     try:
         with database(threads=1) as connection:
             rows = connection.execute(_QUERY, [str(path)]).fetchall()

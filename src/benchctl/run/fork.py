@@ -177,7 +177,7 @@ class ForkRunner:
             telemetry=progress.telemetry,
             evidence=self._plan.evidence_in(job.block),
         )
-        return record, progress.facts
+        return self._folder.described(record), progress.facts
 
     def _pass(self, job: ForkJob, progress: _Progress) -> None:
         """All node starts of the fork, and what came of them on disk."""

@@ -7,7 +7,7 @@ from benchctl.errors import UsageError
 from benchctl.plugin.blame import PluginError
 from benchctl.plugin.code import Code, read_code
 from benchctl.plugin.consent import Consent, refusal
-from benchctl.plugin.session import Loaded, PluginUse, missing_names
+from benchctl.plugin.session import PluginUse, tried
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
@@ -55,19 +55,17 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
     Raises:
         UsageError: it fails.
     """
+    asked = list(challenges)
     try:
-        loaded = Loaded(code, f"{code.digest[:12]}_check")
+        found = tried(code, [_needed(track, challenge) for challenge in asked])
     except PluginError as err:
         raise UsageError(err.message, hint=err.hint) from err
-    try:
-        lacking = {one.name: missing_names(loaded, _needed(track, one)) for one in challenges}
-    finally:
-        loaded.close()
     return [
         UsageError(
-            f"challenge '{name}' needs what the plug-in {code.path} does not register: {'; '.join(missing)}"
+            f"challenge '{challenge.name}' needs what the plug-in {code.path} does not register: "
+            f"{'; '.join(missing)}"
         )
-        for name, missing in lacking.items()
+        for challenge, missing in zip(asked, found, strict=True)
         if missing
     ]
 

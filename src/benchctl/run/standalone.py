@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from benchctl.disk import replacing
+from benchctl.disk import read_file, replacing
 from benchctl.engine.node import boot
 from benchctl.engine.provision.equip import equip
 from benchctl.engine.variant import check_name
@@ -68,7 +68,7 @@ class NodeFolder:
     def state(self) -> NodeState | None:
         """The node's state when it is up; None when it is not."""
         try:
-            state = msgspec.json.decode((self.path / STATE_NAME).read_bytes(), type=NodeState)
+            state = msgspec.json.decode(read_file(self.path / STATE_NAME), type=NodeState)
             process = psutil.Process(state.serving_pid)
         except (FileNotFoundError, msgspec.DecodeError, psutil.NoSuchProcess):
             return None

@@ -1,6 +1,6 @@
 """What a schedule must keep to, in Rally's rules; files and parameters alike can break them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.search import MOST_WAIT_S, Operation
@@ -31,14 +31,26 @@ def check_challenge(
         raise document.refuse(f"{where}.schedule", "is empty")
     for element, places in enumerate(challenge.steps):
         tasks = [challenge.schedule[place] for place in places]
+        if (clients := _clients_of(tasks)) > MOST_CLIENTS and tasks[0].group is not None:
+            raise document.refuse(
+                f"{where}.schedule[{element}].parallel",
+                f"{clients:,} clients at the same time, at most {MOST_CLIENTS:,}",
+                hint="give the parallel element `clients`: its tasks then take turns on so many",
+            )
+        completing = sum(task.completes for task in tasks)
         for inner, task in enumerate(tasks):
             # Beside a task that completes them all, a task may go on without an end of its own.
-            ended = any(other.completes for other in tasks if other is not task)
-            ends = ended or operations[task.operation].ends
+            ends = completing > task.completes or operations[task.operation].ends
             problem = _task_problem(task, ends=ends) or _rate_problem(task)
             if problem:
                 inside = f".parallel.tasks[{inner}]" if task.group is not None else ""
                 raise document.refuse(f"{where}.schedule[{element}]{inside}", problem)
+
+
+def _clients_of(tasks: Sequence[Task]) -> int:
+    """Clients that are at work in a step at the same time."""
+    together = sum(task.clients for task in tasks)
+    return min([together, *(task.lanes for task in tasks if task.lanes is not None)])
 
 
 def _rate_problem(task: Task) -> str:

@@ -9,9 +9,10 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import inspect
 
+from benchctl.disk import read_file
 from benchctl.errors import UsageError
 from benchctl.nearest import guess, suggestion
-from benchctl.yaml_file.document import Document, Step
+from benchctl.yaml_file.document import MOST_CHARACTERS, Document, Step
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def load_typed(path: Path, kind: type[T]) -> T:
 def read_typed(path: Path, kind: type[T]) -> Typed[T]:
     """As `load_typed`, with the places of all values, for checks of one's own."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path, 4 * MOST_CHARACTERS).decode()
     except OSError as err:
         raise UsageError(f"cannot read {path}: {err.strerror or err}") from err
     except ValueError as err:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchctl.corpus.generated.parts import CorpusPart, damaged
+from benchctl.disk import read_file
 
 FORMAT_VERSION = 1
 
@@ -90,7 +91,7 @@ def load_corpus(folder: Path) -> Corpus:
     """
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
+        manifest = msgspec.json.decode(read_file(path), type=_Manifest)
     except (OSError, msgspec.DecodeError) as err:
         raise damaged(path, str(err)) from err
     if manifest.format_version != FORMAT_VERSION or manifest.digest != corpus_digest(manifest.parts):

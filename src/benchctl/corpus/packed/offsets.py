@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from benchctl.corpus.packed.decode import decode, unreadable
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.home import Home
 
 _FORMAT_VERSION = 2
@@ -108,7 +108,7 @@ def _kept_at(path: Path, home: Home) -> Path:
 def _load(kept: Path, path: Path) -> FileIndex | None:
     """The index as kept; None when there is none, or not of the file as it is now."""
     with suppress(OSError, msgspec.DecodeError):
-        found = msgspec.json.decode(kept.read_bytes(), type=FileIndex)
+        found = msgspec.json.decode(read_file(kept), type=FileIndex)
         if (found.format_version, found.path) == (_FORMAT_VERSION, str(path)) and _facts(path) == (
             found.file_bytes,
             found.modified_ns,

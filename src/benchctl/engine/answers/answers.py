@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.answers.top import scores, sort_values, top_hits
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
@@ -143,7 +143,7 @@ class AnswerBook:
         self._answers: dict[str, Answer] = {}
         if path is not None and path.is_file():
             try:
-                self._answers = msgspec.json.decode(path.read_bytes(), type=dict[str, Answer])
+                self._answers = msgspec.json.decode(read_file(path), type=dict[str, Answer])
             except msgspec.DecodeError:
                 # A half-written book is no loss: everything in it can be asked again.
                 self._answers = {}

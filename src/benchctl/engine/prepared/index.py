@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.engine.declared import Places, places, with_settings
 from benchctl.engine.prepared.data_folder import entries
 from benchctl.engine.provision.install import Installation
@@ -128,7 +128,7 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     """
     root = home.indices / key.folder_name
     try:
-        facts = msgspec.json.decode((root / MANIFEST_NAME).read_bytes(), type=IndexFacts)
+        facts = msgspec.json.decode(read_file(root / MANIFEST_NAME), type=IndexFacts)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as err:

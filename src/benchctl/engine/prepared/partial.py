@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from benchctl.corpus.ranges import Range, count, merged, missing
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.client import IndexStats, SearchClient
 from benchctl.engine.prepared.freezing import freeze
 from benchctl.engine.prepared.settling import settle
@@ -205,7 +205,7 @@ class PartialIndex:
     def _manifest(self) -> _Manifest | None:
         path = self.root / MANIFEST_NAME
         try:
-            text = path.read_bytes()
+            text = read_file(path)
             if msgspec.json.decode(text, type=_Format).format != PARTIAL_FORMAT:
                 return None
             found = msgspec.json.decode(text, type=_Manifest)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.provision.checksum import Checksum, compare, digest, published_sha512
 from benchctl.engine.provision.maven import Coordinates, MavenSource, engine_coordinates
@@ -178,7 +178,7 @@ def _record_path(target: Path) -> Path:
 def _cached(target: Path) -> Archive | None:
     with disk_errors(f"read the cached {target}"):
         try:
-            record = msgspec.json.decode(_record_path(target).read_bytes(), type=_Record)
+            record = msgspec.json.decode(read_file(_record_path(target)), type=_Record)
             size = target.stat().st_size
         except (FileNotFoundError, msgspec.DecodeError):
             return None

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.staging import settle, staging
 from benchctl.home import Home
@@ -80,7 +80,7 @@ def _state(root: Path) -> str:
 def _is_complete(final: Path, digest: str) -> bool:
     with disk_errors(f"use {final}"):
         try:
-            manifest = msgspec.json.decode((final / _MANIFEST_NAME).read_bytes(), type=_Manifest)
+            manifest = msgspec.json.decode(read_file(final / _MANIFEST_NAME), type=_Manifest)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return False
     return manifest.parts == digest

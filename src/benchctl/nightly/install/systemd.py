@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nightly.install import programs
 from benchctl.nightly.install.job import Job
@@ -198,7 +198,7 @@ class Units:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError:
         return None
 

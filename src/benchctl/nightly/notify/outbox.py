@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchctl.disk import read_file
 from benchctl.errors import BenchctlError
 from benchctl.nightly.notify.command import run_command
 from benchctl.nightly.notify.failure import SendError
@@ -227,7 +228,7 @@ def _paths(outbox: Path) -> list[Path]:
 
 
 def _load(path: Path) -> Letter:
-    letter = msgspec.json.decode(path.read_bytes(), type=Letter)
+    letter = msgspec.json.decode(read_file(path), type=Letter)
     if letter.letter_version != LETTER_VERSION:
         raise ValueError(f"version {letter.letter_version}")
     if datetime.fromisoformat(letter.created).tzinfo is None:

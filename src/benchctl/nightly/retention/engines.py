@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchctl.disk import disk_errors, size_bytes
+from benchctl.disk import disk_errors, read_file, size_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
@@ -90,7 +90,7 @@ def run_use(folder: RunFolder) -> RunUse:
         BenchctlError: its record cannot be read.
     """
     try:
-        return _USE.decode(folder.record_path.read_bytes())
+        return _USE.decode(read_file(folder.record_path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
         raise BenchctlError(f"cannot read {folder.record_path}: {err}") from err
 
@@ -214,7 +214,7 @@ def _keys(night: NightRecord) -> Iterator[str]:
 
 def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
     try:
-        made = _MADE.decode(manifest.read_bytes())
+        made = _MADE.decode(read_file(manifest))
         made_s = manifest.stat().st_mtime
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return

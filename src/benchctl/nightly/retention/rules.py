@@ -94,4 +94,4 @@ def _without_raw(record: RunRecord) -> RunRecord:
 
 def _fork_without_raw(fork: ForkRecord) -> ForkRecord:
     boots = tuple(msgspec.structs.replace(boot, logs="") for boot in fork.boots)
-    return msgspec.structs.replace(fork, samples=None, telemetry=None, boots=boots)
+    return msgspec.structs.replace(fork, samples=None, telemetry=None, boots=boots, files={})

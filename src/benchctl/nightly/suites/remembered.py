@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from benchctl.disk import read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.nightly.durable import write_whole
@@ -71,7 +72,7 @@ def recall(folder: SuiteFolder) -> Known:
     """
     path = folder.root / KNOWN_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Known)
+        return msgspec.json.decode(read_file(path), type=Known)
     except OSError as err:
         raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
     except msgspec.DecodeError as err:

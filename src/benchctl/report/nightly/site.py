@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchctl.disk import read_file
 from benchctl.report.nightly.feed import atom_feed
 from benchctl.report.nightly.figures import night_data
 from benchctl.report.nightly.files import refuse_foreign, remove_partials, remove_stale, write_changed
@@ -80,7 +81,7 @@ def write_top(folder: Path) -> Path:
     cards, unreadable = [], []
     for path in sorted(folder.glob(f"*/{CARD}")):
         try:
-            card = msgspec.json.decode(path.read_bytes(), type=Card)
+            card = msgspec.json.decode(read_file(path), type=Card)
             cards.append(msgspec.structs.replace(card, name=path.parent.name))
         except (OSError, msgspec.DecodeError):
             unreadable.append(f"The state of {path.parent.name} cannot be read.")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from benchctl.disk import read_file
 from benchctl.errors import BenchctlError, UsageError
 
 Tool = Literal["rally", "opensearch-benchmark"]
@@ -126,7 +127,7 @@ def read_race(path: Path, tool: Tool | None = None) -> Race:
         BenchctlError: it cannot be read, is of another kind, or has no results.
     """
     try:
-        document = msgspec.json.decode(path.read_bytes(), type=_Document)
+        document = msgspec.json.decode(read_file(path), type=_Document)
     except OSError as err:
         raise BenchctlError(f"{path}: {err.strerror}") from err
     except msgspec.ValidationError as err:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.nightly.durable import write_whole
@@ -221,7 +221,7 @@ class SuiteFolder:
         """
         path = self.night_path(night_id) / ANSWERS_NAME
         try:
-            return msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, Any]])
+            return msgspec.json.decode(read_file(path), type=dict[str, dict[str, Any]])
         except FileNotFoundError:
             return None
         except OSError as err:

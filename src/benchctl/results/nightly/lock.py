@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 
 POLL_S = 1.0
@@ -105,7 +105,7 @@ def holder_of(path: Path) -> Holder | None:
         path: of the file; there need not be one.
     """
     try:
-        holder = msgspec.json.decode(path.read_bytes(), type=Holder)
+        holder = msgspec.json.decode(read_file(path), type=Holder)
     except (OSError, msgspec.DecodeError):
         return None
     # Who was killed left its name behind.

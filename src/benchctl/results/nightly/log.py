@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.results.nightly.events import Event
 
 _NEWLINE = b"\n"
@@ -47,7 +47,7 @@ def read_events(path: Path, unreadable: Callable[[str], None]) -> list[Event]:
     """
     with disk_errors(f"read {path}"):
         try:
-            raw = path.read_bytes()
+            raw = read_file(path)
         except FileNotFoundError:
             return []
     decoder = msgspec.json.Decoder(Event)

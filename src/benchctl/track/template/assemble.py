@@ -5,6 +5,7 @@ a track sets is known in its parts, and why a part may hold half an array.
 """
 
 import glob
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from benchctl.disk import open_regular
 from benchctl.errors import UsageError
 from benchctl.track.template.bounds import MOST_CHARACTERS
 from benchctl.track.template.excerpt import cut
@@ -127,7 +129,7 @@ def read_text(path: Path) -> str:
         UsageError: it cannot be read, is not UTF-8, or is too large.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
             text = file.read(MOST_CHARACTERS + 1)
     except OSError as err:
         raise UsageError(f"cannot read {path}: {err.strerror}") from err

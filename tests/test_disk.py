@@ -1,0 +1,75 @@
+"""What only looks like a file is told, wherever files are read as a whole."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchctl.corpus.generated.manifest import load_corpus
+from benchctl.disk import MOST_BYTES, read_file
+from benchctl.errors import BenchctlError
+from benchctl.nightly.suites.suite import load_suite
+from benchctl.results.foreign.race import read_race
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.track.load import load_challenge, load_track
+from benchctl.track.parameters import read_parameter_files
+from benchctl.yaml_file import load_typed
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, MOST_BYTES + 1)
+
+
+def big5(folder: Path) -> None:
+    load_challenge(str(folder / "challenge.json"), load_track("big5", {})[0], {})
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "record of a run": ("run.json", lambda folder: RunFolder(folder).load()),
+    "track": ("track.json", lambda folder: load_track(str(folder / "track.json"), {})),
+    "challenge": ("challenge.json", big5),
+    "parameters": ("params.yml", lambda folder: read_parameter_files([folder / "params.yml"])),
+    "YAML file": ("variants.yml", lambda folder: load_typed(folder / "variants.yml", dict[str, str])),
+    "suite": ("nightly.yml", lambda folder: load_suite(folder / "nightly.yml")),
+    "race": ("race.json", lambda folder: read_race(folder / "race.json")),
+    "corpus": ("manifest.json", load_corpus),
+    "events of nights": ("events.jsonl", lambda folder: SuiteFolder(folder).events(pytest.fail)),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("make", [pipe, endless, huge])
+@pytest.mark.parametrize("what", READERS)
+def test_what_never_ends_is_refused_by_name(what: str, make: Callable[[Path], None], tmp_path: Path):
+    name, read = READERS[what]
+    make(tmp_path / name)
+    with pytest.raises(BenchctlError, match=name):
+        read(tmp_path)
+
+
+@pytest.mark.timeout(60)
+def test_a_record_that_is_a_pipe_keeps_no_other_run_from_being_found(tmp_path: Path):
+    (tmp_path / "a").mkdir()
+    pipe(tmp_path / "a" / "run.json")
+    told: list[str] = []
+    assert list(RunStore(tmp_path).runs(told.append)) == []
+    assert "a/run.json: it is a pipe, a device or a socket, not a regular file" in told[0]
+
+
+def test_files_of_any_size_up_to_the_bound_are_read(tmp_path: Path):
+    path = tmp_path / "x"
+    path.write_bytes(b"12345")
+    assert read_file(path, 5) == b"12345"
+    with pytest.raises(OSError, match="larger than"):
+        read_file(path, 4)
