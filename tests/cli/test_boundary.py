@@ -1,7 +1,10 @@
 """How a command ends: one message, the right exit code, and a traceback only for bugs."""
 
 import errno
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
 from benchctl.results.store import RunStore
@@ -32,6 +35,14 @@ def own_signals() -> Iterator[None]:
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
+
+
+# Without the fixtures of this process.
+MAIN = """
+import benchctl.cli, benchctl.home
+benchctl.home._check_reachable = lambda *_: None
+benchctl.cli.main()
+"""
 
 
 def raising(error: BaseException) -> click.Command:
@@ -122,12 +133,58 @@ def test_settings_are_refused_before_anything_starts(
         (["--nonsense"], "No such option"),
         (["run", "--forks", "many"], "many"),
         (["run", "--restart", "often"], "often"),
-        (["nonsense"], "nonsense"),
+        (["nonsense"], "hint: see: benchctl --help"),
+        (["comapre", "es", "os"], "No such command 'comapre'\n  hint: did you mean 'compare'?\n"),
+        (["nightly", "rnu"], "hint: did you mean 'run'?"),
+        (["node", "sart"], "hint: did you mean 'start'?"),
+        (["run", "--chalenge", "x"], "No such option '--chalenge'\n  hint: did you mean '--challenge'?\n"),
+        (["node", "start", "--prt=9200"], "hint: did you mean '--port'?"),
+        (["run", "--iterations", "50"], "hint: iterations is a parameter: --param iterations=50\n"),
+        (["plan", "--warmup-iterations=7"], "--param warmup_iterations=7\n"),
+        (["minimize", "--clients"], "--param clients=N\n"),
+        (["run", "--target-througput", "9/s"], "--param target_throughput=N\n"),
+        (["compare", "--iterations", "5"], "hint: see: benchctl compare --help\n"),
+        (
+            ["run", "--docs", "0"],
+            "--docs: '0': without documents there is nothing to search\n  hint: give at",
+        ),
+        (["run", "--heap", "0m"], "'0m' is not a heap size"),
     ],
 )
 def test_a_wrong_flag_is_a_usage_error(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]):
     assert guarded(root, arguments) == 2
-    assert said in capsys.readouterr().err
+    found = capsys.readouterr().err
+    assert found.startswith("benchctl: ")
+    assert said in found
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "runs"],
+        ["track", "show", "big5"],
+        ["schema", "run"],
+        ["run", "--help"],
+        ["--version"],
+        ["nonsense"],
+        [],
+    ],
+)
+def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str], stream: str):
+    reading, writing = os.pipe()
+    os.close(reading)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
+    try:
+        done = subprocess.run([sys.executable, "-c", MAIN, *arguments], check=False, text=True, **streams)
+    finally:
+        os.close(writing)
+    other = done.stderr if stream == "stdout" else done.stdout
+    if done.returncode == ExitCode.CLOSED:
+        assert other == ""
+    else:  # all that it said went the other way
+        assert done.returncode in (ExitCode.OK, ExitCode.USAGE)
+        assert other
 
 
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):

@@ -33,12 +33,14 @@ class DocumentsType(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
         """Read it."""
+        del ctx
         if isinstance(value, int):
             return value
         try:
             return parse_documents(value)
         except UsageError as err:
-            return self.fail(str(err), param, ctx)
+            where = "" if param is None else f"{param.opts[0]}: "
+            raise UsageError(f"{where}{err.message}", hint=err.hint) from err
 
 
 class HeapType(click.ParamType[int]):
@@ -51,7 +53,7 @@ class HeapType(click.ParamType[int]):
         if isinstance(value, int):
             return value
         match = _HEAP.fullmatch(value)
-        if match is None:
+        if match is None or not int(match["number"]):
             return self.fail(f"'{value}' is not a heap size: write 512m or 4g", param, ctx)
         return int(match["number"]) * (1024 if match["unit"] in "gG" else 1)
 

@@ -6,11 +6,10 @@ from typing import Any, Literal, TypeVar
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from benchctl.cli.options import FORMATS
-from benchctl.cli.streams import emit, is_terminal, shown
+from benchctl.cli.streams import emit, is_terminal, paint, shown
 from benchctl.report.listing import Listing, cell, pieces
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +38,7 @@ def print_listing(listing: Listing, output_format: TableFormat) -> None:
         rows = list(listing.rows)
         listing = Listing(listing.columns, rows, listing.numeric, grouped=listing.grouped)
         if len(rows) <= _MOST_FOLDED:
-            Console(highlight=False, markup=False).print(_folded(listing))
+            paint(_folded(listing))
             return
     for piece in pieces(listing, output_format):
         emit(piece)
