@@ -8,6 +8,7 @@ import click
 
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.html.page import Entry, render_index, render_page
@@ -65,7 +66,7 @@ def report_command(
         raise UsageError("--challenge, --baseline and --force are for comparisons", hint="add --compare")
     else:
         pages = _of_runs(store, names, home.runs)
-    click.echo(f"Report: {write_pages(target, pages)}")
+    say(f"Report: {write_pages(target, pages)}")
 
 
 def _compared(

@@ -11,7 +11,7 @@ from typing import Literal
 import click
 import msgspec
 
-from benchctl.cli.streams import complain, note
+from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home, resolve_home
@@ -77,7 +77,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
         if waiting or hung:
             raise
-        click.echo(f"{suite.name}: {err.message}; nothing is run")
+        say(f"{suite.name}: {err.message}; nothing is run")
         return
     except BenchctlError as err:
         if err.exit_code == ExitCode.INTERRUPTED:
@@ -182,9 +182,9 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
 
 def _print(message: Message, output_format: Literal["text", "json"]) -> None:
     if output_format == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(message), indent=2).decode())
+        emit(msgspec.json.format(msgspec.json.encode(message), indent=2).decode() + "\n")
     else:
-        click.echo(message.text, nl=False)
+        say(message.text, nl=False)
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:
