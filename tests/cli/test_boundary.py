@@ -14,11 +14,14 @@ import pytest
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
+from benchctl.engine.provision.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
 from benchctl.results.store import RunStore
+from benchctl.run.lock import SHARE_VARIABLE, host_lock
 from builders import make_record
+from file_server import FileServer
 
 
 @pytest.fixture(autouse=True)
@@ -211,3 +214,88 @@ def test_a_run_of_an_experiment_is_not_gone_on_with_alone(capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "run one is a measurement of experiment 20261121-used" in said
     assert "benchctl experiment run --resume 20261121-used" in said
+
+
+HUGE = "90000g"
+MEASURED = ["--challenge", "range-only"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", *MEASURED, "--variant", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["run", *MEASURED, "--heap", HUGE], "a heap of 92160000 MB leaves too little"),
+        (["run", *MEASURED, "--heap", "1m"], "--heap must be at least 256m"),
+        (["run", *MEASURED, "--variant", f"x=es,heap:{HUGE}"], "leaves too little"),
+        (["run", *MEASURED, "--jdk", "/no/where"], "there is no Java at /no/where"),
+        (["run", *MEASURED, "--jdk", "{folder}"], "is not a Java home"),
+        (["run", *MEASURED, "--distribution", "es=/no/where"], "there is no distribution /no/where"),
+        (["run", *MEASURED, "--distribution", "es={folder}"], "is not a distribution of elasticsearch"),
+        (["run", *MEASURED, "--distribution", "es={folder}/a.txt"], "is no archive that benchctl can unpack"),
+        (["run", *MEASURED, "--corpus", "/no/where"], "there is no file /no/where"),
+        (["run", *MEASURED, "--pin", "node=999"], "--pin"),
+        (["run", *MEASURED, "--forks", "0"], "--forks must be at least 1"),
+        (["run", "--challenge", "{folder}/timed.json", "--until-steady"], "--until-steady chooses"),
+        (["run", "--challenge", "{folder}/comma.json"], "comma.json, line 2\n"),
+        (["run", *MEASURED, "--target", "x=ftp://host"], "is not the address of a host"),
+        (["run", *MEASURED, "--until-steady", "--test-mode"], "--test-mode cuts"),
+        (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "no opensearch"),
+        (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
+         "leaves too little"),
+        (["experiment", "run", "jvm-inlining", "--heap", HUGE], "leaves too little"),
+        (["node", "start", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["node", "start", "--heap", HUGE], "leaves too little"),
+        (["node", "start", "--heap", "10m"], "--heap must be at least 256m"),
+        (["node", "start", "../es"], "../es"),
+        (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0 %"),
+        (["show", "nothing"], "there is no run 'nothing'"),
+        (["compare", "es", "os"], "es"),
+        (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
+        (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
+        (["sql", "select"], "DuckDB"),
+        (["track", "validate", "/no/where"], "there is no track '/no/where'"),
+        (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
+        (["nightly", "simulate", "--csv", "/no/where.csv"], "/no/where.csv"),
+        (["corpus", "generate", "--docs", "lots"], "'lots' is not a number of documents"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    files: FileServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)  # which has nothing
+    monkeypatch.setenv(SHARE_VARIABLE, "1")  # whoever runs the tests may be measuring something
+    task = '{"operation": "range", "time-period": 1}'
+    (tmp_path / "timed.json").write_text(f'{{"name": "timed", "schedule": [{task}]}}', encoding="utf-8")
+    (tmp_path / "comma.json").write_text(f'{{"name": "c", "schedule": [\n{task},\n]}}', encoding="utf-8")
+    (tmp_path / "a.txt").touch()
+    with host_lock(wait=False, on_wait=print):
+        status = guarded(root, [text.replace("{folder}", str(tmp_path)) for text in arguments])
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("benchctl: ") == 1
+    assert "Traceback" not in error
+    assert status == ExitCode.USAGE
+
+
+def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
+    assert guarded(root, ["list", "runs"]) == ExitCode.USAGE
+    assert "is no UTF-8" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_names_its_option(
+    files: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("benchctl.cli.node.check_asked", lambda *_: None)
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
+    port = files.url.rpartition(":")[2]
+    assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
+    assert capsys.readouterr().err == (
+        f"benchctl: --port {port}: address already in use\n"
+        "  hint: give another --port, or leave it out: the node takes a free one\n"
+    )

@@ -9,12 +9,15 @@ from benchctl.cli.options import HeapType
 from benchctl.cli.streams import complain, say
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
+from benchctl.engine.provision.equip import check_asked
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import VariantSpec
 from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
+from benchctl.run.prepare import check_heap
 from benchctl.run.standalone import (
+    check_port,
     node_folder,
     remove,
     running_nodes,
@@ -64,6 +67,11 @@ def start_command(
     Its index settings and warm-up challenges mean nothing here: there is no index, and nothing is run.
     """
     spec = _resolve(variant, distribution, jdk, variants_file)
+    home = resolve_home()
+    check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total)
+    check_asked(home, spec)
+    if port is not None and node_folder(home, spec.name).state() is None:
+        check_port(port)
     arguments = [variant]
     for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
                           ("--distribution", distribution),
@@ -71,7 +79,7 @@ def start_command(
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
     with host_lock(wait=wait, on_wait=lambda who: complain(f"waiting for {who}")):
-        state = start_in_background(resolve_home(), spec.name, arguments)
+        state = start_in_background(home, spec.name, arguments)
     say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 
@@ -100,9 +108,12 @@ def serve_command(
 ) -> None:
     """Run a node in the foreground until told to end."""
     spec = _resolve(variant, distribution, jdk, variants_file)
-    heap = heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
     with watching(quiet=False) as observer:
-        serve(resolve_home(), spec, heap, port, observer)
+        serve(resolve_home(), spec, _heap(spec, heap_mb), port, observer)
+
+
+def _heap(spec: VariantSpec, heap_mb: int | None) -> int:
+    return heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
 
 
 @node_group.command("stop")

@@ -18,6 +18,7 @@ from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
+from benchctl.run.prepare import check_host
 from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
@@ -150,6 +151,8 @@ def redline_command(
     )
     options = plan_options(subject_options, param_options, forks=forks, workers=workers)
     plan, loaded = plan_redline(options, search)
+    store.open()
+    check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))

@@ -44,8 +44,10 @@ from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Extras, resume_run, start_run
+from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
+from benchctl.run.prepare import check_host
 from benchctl.run.trial import as_trial
 
 if TYPE_CHECKING:
@@ -141,6 +143,8 @@ def run_command(
             )
         )
         plan = as_trial(plan) if test_mode else plan
+        if until_steady:
+            check_lengthening(plan)
         with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
             plan, calibration = _calibrated(
                 plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
@@ -183,6 +187,8 @@ def _refuse_measurement(record: RunRecord, home: Home) -> None:
 @contextmanager
 def _bench(home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool) -> Iterator[Bench]:
     """All that a run of the plan needs, with the host held."""
+    store.open()
+    check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:
         yield Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
 

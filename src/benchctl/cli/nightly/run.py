@@ -13,7 +13,7 @@ import msgspec
 
 from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.job import LOG_NAME
 from benchctl.nightly.install.log import bound_log
@@ -160,10 +160,10 @@ def _check_site(site: Path, home: Home) -> None:
     """Pages and records have files of the same names.
 
     Raises:
-        BenchctlError: both are to lie in one folder.
+        UsageError: both are to lie in one folder.
     """
     if site.resolve() == home.nightly.resolve():
-        raise BenchctlError(f"{site} is where nights are kept", hint="name another `report` folder")
+        raise UsageError(f"{site} is where nights are kept", hint="name another `report` folder")
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchctl.cli.options import PercentType
 from benchctl.cli.streams import emit, say
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.report.json_text import json_text
 from benchctl.report.numbers import counted, percent, signed_percent
@@ -201,7 +201,7 @@ def _read(path: Path, columns: Columns, *, higher_is_better: bool) -> Recorded:
     except UnicodeDecodeError as err:
         raise UsageError(f"{path} is not UTF-8 text: {err.reason} at byte {err.start}") from err
     except OSError as err:
-        raise BenchctlError(f"{path} cannot be read: {err.strerror}") from err
+        raise UsageError(f"{path} cannot be read: {err.strerror}") from err
 
 
 def _outcome_lines(process: Process, seed: int, found: Outcome) -> list[str]:
