@@ -1,5 +1,6 @@
 """How a command ends: one message, the right exit code, and a traceback only for bugs."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
+from benchctl.cli.conclude import conclude
 from benchctl.engine.provision.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
@@ -21,7 +23,7 @@ from benchctl.home import Home
 from benchctl.results.store import RunStore
 from benchctl.run.lock import SHARE_VARIABLE, host_lock
 from builders import make_record
-from file_server import FileServer
+from file_server import FileServer, Served
 
 
 @pytest.fixture(autouse=True)
@@ -299,3 +301,53 @@ def test_a_port_that_is_taken_names_its_option(
         f"benchctl: --port {port}: address already in use\n"
         "  hint: give another --port, or leave it out: the node takes a free one\n"
     )
+
+
+def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
+    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
+    place = "/org/elasticsearch/distribution/integ-test-zip/elasticsearch/8.11.0/elasticsearch-8.11.0.zip"
+    files.files[place] = Served(b"")
+    dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
+    with host_lock(wait=False, on_wait=print):  # nobody is disturbed
+        assert guarded(root, dry) == ExitCode.OK
+    said = "would measure range-only with es, 3 forks each on 300,000 documents\n"
+    assert capsys.readouterr().out == said
+    assert not list((tmp_path / "home").rglob("run.json"))
+    assert not list((tmp_path / "home").rglob("*.zip"))
+    assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("command", "short", "long"),
+    [
+        (["run"], "-q", "--quiet"),
+        (["run"], "-v", "--verbose"),
+        (["run"], "-n", "--dry-run"),
+        (["redline"], "-v", "--verbose"),
+        (["experiment", "run"], "-q", "--quiet"),
+        (["corpus", "fetch"], "-q", "--quiet"),
+        (["lucene", "patch"], "-q", "--quiet"),
+        (["nightly", "run"], "-q", "--quiet"),
+        (["node", "logs"], "-n", "--lines"),
+        ([], "-V", "--version"),
+    ],
+)
+def test_short_flags(command: list[str], short: str, long: str, capsys: pytest.CaptureFixture[str]):
+    assert guarded(root, [*command, "--help"]) == 0
+    assert f"  {short}, {long}" in capsys.readouterr().out
+
+
+def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = RunStore(tmp_path / "runs").create("one")
+    record = make_record("one")
+    folder.save(record)
+    printed = []
+    for details in (False, True):
+        with contextlib.suppress(BenchctlError):  # its forks were not run
+            conclude(folder, record, Home(tmp_path), "text", details=details)
+        printed.append(capsys.readouterr().out)
+    assert record.environment.cpu_model not in printed[0]
+    assert record.environment.cpu_model in printed[1]

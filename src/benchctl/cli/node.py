@@ -141,7 +141,7 @@ def status_command() -> None:
 
 @node_group.command("logs")
 @_VARIANT
-@click.option("--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
+@click.option("-n", "--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
 def logs_command(variant: str, lines: int) -> None:
     """The last lines of VARIANT's log."""
     folder = node_folder(resolve_home(), variant)

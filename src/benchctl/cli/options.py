@@ -110,6 +110,14 @@ def format_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+def verbose_option(command: F) -> F:
+    """`--verbose`."""
+    return click.option(
+        "-v", "--verbose", is_flag=True,
+        help="Print host, engines, indices and times with the result, as show does.",
+    )(command)  # fmt: skip
+
+
 def style_option(command: F) -> F:
     """`--style`."""
     return click.option(

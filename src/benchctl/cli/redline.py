@@ -9,7 +9,7 @@ import click
 
 from benchctl.cli.conclude import conclude
 from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import PercentType, format_option, open_store, runs_option
+from benchctl.cli.options import PercentType, format_option, open_store, runs_option, verbose_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.subjects import SubjectOptions, subject_options
@@ -106,6 +106,7 @@ class ObjectiveType(click.ParamType[Objective]):
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
 @measuring_options
+@verbose_option
 @runs_option
 @format_option
 def redline_command(
@@ -127,6 +128,7 @@ def redline_command(
     param_options: ParamOptions,
     wait: bool,
     quiet: bool,
+    verbose: bool,
 ) -> None:
     """Find the highest rate at which an operation meets an objective, and compare the variants by it.
 
@@ -156,4 +158,4 @@ def redline_command(
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
-    conclude(folder, record, home, output_format)
+    conclude(folder, record, home, output_format, details=verbose)

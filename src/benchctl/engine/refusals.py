@@ -11,6 +11,8 @@ from benchctl.errors import BenchctlError
 
 _UNAUTHORISED = 401
 _FORBIDDEN = 403
+_REDIRECTED = range(300, 400)
+_GATEWAY = (502, 503, 504)
 _PRIVILEGES = (
     "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index"
 )
@@ -36,8 +38,11 @@ def _words(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+_NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
+
 # The particular before the general.
 _TROUBLES = (
+    _Trouble(_words(r"deserialize"), "answers with something else than JSON", _NO_ENGINE),
     _Trouble(
         _words(r"hostname mismatch|ip address mismatch|doesn't match|not valid for"),
         "has a certificate for another name",
@@ -68,7 +73,13 @@ _TROUBLES = (
         _words(r"refused"), "refuses the connection", "see whether it is up, and whether the port is right"
     ),
     _Trouble(
-        _words(r"aborted|disconnected|reset|bad ?status|without response"),
+        _words(r"bad ?status"),
+        "does not speak HTTP",
+        f"{_NO_ENGINE}; if it speaks TLS, write https:{{rest}}",
+        "http",
+    ),
+    _Trouble(
+        _words(r"aborted|disconnected|reset|without response"),
         "breaks the connection",
         "if it speaks TLS, write https:{rest}",
         "http",
@@ -109,10 +120,19 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
             f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
             hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
         )
+    if err.status in _REDIRECTED:
+        return BenchctlError(
+            f"{where} redirects elsewhere (HTTP {err.status})", hint="name the address that it redirects to"
+        )
+    if err.status and err.reason.lstrip().startswith("<"):
+        return BenchctlError(
+            f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
+            hint="see whether the cluster behind that proxy is up" if err.status in _GATEWAY else _NO_ENGINE,
+        )
     if err.status:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
     text, hint = _connection_trouble(err.reason, name, endpoint)
-    return BenchctlError(f"{where} {text}: {_brief(err.reason)}", hint=hint)
+    return BenchctlError(f"{where} {text}", hint=hint)
 
 
 def _credentials_hint(name: str, endpoint: Endpoint) -> str:
@@ -130,7 +150,10 @@ def _connection_trouble(reason: str, name: str, endpoint: Endpoint) -> tuple[str
     for trouble in _TROUBLES:
         if trouble.scheme in {"", scheme} and trouble.words.search(reason):
             return trouble.text, trouble.hint.format(ca=endpoint.options.ca.format(name=name), rest=rest)
-    return "cannot be reached", "see whether it is up, and whether address and certificates are right"
+    return (
+        f"cannot be reached: {_brief(reason)}",
+        "see whether it is up, and whether address and certificates are right",
+    )
 
 
 def _brief(reason: str) -> str:

@@ -41,7 +41,7 @@ LONGEST_NIGHT_H = 24
 @click.command("run")
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
 @click.option("--wait", is_flag=True, help="Wait while somebody else measures, whatever the suite says.")
-@click.option("--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
 @click.option(
     "--format",
     "output_format",
