@@ -12,6 +12,8 @@ class ExitCode(IntEnum):
     REGRESSION = 3
     INCONCLUSIVE = 4
     INTERRUPTED = 130
+    CLOSED = 141
+    """Whoever read the output went away; as of a program that SIGPIPE ends."""
 
 
 class BenchctlError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 
 ROOT_HOME = Path("/var/lib/benchctl")
 UNPRIVILEGED_USER = "nobody"
@@ -131,6 +131,7 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     cannot look into `/root`; everybody else `~/.local/share/benchctl`.
 
     Raises:
+        UsageError: its path cannot be written down.
         BenchctlError: the home cannot be created, or the user that nodes run as cannot reach it.
     """
     environ = os.environ if environ is None else environ
@@ -143,6 +144,13 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     else:
         data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
         root = Path(data).absolute() / "benchctl"
+    try:
+        str(root).encode()
+    except UnicodeEncodeError as err:
+        raise UsageError(
+            f"benchctl's home {os.fsencode(root)!r} is no UTF-8, and neither records nor nodes can name it",
+            hint="set BENCHCTL_HOME to a path in UTF-8",
+        ) from err
     try:
         if not root.is_dir():
             root.mkdir(parents=True, exist_ok=True)

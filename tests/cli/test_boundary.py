@@ -1,7 +1,11 @@
 """How a command ends: one message, the right exit code, and a traceback only for bugs."""
 
+import contextlib
 import errno
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +16,16 @@ import benchctl.home as boundary_home
 from authority import certificate_file, server_context
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.cli.conclude import conclude
+from benchctl.engine.provision.maven import REPOSITORY_VARIABLE
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of
 from benchctl.home import Home
 from benchctl.results.store import RunStore
+from benchctl.run.lock import SHARE_VARIABLE, host_lock
 from builders import make_record
 from engine.fake_node import fake_node
+from file_server import FileServer, Served
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +42,14 @@ def own_signals() -> Iterator[None]:
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
+
+
+# Without the fixtures of this process.
+MAIN = """
+import benchctl.cli, benchctl.home
+benchctl.home._check_reachable = lambda *_: None
+benchctl.cli.main()
+"""
 
 
 def raising(error: BaseException) -> click.Command:
@@ -140,12 +156,58 @@ def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
         (["--nonsense"], "No such option"),
         (["run", "--forks", "many"], "many"),
         (["run", "--restart", "often"], "often"),
-        (["nonsense"], "nonsense"),
+        (["nonsense"], "hint: see: benchctl --help"),
+        (["comapre", "es", "os"], "No such command 'comapre'\n  hint: did you mean 'compare'?\n"),
+        (["nightly", "rnu"], "hint: did you mean 'run'?"),
+        (["node", "sart"], "hint: did you mean 'start'?"),
+        (["run", "--chalenge", "x"], "No such option '--chalenge'\n  hint: did you mean '--challenge'?\n"),
+        (["node", "start", "--prt=9200"], "hint: did you mean '--port'?"),
+        (["run", "--iterations", "50"], "hint: iterations is a parameter: --param iterations=50\n"),
+        (["plan", "--warmup-iterations=7"], "--param warmup_iterations=7\n"),
+        (["minimize", "--clients"], "--param clients=N\n"),
+        (["run", "--target-througput", "9/s"], "--param target_throughput=N\n"),
+        (["compare", "--iterations", "5"], "hint: see: benchctl compare --help\n"),
+        (
+            ["run", "--docs", "0"],
+            "--docs: '0': without documents there is nothing to search\n  hint: give at",
+        ),
+        (["run", "--heap", "0m"], "'0m' is not a heap size"),
     ],
 )
 def test_a_wrong_flag_is_a_usage_error(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]):
     assert guarded(root, arguments) == 2
-    assert said in capsys.readouterr().err
+    found = capsys.readouterr().err
+    assert found.startswith("benchctl: ")
+    assert said in found
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "runs"],
+        ["track", "show", "big5"],
+        ["schema", "run"],
+        ["run", "--help"],
+        ["--version"],
+        ["nonsense"],
+        [],
+    ],
+)
+def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str], stream: str):
+    reading, writing = os.pipe()
+    os.close(reading)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
+    try:
+        done = subprocess.run([sys.executable, "-c", MAIN, *arguments], check=False, text=True, **streams)
+    finally:
+        os.close(writing)
+    other = done.stderr if stream == "stdout" else done.stdout
+    if done.returncode == ExitCode.CLOSED:
+        assert other == ""
+    else:  # all that it said went the other way
+        assert done.returncode in (ExitCode.OK, ExitCode.USAGE)
+        assert other
 
 
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):
@@ -172,3 +234,138 @@ def test_a_run_of_an_experiment_is_not_gone_on_with_alone(capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "run one is a measurement of experiment 20261121-used" in said
     assert "benchctl experiment run --resume 20261121-used" in said
+
+
+HUGE = "90000g"
+MEASURED = ["--challenge", "range-only"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", *MEASURED, "--variant", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["run", *MEASURED, "--heap", HUGE], "a heap of 92160000 MB leaves too little"),
+        (["run", *MEASURED, "--heap", "1m"], "--heap must be at least 256m"),
+        (["run", *MEASURED, "--variant", f"x=es,heap:{HUGE}"], "leaves too little"),
+        (["run", *MEASURED, "--jdk", "/no/where"], "there is no Java at /no/where"),
+        (["run", *MEASURED, "--jdk", "{folder}"], "is not a Java home"),
+        (["run", *MEASURED, "--distribution", "es=/no/where"], "there is no distribution /no/where"),
+        (["run", *MEASURED, "--distribution", "es={folder}"], "is not a distribution of elasticsearch"),
+        (["run", *MEASURED, "--distribution", "es={folder}/a.txt"], "is no archive that benchctl can unpack"),
+        (["run", *MEASURED, "--corpus", "/no/where"], "there is no file /no/where"),
+        (["run", *MEASURED, "--pin", "node=999"], "--pin"),
+        (["run", *MEASURED, "--forks", "0"], "--forks must be at least 1"),
+        (["run", "--challenge", "{folder}/timed.json", "--until-steady"], "--until-steady chooses"),
+        (["run", "--challenge", "{folder}/comma.json"], "comma.json, line 2\n"),
+        (["run", *MEASURED, "--target", "x=ftp://host"], "is not the address of a host"),
+        (["run", *MEASURED, "--until-steady", "--test-mode"], "--test-mode cuts"),
+        (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "no opensearch"),
+        (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
+         "leaves too little"),
+        (["experiment", "run", "jvm-inlining", "--heap", HUGE], "leaves too little"),
+        (["node", "start", "es@99.0.0"], "has no elasticsearch 99.0.0"),
+        (["node", "start", "--heap", HUGE], "leaves too little"),
+        (["node", "start", "--heap", "10m"], "--heap must be at least 256m"),
+        (["node", "start", "../es"], "../es"),
+        (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0 %"),
+        (["show", "nothing"], "there is no run 'nothing'"),
+        (["compare", "es", "os"], "es"),
+        (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
+        (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
+        (["sql", "select"], "DuckDB"),
+        (["track", "validate", "/no/where"], "there is no track '/no/where'"),
+        (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
+        (["nightly", "simulate", "--csv", "/no/where.csv"], "/no/where.csv"),
+        (["corpus", "generate", "--docs", "lots"], "'lots' is not a number of documents"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    files: FileServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)  # which has nothing
+    monkeypatch.setenv(SHARE_VARIABLE, "1")  # whoever runs the tests may be measuring something
+    task = '{"operation": "range", "time-period": 1}'
+    (tmp_path / "timed.json").write_text(f'{{"name": "timed", "schedule": [{task}]}}', encoding="utf-8")
+    (tmp_path / "comma.json").write_text(f'{{"name": "c", "schedule": [\n{task},\n]}}', encoding="utf-8")
+    (tmp_path / "a.txt").touch()
+    with host_lock(wait=False, on_wait=print):
+        status = guarded(root, [text.replace("{folder}", str(tmp_path)) for text in arguments])
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("benchctl: ") == 1
+    assert "Traceback" not in error
+    assert status == ExitCode.USAGE
+
+
+def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
+    assert guarded(root, ["list", "runs"]) == ExitCode.USAGE
+    assert "is no UTF-8" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_names_its_option(
+    files: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("benchctl.cli.node.check_asked", lambda *_: None)
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
+    port = files.url.rpartition(":")[2]
+    assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
+    assert capsys.readouterr().err == (
+        f"benchctl: --port {port}: address already in use\n"
+        "  hint: give another --port, or leave it out: the node takes a free one\n"
+    )
+
+
+def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
+    files: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)
+    monkeypatch.setenv(SHARE_VARIABLE, "1")
+    place = "/org/elasticsearch/distribution/integ-test-zip/elasticsearch/8.11.0/elasticsearch-8.11.0.zip"
+    files.files[place] = Served(b"")
+    dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
+    with host_lock(wait=False, on_wait=print):  # nobody is disturbed
+        assert guarded(root, dry) == ExitCode.OK
+    said = "would measure range-only with es, 3 forks each on 300,000 documents\n"
+    assert capsys.readouterr().out == said
+    assert not list((tmp_path / "home").rglob("run.json"))
+    assert not list((tmp_path / "home").rglob("*.zip"))
+    assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("command", "short", "long"),
+    [
+        (["run"], "-q", "--quiet"),
+        (["run"], "-v", "--verbose"),
+        (["run"], "-n", "--dry-run"),
+        (["redline"], "-v", "--verbose"),
+        (["experiment", "run"], "-q", "--quiet"),
+        (["corpus", "fetch"], "-q", "--quiet"),
+        (["lucene", "patch"], "-q", "--quiet"),
+        (["nightly", "run"], "-q", "--quiet"),
+        (["node", "logs"], "-n", "--lines"),
+        ([], "-V", "--version"),
+    ],
+)
+def test_short_flags(command: list[str], short: str, long: str, capsys: pytest.CaptureFixture[str]):
+    assert guarded(root, [*command, "--help"]) == 0
+    assert f"  {short}, {long}" in capsys.readouterr().out
+
+
+def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = RunStore(tmp_path / "runs").create("one")
+    record = make_record("one")
+    folder.save(record)
+    printed = []
+    for details in (False, True):
+        with contextlib.suppress(BenchctlError):  # its forks were not run
+            conclude(folder, record, Home(tmp_path), "text", details=details)
+        printed.append(capsys.readouterr().out)
+    assert record.environment.cpu_model not in printed[0]
+    assert record.environment.cpu_model in printed[1]

@@ -15,7 +15,7 @@ def test_heaps_are_mebibytes(number: int):
     assert HeapType().convert(f"{number}G", None, None) == 1024 * number
 
 
-@pytest.mark.parametrize("text", ["4", "4k", "g", "-1g", "1.5g", ""])
+@pytest.mark.parametrize("text", ["4", "4k", "g", "-1g", "0m", "1.5g", ""])
 def test_other_heaps_are_refused(text: str):
     with pytest.raises(click.BadParameter, match="512m or 4g"):
         HeapType().convert(text, None, None)
@@ -23,7 +23,7 @@ def test_other_heaps_are_refused(text: str):
 
 def test_documents_are_read_and_refused():
     assert DocumentsType().convert("300k", None, None) == 300_000
-    with pytest.raises(click.BadParameter, match="lots"):
+    with pytest.raises(UsageError, match="lots"):
         DocumentsType().convert("lots", None, None)
 
 

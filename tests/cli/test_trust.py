@@ -55,10 +55,10 @@ def test_a_run_without_consent_says_what_is_missing_and_what_would_be_executed(b
 
 
 def test_a_run_with_trust_executes_it(books: Path, monkeypatch: pytest.MonkeyPatch):
-    def stop(**_: object) -> None:
+    def stop(*_: object) -> None:
         raise BenchctlError("planned")
 
-    monkeypatch.setattr("benchctl.cli.run.measuring", stop)
+    monkeypatch.setattr("benchctl.cli.run.check_host", stop)
     with pytest.raises(BenchctlError, match="planned"):
         call(run_command, "--track", books, "--challenge", "ask", "--trust", "--docs", "1000")
     assert executed(books)

@@ -66,3 +66,12 @@ def test_plain_and_grouped_numbers_are_themselves(documents: int):
 def test_any_text_is_a_size_or_a_usage_error(text: str):
     with suppress(UsageError):
         assert parse_documents(text) >= 1
+
+
+def test_no_documents_have_a_hint_of_their_own():
+    with pytest.raises(UsageError) as refused:
+        parse_documents("0")
+    assert str(refused.value) == (
+        "'0': without documents there is nothing to search\n"
+        "  hint: give at least 1, or leave it out for the default"
+    )

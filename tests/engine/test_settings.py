@@ -261,7 +261,7 @@ def test_a_folder_serves_one_start_only(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["with space", "with:colon"])
 def test_a_folder_that_breaks_jvm_options_is_refused(tmp_path: Path, name: str):
-    with pytest.raises(BenchctlError, match="JVM options would break"):
+    with pytest.raises(UsageError, match="JVM options would break"):
         BootFolders.create(tmp_path / name)
     assert not (tmp_path / name).exists()
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.candidates import Candidates, candidates_of
 from benchctl.minimize.conduct import SearchContext, conduct
 from benchctl.minimize.measure import Job
@@ -357,7 +357,7 @@ def test_a_search_does_not_go_on_with_other_documents(folder: MinimizeFolder) ->
             plans = tuple(msgspec.structs.replace(plan, corpus=corpus) for plan in job.plans)
             return super().measure(replace(job, plans=plans))
 
-    with pytest.raises(BenchctlError, match="documents"):
+    with pytest.raises(UsageError, match="documents"):
         searched(folder, Elsewhere())
     assert folder.load().plan.corpus.digest == "c"
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.results.select import Selection, Wanted, select_sides, with_baseline
@@ -104,7 +104,7 @@ def test_the_first_side_may_be_older_where_the_newest_has_no_like(record: Record
 
 def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(record: RecordMaker):
     records = [record("1", "es"), with_plan(record("2", "os"), heap_mb=1024)]
-    with pytest.raises(BenchctlError, match="heap mb differs") as caught:
+    with pytest.raises(UsageError, match="heap mb differs") as caught:
         choose(records, ["es", "os"])
     assert "--force" in caught.value.hint
     forced = choose(records, ["es", "os"], force=True)
@@ -148,7 +148,7 @@ def test_across_runs_the_java_runtimes_must_be_alike(record: RecordMaker):
         facts = EngineFacts(variant, "1", "b", "9", "s", jdk, (), ())
         return msgspec.structs.replace(record(run_id, variant), engines=(facts,))
 
-    with pytest.raises(BenchctlError, match="Java runtimes differ"):
+    with pytest.raises(UsageError, match="Java runtimes differ"):
         choose([on("21", "1", "es"), on("17", "2", "os")], ["es", "os"])
     chosen = choose([on("21", "1", "es"), on("21", "2", "os"), on("17", "3", "os")], ["es", "os"])
     assert ids(chosen) == ["1", "2"]

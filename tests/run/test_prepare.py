@@ -15,7 +15,7 @@ from benchctl.engine.prepared.index import PreparedIndex
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.target import Address
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
@@ -185,7 +185,7 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
 def test_the_largest_heap_of_all_variants_has_to_fit():
     check_memory(make_plan(heap_mb=512), 1024 * 2**20)
     large = msgspec.structs.replace(ES, heap_mb=1000)
-    with pytest.raises(BenchctlError, match="a heap of 1000 MB leaves too little"):
+    with pytest.raises(UsageError, match="a heap of 1000 MB leaves too little"):
         check_memory(make_plan(heap_mb=512, variants=(ES, large)), 1024 * 2**20)
 
 
@@ -195,7 +195,7 @@ def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
     check_memory(plan, 1024 * 2**20)
     assert building_heap_mb(plan) == 400
     mixed = msgspec.structs.replace(plan, variants=(small, OS))
-    with pytest.raises(BenchctlError, match="a heap of 4096 MB leaves too little"):
+    with pytest.raises(UsageError, match="a heap of 4096 MB leaves too little"):
         check_memory(mixed, 1024 * 2**20)
     assert building_heap_mb(mixed) == 4096
     large = msgspec.structs.replace(plan, heap_mb=350)

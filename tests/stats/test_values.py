@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
@@ -33,7 +33,7 @@ def test_every_task_of_the_plan_has_a_place(plan: Callable[..., Plan]):
 def test_a_fork_of_another_schedule_is_refused(
     fork: Callable[..., ForkRecord], summary: Callable[..., TaskSummary]
 ):
-    with pytest.raises(BenchctlError, match="fork 2 of 'os' ran 'term' where the plan has 'range'"):
+    with pytest.raises(UsageError, match="fork 2 of 'os' ran 'term' where the plan has 'range'"):
         collect({"os": [fork("os", 2, summary(1.0, "term"))]}, (0, 0), Task("range"))
 
 

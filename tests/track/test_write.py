@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
@@ -92,9 +92,9 @@ def test_parallel_elements_stay_together(completed: dict[str, str], tmp_path: Pa
 
 def test_what_only_a_plug_in_knows_cannot_stand_in_a_file_of_its_own() -> None:
     operation = PluginOperation(name="odd", type="odd")
-    with pytest.raises(BenchctlError, match="operation type 'odd'"):
+    with pytest.raises(UsageError, match="operation type 'odd'"):
         challenge_text(Challenge("c", (Task("odd"),), operations={"odd": operation}))
-    with pytest.raises(BenchctlError, match="scheduler 'bursty'"):
+    with pytest.raises(UsageError, match="scheduler 'bursty'"):
         challenge_text(Challenge("c", (Task("range", scheduler="bursty"),)))
     # One that the track defines has its name there.
     assert msgspec.json.decode(challenge_text(Challenge("c", (Task("odd"),))))["schedule"] == [

@@ -158,7 +158,7 @@ class Commands(LazyGroup):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(benchctl.__version__, prog_name="benchctl")
+@click.version_option(benchctl.__version__, "-V", "--version", prog_name="benchctl")
 def root() -> None:
     """Is Elasticsearch or OpenSearch faster at this, by how much, and how sure are we?
 

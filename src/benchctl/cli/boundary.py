@@ -4,12 +4,14 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 import click
 
 from benchctl.cli.streams import accept_all_characters, complain
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.nearest import guess, nearest
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -27,24 +29,39 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
         signal.signal(signal.SIGHUP, _interrupt)
-    status = ExitCode.OK
     try:
-        command.main(args=args, prog_name="benchctl", standalone_mode=False)
+        status = _told(command, sys.argv[1:] if args is None else args)
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nobody is left to tell, not even as Python ends.
+        for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        status = ExitCode.CLOSED
+    return status
+
+
+def _told(command: click.Command, args: Sequence[str]) -> int:
+    """Run a command, say what went wrong, and give the exit code."""
+    status: int = ExitCode.OK
+    try:
+        command.main(args=list(args), prog_name="benchctl", standalone_mode=False)
     except BenchctlError as err:
         complain(f"benchctl: {err}")
         status = err.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         complain("benchctl: interrupted")
         status = ExitCode.INTERRUPTED
-    except click.exceptions.Exit as err:
-        return err.exit_code
-    except click.ClickException as err:
+    except click.exceptions.NoArgsIsHelpError as err:
         err.show()
-        return err.exit_code
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`); there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = ExitCode.FAILED
+        status = err.exit_code
+    except click.ClickException as err:
+        complain(f"benchctl: {_explained(err, args)}")
+        status = err.exit_code
+    except SystemExit as err:
+        # So click ends where nobody reads its output, whatever it is told; and with 0 after a completion.
+        if err.code:
+            raise BrokenPipeError from err
     except OSError as err:
         # Wherever a disk is full, the reader can mend it and needs no traceback.
         if err.errno not in _FULL:
@@ -53,6 +70,41 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
         complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
         status = ExitCode.FAILED
     return status
+
+
+def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
+    """What click found wrong on the command line, in the form of all other messages."""
+    context = err.ctx if isinstance(err, click.UsageError) else None
+    message, hint = err.format_message(), ""
+    if context is not None:
+        if isinstance(err, click.NoSuchCommand) and isinstance(context.command, click.Group):
+            message, hint = err.message, guess(err.command_name, context.command.list_commands(context))
+        elif isinstance(err, click.NoSuchOption):
+            message, hint = err.message, _meant(err.option_name, context.command, args)
+        hint = hint or f"see: {context.command_path} --help"
+    return UsageError(message.rstrip("."), hint=hint)
+
+
+def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
+    """Which option was probably meant; what other tools have options for may be a parameter here."""
+    from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
+
+    known = [name for param in command.params for name in param.opts if name.startswith("--")]
+    options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in known}
+    near = nearest(option, [*known, *options])
+    if near in options and near not in known:
+        return f"{options[near]} is a parameter: --param {options[near]}={_value(option, args)}"
+    return "" if near is None else f"did you mean '{near}'?"
+
+
+def _value(option: str, args: Sequence[str]) -> str:
+    """What an option was given; N where that is not to be seen."""
+    for place, text in enumerate(args):
+        name, equals, value = text.partition("=")
+        if name == option:
+            value = value if equals else "".join(args[place + 1 : place + 2])
+            return value if value.isalnum() else "N"
+    return "N"
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

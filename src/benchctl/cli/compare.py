@@ -9,7 +9,7 @@ from benchctl.cli.comparison import Measures, compared, require_pairs
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option, style_option
 from benchctl.cli.output import print_comparison
-from benchctl.cli.streams import complain
+from benchctl.cli.streams import complain, emit
 from benchctl.cli.subjects import BUILT_IN
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
@@ -109,7 +109,7 @@ def compare_command(
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.stored import comparison_page, whole_page  # noqa: PLC0415 - see above
 
-        click.echo(whole_page(comparison_page(archive, selection, analysis)), nl=False)
+        emit(whole_page(comparison_page(archive, selection, analysis)))
     else:
         print_comparison(selection, analysis, output_format, style=style, gate=result)
     if result is not None:

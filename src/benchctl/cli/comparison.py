@@ -197,7 +197,7 @@ def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) 
     asked = " and ".join(percentile(one) for one in quantiles)
     hint = "the summaries hold --quantile 0.5, 0.9 and 0.99; all others need the samples of every fork"
     if side.run.imported is not None:
-        raise BenchctlError(f"{side.label} was imported without samples: there is no {asked}", hint=hint)
+        raise UsageError(f"{side.label} was imported without samples: there is no {asked}", hint=hint)
     forks = []
     by_block = {fork.block: fork for fork in side.forks}
     for source in fork_sources(archive.folder_of(side.run), side.forks):

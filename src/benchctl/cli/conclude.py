@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 
-def conclude(folder: RunFolder, record: RunRecord, home: Home, output_format: "Format") -> None:
+def conclude(
+    folder: RunFolder, record: RunRecord, home: Home, output_format: "Format", *, details: bool
+) -> None:
     """Print a run.
 
     Args:
@@ -20,6 +22,7 @@ def conclude(folder: RunFolder, record: RunRecord, home: Home, output_format: "F
         record: of it.
         home: where runs usually are.
         output_format: how to print it.
+        details: host, engines, indices and times as well, for readers.
 
     Raises:
         BenchctlError: forks failed, or all requests of a task did.
@@ -27,7 +30,7 @@ def conclude(folder: RunFolder, record: RunRecord, home: Home, output_format: "F
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
-    print_run(folder, output_format, usual=home.runs)
+    print_run(folder, output_format, usual=home.runs, details=details)
     if record.missing():
         name = reference(folder, home.runs)
         raise BenchctlError(

@@ -69,7 +69,7 @@ def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
     help="Where the files are, instead of where the track says.",
 )
 @param_options
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
 def fetch_command(
     name: str | None,
     track_path: str | None,

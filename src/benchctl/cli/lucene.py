@@ -35,7 +35,7 @@ def lucene_group() -> None:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Copy the jar there."
 )
-@click.option("--quiet", is_flag=True, help="Print the result only.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
 def patch_command(
     variant: str, distribution: str | None, name: str, output: Path | None, *, quiet: bool
 ) -> None:

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def measuring_options(command: F) -> F:
     """`--wait` and `--quiet`."""
-    quiet = click.option("--quiet", is_flag=True, help="Print the result only.")
+    quiet = click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
     wait = click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
     return under("Output", wait)(under("Output", quiet)(command))
 

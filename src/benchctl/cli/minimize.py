@@ -45,6 +45,7 @@ from benchctl.run.host import describe_host
 from benchctl.run.observer import Observer
 from benchctl.run.plan import PlanOptions, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
+from benchctl.run.prepare import check_host
 from benchctl.track.model import Track
 from benchctl.track.write import challenge_text
 
@@ -186,6 +187,7 @@ def minimize_command(
         search = _known(home, resume, consent)
     record = search.record
     if record.status != "complete":
+        check_host(record.plan, home)
         with measuring(wait=wait, quiet=quiet) as observer:
             if not record.decisions:
                 _announce(home, search, observer)

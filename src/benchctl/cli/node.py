@@ -9,12 +9,15 @@ from benchctl.cli.options import HeapType
 from benchctl.cli.streams import complain, say
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
+from benchctl.engine.provision.equip import check_asked
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import VariantSpec
 from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb
+from benchctl.run.prepare import check_heap
 from benchctl.run.standalone import (
+    check_port,
     node_folder,
     only_node,
     remove,
@@ -66,6 +69,11 @@ def start_command(
     Its index settings and warm-up challenges mean nothing here: there is no index, and nothing is run.
     """
     spec = _resolve(variant, distribution, jdk, variants_file)
+    home = resolve_home()
+    check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total)
+    check_asked(home, spec)
+    if port is not None and node_folder(home, spec.name).state() is None:
+        check_port(port)
     arguments = [variant]
     for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
                           ("--distribution", distribution),
@@ -73,7 +81,7 @@ def start_command(
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
     with host_lock(wait=wait, on_wait=lambda who: complain(f"waiting for {who}")):
-        state = start_in_background(resolve_home(), spec.name, arguments)
+        state = start_in_background(home, spec.name, arguments)
     say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 
 
@@ -102,9 +110,12 @@ def serve_command(
 ) -> None:
     """Run a node in the foreground until told to end."""
     spec = _resolve(variant, distribution, jdk, variants_file)
-    heap = heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
     with watching(quiet=False) as observer:
-        serve(resolve_home(), spec, heap, port, observer)
+        serve(resolve_home(), spec, _heap(spec, heap_mb), port, observer)
+
+
+def _heap(spec: VariantSpec, heap_mb: int | None) -> int:
+    return heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
 
 
 @node_group.command("stop")
@@ -133,7 +144,7 @@ def status_command() -> None:
 
 @node_group.command("logs")
 @_ONE
-@click.option("--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
+@click.option("-n", "--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
 def logs_command(variant: str | None, lines: int) -> None:
     """The last lines of the log of VARIANT, or of the only node that is up."""
     home = resolve_home()

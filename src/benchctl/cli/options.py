@@ -35,12 +35,14 @@ class DocumentsType(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
         """Read it."""
+        del ctx
         if isinstance(value, int):
             return value
         try:
             return parse_documents(value)
         except UsageError as err:
-            return self.fail(str(err), param, ctx)
+            where = "" if param is None else f"{param.opts[0]}: "
+            raise UsageError(f"{where}{err.message}", hint=err.hint) from err
 
 
 class HeapType(click.ParamType[int]):
@@ -53,7 +55,7 @@ class HeapType(click.ParamType[int]):
         if isinstance(value, int):
             return value
         match = _HEAP.fullmatch(value)
-        if match is None:
+        if match is None or not int(match["number"]):
             return self.fail(f"'{value}' is not a heap size: write 512m or 4g", param, ctx)
         return int(match["number"]) * (1024 if match["unit"] in "gG" else 1)
 
@@ -108,6 +110,14 @@ def format_option(command: F) -> F:
         "--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True,
         help="How results are printed.",
     ))(command)  # fmt: skip
+
+
+def verbose_option(command: F) -> F:
+    """`--verbose`."""
+    return click.option(
+        "-v", "--verbose", is_flag=True,
+        help="Print host, engines, indices and times with the result, as show does.",
+    )(command)  # fmt: skip
 
 
 def style_option(command: F) -> F:

@@ -5,9 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
-from benchctl.cli.streams import emit, is_terminal, say, text_width
+from benchctl.cli.streams import emit, is_terminal, paint, say, text_width
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
@@ -125,9 +123,7 @@ def _print(
             )
         say(render_styled(analysis, style, output_format, width=text_width()), nl=False)
     elif output_format == "text" and is_terminal(sys.stdout):
-        Console(highlight=False).print(
-            terminal_report(analysis, plan=plan, width=text_width(), details=details)
-        )
+        paint(terminal_report(analysis, plan=plan, width=text_width(), details=details))
     else:
         written = render(
             analysis,

@@ -9,7 +9,7 @@ import click
 
 from benchctl.cli.conclude import conclude
 from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import PercentType, format_option, open_store, runs_option
+from benchctl.cli.options import PercentType, format_option, open_store, runs_option, verbose_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.sections import SectionedCommand
@@ -19,6 +19,7 @@ from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
+from benchctl.run.prepare import check_host
 from benchctl.run.redline_plan import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
@@ -106,6 +107,7 @@ class ObjectiveType(click.ParamType[Objective]):
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
 @measuring_options
+@verbose_option
 @runs_option
 @format_option
 def redline_command(
@@ -127,6 +129,7 @@ def redline_command(
     param_options: ParamOptions,
     wait: bool,
     quiet: bool,
+    verbose: bool,
 ) -> None:
     """Find the highest rate at which an operation meets an objective, and compare the variants by it.
 
@@ -151,7 +154,9 @@ def redline_command(
     )
     options = plan_options(subject_options, param_options, forks=forks, workers=workers)
     plan, loaded = plan_redline(options, search)
+    store.open()
+    check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
-    conclude(folder, record, home, output_format)
+    conclude(folder, record, home, output_format, details=verbose)

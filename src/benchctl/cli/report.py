@@ -9,6 +9,7 @@ import click
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import open_store, runs_option
+from benchctl.cli.streams import say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.html.page import Entry, render_index, render_page
@@ -73,7 +74,7 @@ def report_command(
         folders = {folder.path: folder for folder in map(store.find, names)}
         runs = [(folder, folder.load()) for folder in folders.values()]
         pages = _of_runs(runs, home.runs)
-    click.echo(f"Report: {write_pages(target, pages)}")
+    say(f"Report: {write_pages(target, pages)}")
     for folder, record in runs:
         folder.require_files(record)
 

@@ -24,37 +24,45 @@ from benchctl.cli.options import (
     format_option,
     open_store,
     runs_option,
+    verbose_option,
 )
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside_resume
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.sections import SectionedCommand, under
+from benchctl.cli.streams import say
 from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trial_option import trial_option
 from benchctl.cli.trust_option import trust_option
+from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.experiment.execution import experiment_of
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.consent import Consent
+from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate
+from benchctl.run.forecast import announce
+from benchctl.run.host import describe_host
 from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Extras, resume_run, start_run
+from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
+from benchctl.run.prepare import check_host
 from benchctl.run.trial import as_trial
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 # What may stand beside --resume: it says where, how and what to show, not what to measure.
-_WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_format", "trust"})
+_WITH_RESUME = frozenset({"resume", "wait", "quiet", "verbose", "runs_folder", "output_format", "trust"})
 
 
 @click.command("run", cls=SectionedCommand)
@@ -104,7 +112,17 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "runs_folder", "output_form
         help="Go on with a run that was interrupted; `latest` is the newest of all.",
     ),
 )
+@under(
+    "Output",
+    click.option(
+        "-n",
+        "--dry-run",
+        is_flag=True,
+        help="Check everything that can be checked, say what would be measured, and end.",
+    ),
+)
 @measuring_options
+@verbose_option
 @runs_option
 @format_option
 def run_command(
@@ -127,6 +145,8 @@ def run_command(
     until_steady: bool,
     wait: bool,
     quiet: bool,
+    dry_run: bool,
+    verbose: bool,
 ) -> None:
     """Measure challenges on fresh nodes, or on clusters that run already, and compare the variants.
 
@@ -160,6 +180,11 @@ def run_command(
             )
         )
         plan = as_trial(plan) if test_mode else plan
+        if until_steady:
+            check_lengthening(plan)
+        if dry_run:
+            _only_say(plan, home, store)
+            return
         with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
             plan, calibration = _calibrated(
                 plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
@@ -181,7 +206,17 @@ def run_command(
         track = reload_track(plan)
         with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
             record = resume_run(bench, folder, track)
-    conclude(folder, record, home, output_format)
+    conclude(folder, record, home, output_format, details=verbose)
+
+
+def _only_say(plan: Plan, home: Home, store: RunStore) -> None:
+    """What a run would be, once all that can be checked without it has been."""
+    check_host(plan, home)
+    challenges, variants = (", ".join(one.name for one in found) for found in (plan.schedules, plan.variants))
+    documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
+    say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    with watching(quiet=False) as observer:
+        announce(store, plan, describe_host().fingerprint, observer)
 
 
 def _refuse_measurement(record: RunRecord, home: Home) -> None:
@@ -202,6 +237,8 @@ def _refuse_measurement(record: RunRecord, home: Home) -> None:
 @contextmanager
 def _bench(home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool) -> Iterator[Bench]:
     """All that a run of the plan needs, with the host held."""
+    store.open()
+    check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:
         yield Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
 

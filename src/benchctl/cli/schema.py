@@ -2,6 +2,7 @@
 
 import click
 
+from benchctl.cli.streams import emit
 from benchctl.report.schema import SchemaName, schema_text
 
 
@@ -12,4 +13,4 @@ def schema_command(name: SchemaName) -> None:
 
     `analysis` is what --format json prints, `run` is run.json, `message` is what is told of a night.
     """
-    click.echo(schema_text(name), nl=False)
+    emit(schema_text(name))

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import open_store, runs_option
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -70,6 +70,6 @@ def _describe(output_format: TableFormat) -> None:
         print_listing(Listing(columns, rows, title="What benchctl sql can be asked"), output_format)
         return
     for view in QUERY_VIEWS:
-        click.echo(f"{view}: {ONE_ROW[view]}")
+        say(f"{view}: {ONE_ROW[view]}")
         for name, sql_type, meaning in view_columns(view):
-            click.echo(f"  {name:<20} {sql_type:<10} {meaning}")
+            say(f"  {name:<20} {sql_type:<10} {meaning}")

@@ -3,9 +3,12 @@
 import io
 import shutil
 import sys
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 WITHOUT_TERMINAL_WIDTH: Final = 120
 
@@ -49,6 +52,22 @@ def emit(text: str) -> None:
     """Write what programs read to standard output, as it is; only a terminal gets it as `say` does."""
     # Told that colours are welcome, click passes on everything.
     click.echo(shown(text) if is_terminal(sys.stdout) else text, nl=False, color=True)
+
+
+def paint(what: "RenderableType", *, width: int | None = None) -> None:
+    """Print a table, or what else Rich draws, on standard output.
+
+    Args:
+        what: in which all that is foreign went through `shown`.
+        width: columns; None for those of the terminal.
+    """
+    from rich.console import Console  # noqa: PLC0415 - takes a while to load, and most output is plain text
+
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:  # Rich itself would end the process with 1
+            raise BrokenPipeError
+
+    Piped(highlight=False, markup=False, width=width).print(what)
 
 
 def complain(text: str) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.streams import is_terminal, say, shown
+from benchctl.cli.streams import is_terminal, paint, say, shown
 from benchctl.cli.track_new import new_command
 from benchctl.cli.track_trust import trust_command, untrust_command
 from benchctl.cli.trust_option import echo_plugin, trust_option
@@ -273,5 +272,4 @@ def _add(table: Table, *cells: str) -> None:
 
 def _print(table: Table) -> None:
     # Lines of a file or a pipe are not folded: programs read them.
-    width = None if is_terminal(sys.stdout) else _UNFOLDED
-    Console(highlight=False, markup=False, width=width).print(table)
+    paint(table, width=None if is_terminal(sys.stdout) else _UNFOLDED)

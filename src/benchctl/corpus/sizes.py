@@ -22,9 +22,14 @@ def parse_documents(text: str) -> int:
             hint="write it like 300k, 1m, 1.74b or 1_000_000",
         )
     documents = Fraction(match["number"].replace("_", "")) * _UNITS[match["unit"].lower()]
-    if documents < 1 or documents.denominator != 1:
+    if not documents:
         raise UsageError(
-            f"'{text}' is not a whole number of documents, one or more",
+            f"'{text}': without documents there is nothing to search",
+            hint="give at least 1, or leave it out for the default",
+        )
+    if documents.denominator != 1:
+        raise UsageError(
+            f"'{text}' is not a whole number of documents",
             hint="give fewer digits behind the point, or a larger unit: k, m or b",
         )
     return int(documents)

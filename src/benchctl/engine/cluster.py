@@ -60,7 +60,10 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
     """
     nodes = client.request("GET", "/_nodes/jvm,plugins")
     if not isinstance(nodes, dict) or not nodes.get("nodes"):
-        raise BenchctlError("what answers there is neither Elasticsearch nor OpenSearch")
+        raise BenchctlError(
+            "what answers there is neither Elasticsearch nor OpenSearch",
+            hint="see whether address and port are right",
+        )
     described = list(nodes["nodes"].values())
     versions = sorted({node["version"] for node in described})
     if len(versions) > 1:

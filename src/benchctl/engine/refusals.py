@@ -10,10 +10,14 @@ from benchctl.network import Trouble
 
 _UNAUTHORISED = 401
 _FORBIDDEN = 403
+_REDIRECTED = range(300, 400)
+_GATEWAY = (502, 503, 504)
 _PRIVILEGES = (
     "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index"
 )
 
+
+_NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
 
 _TROUBLES = {
     Trouble.OTHER_NAME: (
@@ -76,6 +80,15 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         return BenchctlError(
             f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
             hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
+        )
+    if err.status in _REDIRECTED:
+        return BenchctlError(
+            f"{where} redirects elsewhere (HTTP {err.status})", hint="name the address that it redirects to"
+        )
+    if err.status and err.reason.lstrip().startswith("<"):
+        return BenchctlError(
+            f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
+            hint="see whether the cluster behind that proxy is up" if err.status in _GATEWAY else _NO_ENGINE,
         )
     if err.status:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)

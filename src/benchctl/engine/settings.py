@@ -109,7 +109,7 @@ class BootFolders:
                 system refuses.
         """
         folders = cls(root.absolute())
-        _check_usable(folders.root)
+        check_usable(folders.root)
         try:
             for folder in (folders.logs, folders.temporary):
                 folder.mkdir(parents=True)
@@ -122,11 +122,16 @@ class BootFolders:
         return folders
 
 
-def _check_usable(root: Path) -> None:
+def check_usable(root: Path) -> None:
+    """Refuse a folder in which no node could start, whatever it runs on.
+
+    Raises:
+        UsageError: its path would break the node's command line.
+    """
     # Start scripts split JVM options at white space, and the JVM splits the value of -Xlog at colons.
     bad = next((char for char in str(root) if char.isspace() or char == ":"), None)
     if bad is not None:
-        raise BenchctlError(
+        raise UsageError(
             f"a node cannot keep its files in {str(root)!r}: its JVM options would break at {bad!r}",
             hint="set BENCHCTL_HOME to a path without white space and colons",
         )

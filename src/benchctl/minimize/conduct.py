@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.candidates import Candidates
 from benchctl.minimize.forecast import removal_forecast
 from benchctl.minimize.measure import Job, Measurer
@@ -240,7 +240,7 @@ class _Search:
         if not known:
             self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
         elif plan.corpus.digest != known:
-            raise BenchctlError(
+            raise UsageError(
                 f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {known[:12]}",
                 hint="name the same --corpus, --corpus-dir and --docs, or start a new search",
             )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.results.likeness import Variant, alike_variants, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, VariantSpec
@@ -114,7 +114,7 @@ def select_sides(
 
     Raises:
         UsageError: a side has no results at all, fits several variants, or is the same as another.
-        BenchctlError: there are only unlike results and `force` was not given.
+        UsageError: there are only unlike results and `force` was not given.
     """
     named = frozenset(side.run.id for side in wanted if side.run is not None)
     newest = _Candidates(records, challenge, named)
@@ -271,7 +271,7 @@ def _unlike(
     )
     if not force:
         texts = " and ".join(side.text for side in wanted)
-        raise BenchctlError(
+        raise UsageError(
             f"the newest results of {texts} cannot be compared: {'; '.join(reasons)}",
             hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
             "--challenge or --run, or give --force to compare all the same",

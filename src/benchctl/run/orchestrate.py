@@ -28,7 +28,7 @@ from benchctl.run.documents import FileOptions, check_files, find_corpus, needs_
 from benchctl.run.forecast import announce
 from benchctl.run.host import describe_host
 from benchctl.run.opened import OpenRun
-from benchctl.run.pilot import PilotBench, check_lengthening, run_pilot
+from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.prepare import check_memory
 from benchctl.run.session import TargetSubject
@@ -89,12 +89,9 @@ def open_run(
         The run, and the seconds that preparing it took, for its record.
 
     Raises:
-        UsageError: pilot forks were asked for, and there is nothing that they could choose; or the plan's
-            documents are not there.
+        UsageError: the plan's documents are not there, or no memory for its heaps.
         BenchctlError: preparation failed, or results cannot be written.
     """
-    if extras.until_steady:
-        check_lengthening(plan)
     environment = describe_host()
     clean_scratch(bench.home)
     if any(spec.target is None for spec in plan.variants):

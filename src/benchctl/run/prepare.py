@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import psutil
 
 from benchctl.corpus.generated.files import Corpus, ensure_corpus
 from benchctl.corpus.generated.generator import GENERATOR_VERSION
@@ -16,9 +17,10 @@ from benchctl.engine.answers.kept import keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
 from benchctl.engine.prepared.index import IndexKey, find_prepared
-from benchctl.engine.provision.equip import equip
+from benchctl.engine.provision.equip import check_asked, equip
 from benchctl.engine.refusals import explained
-from benchctl.errors import BenchctlError
+from benchctl.engine.settings import check_usable
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.model import AnswerCheck
@@ -28,7 +30,7 @@ from benchctl.run.documents import Parcel
 from benchctl.run.evidence import check_runtime
 from benchctl.run.leftovers import logs_kept_of_failure
 from benchctl.run.observer import Observer
-from benchctl.run.plan import operations_used
+from benchctl.run.plan import MIN_HEAP_MB, operations_used
 from benchctl.run.resuming import USUAL, Keeping
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target
@@ -229,15 +231,37 @@ def building_heap_mb(plan: Plan) -> int:
     return min(plan.heap_mb, _largest_heap_mb(plan))
 
 
+def check_host(plan: Plan, home: Home) -> None:
+    """Find out what of a plan cannot be had here; nothing is downloaded or started, nobody is disturbed.
+
+    Raises:
+        UsageError: a heap is too large, the home's path breaks command lines, or there is no such version,
+            distribution or Java home.
+        BenchctlError: the Maven repository cannot be reached.
+    """
+    own = [spec for spec in plan.variants if spec.target is None]
+    if own:
+        check_usable(home.root)
+        check_memory(plan, psutil.virtual_memory().total)
+    for spec in own:
+        check_asked(home, spec)
+
+
 def check_memory(plan: Plan, memory_bytes: int) -> None:
+    """Refuse the largest heap of a plan when it is too large; see `check_heap`."""
+    check_heap(_largest_heap_mb(plan), memory_bytes)
+
+
+def check_heap(heap_mb: int, memory_bytes: int) -> None:
     """A heap that the host does not have ends in swapping, which would be measured.
 
     Raises:
-        BenchctlError: the largest heap of a node is more than three quarters of memory.
+        UsageError: it is more than three quarters of memory, or too small for any node.
     """
-    heap_mb = _largest_heap_mb(plan)
+    if heap_mb < MIN_HEAP_MB:
+        raise UsageError(f"--heap must be at least {MIN_HEAP_MB}m")
     if heap_mb * 2**20 > 0.75 * memory_bytes:
-        raise BenchctlError(
+        raise UsageError(
             f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint="give a smaller --heap",
         )

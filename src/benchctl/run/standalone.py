@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from benchctl.disk import read_file, replacing
 from benchctl.engine.node import boot
 from benchctl.engine.provision.equip import equip
 from benchctl.engine.variant import check_name
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, open_folder
 from benchctl.results.plan import VariantSpec
 from benchctl.run.observer import Observer
@@ -158,6 +159,24 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
             (folder.path / STATE_NAME).unlink(missing_ok=True)
 
 
+def check_port(port: int) -> None:
+    """Refuse a port that is taken: a node takes half a minute to say so, and blames a setting.
+
+    Raises:
+        BenchctlError: another process listens there.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As engines do: connections that have ended do not keep a port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as err:
+            raise BenchctlError(
+                f"--port {port}: {(err.strerror or str(err)).lower()}",
+                hint="give another --port, or leave it out: the node takes a free one",
+            ) from err
+
+
 def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeState:
     """Start a benchctl process that serves the node, and wait until the node is ready.
 
@@ -199,7 +218,11 @@ def _wait_for_state(folder: NodeFolder, serving: "subprocess.Popen[bytes]", vari
             return state
         if serving.poll() is not None:
             said = folder.log.read_text(encoding="utf-8", errors="replace").strip()
-            raise BenchctlError(f"node {variant} did not start:\n{said}")
+            wrong = serving.returncode == ExitCode.USAGE
+            raise BenchctlError(
+                f"node {variant} did not start:\n{said}",
+                exit_code=ExitCode.USAGE if wrong else ExitCode.FAILED,
+            )
         time.sleep(_POLL_S)
     raise BenchctlError(
         f"node {variant} was not ready after {START_TIMEOUT_S:.0f} s", hint=f"see {folder.log}"

@@ -120,7 +120,7 @@ def analyse(
         metrics: what to compare by, in table order; None for what such a run usually is compared by.
 
     Raises:
-        BenchctlError: a fork's tasks are not those of the plan.
+        UsageError: a fork's tasks are not those of the plan.
     """
     done = {label: _finished(group) for label, group in forks.items()}
     paired = plan.paired and len(runs) <= 1

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
@@ -46,7 +46,7 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
         task: what should be there.
 
     Raises:
-        BenchctlError: another task was there.
+        UsageError: another task was there.
     """
     return {
         label: [(fork.block, _summary(fork, label, place, task)) for fork in group]
@@ -84,7 +84,7 @@ def _summary(fork: ForkRecord, label: str, place: Place, task: Task) -> TaskSumm
     for summary in fork.summaries:
         if (summary.schedule, summary.task) == place:
             if summary.label != task.label:
-                raise BenchctlError(
+                raise UsageError(
                     f"fork {fork.block} of '{label}' ran '{summary.label}' where the plan has '{task.label}'",
                     hint="compare runs of the same challenges",
                 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.track.model import Challenge, Task
 from benchctl.track.plugin import PluginOperation
 
@@ -19,7 +19,7 @@ def challenge_text(challenge: Challenge) -> str:
     track's, by name.
 
     Raises:
-        BenchctlError: it needs a plug-in's operations or schedulers, which only a track's own files can name.
+        UsageError: it needs a plug-in's operations or schedulers, which only a track's own files can name.
     """
     return msgspec.json.format(msgspec.json.encode(challenge_json(challenge)), indent=2).decode() + "\n"
 
@@ -69,8 +69,8 @@ class _Writer:
             raise self._needs_plugin(operation.lacks)
         return msgspec.to_builtins(operation)
 
-    def _needs_plugin(self, what: str) -> BenchctlError:
-        return BenchctlError(
+    def _needs_plugin(self, what: str) -> UsageError:
+        return UsageError(
             f"challenge '{self._challenge.name}' cannot be a file of its own: {what} is the plug-in's",
             hint="a challenge within the track can use it",
         )

@@ -153,7 +153,7 @@ def test_an_incomplete_distribution_is_told(harm: str, said: str, as_archive: st
         shutil.rmtree(dist / harm)
     else:
         (dist / harm).unlink()
-    with pytest.raises(BenchctlError, match=said) as caught:
+    with pytest.raises(UsageError, match=said) as caught:
         install(home, given(zip_up(dist) if as_archive == "archive" else dist), ignore)
     assert caught.value.hint
     assert unpacked(home) == []
@@ -161,12 +161,12 @@ def test_an_incomplete_distribution_is_told(harm: str, said: str, as_archive: st
 
 def test_two_lucenes_are_told(dist: Path, home: Home):
     (dist / "lib/lucene-core-9.12.0.jar").touch()
-    with pytest.raises(BenchctlError, match=r"lucene-core-VERSION\.jar, but has 2 of them"):
+    with pytest.raises(UsageError, match=r"lucene-core-VERSION\.jar, but has 2 of them"):
         install(home, given(dist), ignore)
 
 
 def test_the_other_engine_is_told(dist: Path, home: Home):
-    with pytest.raises(BenchctlError, match="not a distribution of opensearch: it is elasticsearch"):
+    with pytest.raises(UsageError, match="not a distribution of opensearch: it is elasticsearch"):
         install(home, given(zip_up(dist), "opensearch"), ignore)
     assert unpacked(home) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jars import Jar, with_jars
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 
 LUCENE = {"Specification-Title": "Lucene Search Engine: core"}
@@ -140,7 +140,7 @@ def test_a_jar_of_another_name_is_known_by_what_it_says_inside(
 
 def test_titles_that_several_jars_bear_say_nothing(plain: Installation, home: Home, tmp_path: Path):
     write_jar(plain.root / "lib/lucene-next-1.jar", LUCENE)
-    with pytest.raises(BenchctlError, match="replaces no jar"):
+    with pytest.raises(UsageError, match="replaces no jar"):
         with_jars(home, plain, [Jar(write_jar(tmp_path / "mine.jar", LUCENE), "mine.jar")])
 
 
@@ -162,7 +162,7 @@ def test_what_replaces_nothing_is_told_with_what_is_near(
     plain: Installation, home: Home, tmp_path: Path, name: str, manifest: dict[str, str], near: str
 ):
     own = write_jar(tmp_path / name, manifest)
-    with pytest.raises(BenchctlError, match=r"replaces no jar in lib/ of opensearch 2\.11\.0") as caught:
+    with pytest.raises(UsageError, match=r"replaces no jar in lib/ of opensearch 2\.11\.0") as caught:
         with_jars(home, plain, [Jar(own, name)])
     assert near in caught.value.hint
     assert [path.name for path in home.engines.iterdir()] == ["os"]
@@ -170,20 +170,20 @@ def test_what_replaces_nothing_is_told_with_what_is_near(
 
 def test_two_jars_cannot_replace_the_same(plain: Installation, home: Home, tmp_path: Path):
     jars = [Jar(write_jar(tmp_path / name), name) for name in ("lucene-core-1.jar", "lucene-core-2.jar")]
-    with pytest.raises(BenchctlError, match=r"lucene-core-1\.jar and lucene-core-2\.jar would both replace"):
+    with pytest.raises(UsageError, match=r"lucene-core-1\.jar and lucene-core-2\.jar would both replace"):
         with_jars(home, plain, jars)
 
 
 def test_what_is_no_jar_is_told(plain: Installation, home: Home, tmp_path: Path):
     (tmp_path / "mine.jar").write_text("no zip")
-    with pytest.raises(BenchctlError, match="is damaged, or no jar"):
+    with pytest.raises(UsageError, match="is damaged, or no jar"):
         with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
     # Its only file says that it is encrypted.
     data = bytearray(write_jar(tmp_path / "mine.jar").read_bytes())
     data[data.index(b"PK\1\2") + 8] |= 1
     data[data.index(b"PK\3\4") + 6] |= 1
     (tmp_path / "mine.jar").write_bytes(data)
-    with pytest.raises(BenchctlError, match=r"is damaged, or no jar.*encrypted"):
+    with pytest.raises(UsageError, match=r"is damaged, or no jar.*encrypted"):
         with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
     with pytest.raises(BenchctlError, match="cannot read"):
         with_jars(home, plain, [Jar(tmp_path / "lucene-core.jar", "gone")])

@@ -17,7 +17,7 @@ from benchctl.engine.provision.maven import (
     engine_coordinates,
     latest_version,
 )
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from engine.archive_server import Reply, Server, sha, zipped
 
 VERSION = "8.11.0"
@@ -107,13 +107,13 @@ def test_without_a_checksum_every_entry_is_checked(server: Server, tmp_path: Pat
 def test_a_missing_version_is_told_with_its_neighbours(server: Server, tmp_path: Path):
     listed = ["7.17.28", "8.0.0-alpha1", "8.0.0", "8.10.2", "8.11.0", "8.11.1", "8.11.3", "8.13.0", "8.19.0"]
     server.list_versions("elasticsearch", *listed)
-    with pytest.raises(BenchctlError, match=r"has no elasticsearch 8\.11\.2\n") as caught:
+    with pytest.raises(UsageError, match=r"has no elasticsearch 8\.11\.2\n") as caught:
         get(server, tmp_path, "8.11.2")
     assert caught.value.hint == "versions near it: 8.10.2, 8.11.0, 8.11.1, 8.11.3, 8.13.0"
 
 
 def test_a_missing_version_without_any_listing_is_told(server: Server, tmp_path: Path):
-    with pytest.raises(BenchctlError, match=r"has no elasticsearch 8\.11\.0\n") as caught:
+    with pytest.raises(UsageError, match=r"has no elasticsearch 8\.11\.0\n") as caught:
         get(server, tmp_path)
     assert caught.value.hint == "it lists no version at all"
 

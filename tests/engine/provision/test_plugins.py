@@ -8,7 +8,7 @@ import pytest
 from benchctl.engine.provision.artifacts import Archive, local_archive
 from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.engine.provision.plugins import with_plugins
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 
 ICU = "name=analysis-icu\nversion=2.11.0.0\nopensearch.version=2.11.0\n"
@@ -89,7 +89,7 @@ def test_the_same_plug_ins_are_installed_once(plain: Installation, home: Home, t
 def test_what_does_not_go_with_the_engine_is_refused(
     plain: Installation, home: Home, tmp_path: Path, descriptor: str | None, said: str
 ):
-    with pytest.raises(BenchctlError, match=said):
+    with pytest.raises(UsageError, match=said):
         with_plugins(home, plain, [("icu", plugin(tmp_path / "icu.zip", descriptor))])
     assert [path.name for path in home.engines.iterdir()] == ["os"]
     assert [*home.scratch.iterdir()] == []
@@ -103,7 +103,7 @@ def test_a_range_of_versions_is_left_to_the_node(plain: Installation, home: Home
 
 def test_one_plug_in_is_not_installed_twice(plain: Installation, home: Home, tmp_path: Path):
     archive = plugin(tmp_path / "icu.zip")
-    with pytest.raises(BenchctlError, match="plug-in analysis-icu is given twice"):
+    with pytest.raises(UsageError, match="plug-in analysis-icu is given twice"):
         with_plugins(home, plain, [("one", archive), ("other", archive)])
 
 

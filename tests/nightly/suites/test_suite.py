@@ -207,7 +207,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}heap: 100m\n", "3:7: heap: a node needs at least 256m", ""),
         (f"{LEAST}docs: many\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
-        (f"{LEAST}docs: '0'\n", "3:7: docs: '0' is not a whole number of documents", ""),
+        (f"{LEAST}docs: '0'\n", "3:7: docs: '0': without documents there is nothing to search", ""),
         (f"{LEAST}index-builds: 6\n", "3:15: index-builds: 6 builds need at least 6 forks", "raise `forks`"),
         (f"{LEAST}restart: none\n", "3:10: restart: 'none' is none of challenge, never, task", ""),
         (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),

@@ -12,7 +12,7 @@ from benchctl.results.experiment.model import TableSpec
 from benchctl.stats.experiment import analyse_experiment
 from made_experiment import comparison, expect, made_record, made_runs
 
-HOSTILE = "<script>alert('x')</script>&amp;"
+HOSTILE = "<script>alert('x')</script>&amp;\u202e"
 TIMES = {
     "fresh": {"es": (4.0, 4.1, 3.9), "os": (4.0, 4.05, 3.95)},
     "after": {"es": (5.0, 5.1, 4.9), "os": (6.0, 6.1, 5.9)},
@@ -67,6 +67,7 @@ def test_whatever_a_file_says_is_text():
     text, outline = made(HOSTILE)
     assert HOSTILE not in text
     assert "&lt;script&gt;alert" in text
+    assert "\u202e" not in text
     assert outline.scripts == outlined(made("plain")[0]).scripts
 
 

@@ -12,13 +12,14 @@ from benchctl.report.chart import Chart
 from benchctl.report.html.page import Entry, render_index, render_page
 from benchctl.report.html.subject import Command, comparison_subject, run_subject
 from benchctl.report.layout import Grid
+from benchctl.report.visible import visible
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.order import OrderEffect
 from report.html.outline import Outline, outline
 
-HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e\x9b"
 SECTIONS = ["Verdict", "Results", "Effects", "Operation by operation", "What was compared, and how"]
 
 
@@ -170,7 +171,8 @@ def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., Ru
         kinds = [one.attributes.get("type", "program") for one in found.all("script")]
         assert kinds.count("program") == 2
         assert set(kinds) == {"program", "application/json"}
-        assert f"on host {HOSTILE}" in found.all("header")[0].text
+        assert not set(page) & {"\u202e", "\x9b"}
+        assert f"on host {visible(HOSTILE)}" in found.all("header")[0].text
 
 
 @pytest.mark.parametrize("forks", [1, 2, 5])

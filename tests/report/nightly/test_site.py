@@ -34,7 +34,7 @@ from nightly_suites import (
 )
 from report.html.outline import Outline, outline
 
-HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;{{ 7 * 7 }}"
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;{{ 7 * 7 }}\u202e\x9b"
 RANGE = page_name("big5", "range")
 
 
@@ -338,6 +338,7 @@ def test_names_from_outside_are_text_wherever_they_stand(tmp_path: Path):
         assert not found.all("img")
         assert all(one.attributes.get("type") or "src" in one.attributes for one in found.all("script"))
         assert "{{ 7 * 7 }}" in found.all("body")[0].text
+        assert not set(path.read_text(encoding="utf-8")) & {"\u202e", "\x9b"}
 
 
 def test_tasks_never_share_a_page():

@@ -66,8 +66,9 @@ def test_stacks_may_be_deeper_than_pythons_own():
 
 def test_no_name_becomes_markup():
     data = flame_data([HOSTILE, "os"], [Counted({(HOSTILE,): 1}, 1, 0), Counted({("a",): 1}, 1, 0)])
-    page = render_flame(HOSTILE, [HOSTILE], data)
+    page = render_flame(HOSTILE, [HOSTILE, "\u202e"], data)
     assert "alert(1)</script>" not in page
+    assert "\u202e" not in page
     assert page.count("<script") == 2
     embedded = re.search(r'id="profile">(.*?)</script>', page)
     assert embedded is not None

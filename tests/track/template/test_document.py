@@ -52,6 +52,13 @@ def test_broken_json_shows_the_rendered_lines_and_their_files(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(("text", "closing"), [("[1, 2 , {2} ]", "]"), ('{{"a": 1,{2}}}', "}")])
+def test_a_trailing_comma_is_named_with_its_line(tmp_path: Path, text: str, closing: str):
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, a_json="[\n" + text.format(1, 2, "\n") + "\n]")
+    assert f": a trailing comma before {closing}, in {tmp_path}/a.json, line 2\n" in caught.value.message
+
+
 TWICE = '{\n"a": [{"size": 1}, {"size": 1,\n"from": {"size": 2},\n"size": 3}]}'
 
 

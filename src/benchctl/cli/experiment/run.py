@@ -32,6 +32,7 @@ from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.observer import Observer
 from benchctl.run.plugin import confirm_plugin
+from benchctl.run.prepare import check_host
 
 # What may stand beside --resume: it says where, how long and what to show, not what to measure.
 _WITH_RESUME = frozenset({"resume", "wait", "quiet", "output_format", "html_folder", "budget_s"})
@@ -72,6 +73,8 @@ def run_command(
     changes = size_options.changes(param_options)
     if resume is None:
         experiment = _loaded(name, changes, home)
+        for planned in experiment.plans.values():
+            check_host(planned.plan, home)
         with measuring(wait=wait, quiet=quiet) as observer:
             folder = _begun(experiment, store, home, size_options.budget_s, observer)
             bench = Bench(home, store, observer, threading.Event())

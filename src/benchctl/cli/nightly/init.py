@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.streams import note
+from benchctl.cli.streams import emit, note
 from benchctl.errors import BenchctlError, UsageError
 
 
@@ -15,7 +15,7 @@ def init_command(path: Path | None) -> None:
     """Write a suite file to begin with to FILE, which must not be there yet; without FILE, print it."""
     text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
     if path is None:
-        click.echo(text, nl=False)
+        emit(text)
         return
     try:
         with path.open("x", encoding="utf-8") as file:

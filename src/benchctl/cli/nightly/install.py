@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.streams import complain, note
+from benchctl.cli.streams import complain, emit, note, say
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import open_folder, resolve_home
@@ -62,10 +62,10 @@ def install_command(
         if missing:
             begin_secrets(job, missing)
     elif kind == "cron":
-        click.echo(block_of(job), nl=False)
+        emit(block_of(job))
     else:
         for path, content in Units.usual(os.environ).files(job).items():
-            click.echo(f"# {path}\n{content}")
+            emit(f"# {path}\n{content}\n")
     _advise(job, kind, missing)
 
 
@@ -107,7 +107,7 @@ def _write(job: Job, kind: Kind) -> None:
     changed = Crontab(os.environ).install(job) if kind == "cron" else Units.usual(os.environ).install(job)
     there = schedule_of(job.suite, environ=os.environ, now=now)
     when = there.next_run if there is not None else None
-    click.echo(
+    say(
         f"{job.suite}: {kind} {'starts it' if changed else 'starts it already,'} at {job.when.text}"
         + (f", next on {when:%Y-%m-%d %H:%M %Z}" if when is not None else "")
         + f"\nLog: {job.log}"
@@ -116,7 +116,7 @@ def _write(job: Job, kind: Kind) -> None:
 
 def _remove(suite: str, kind: Kind) -> None:
     removed = Crontab(os.environ).remove(suite) if kind == "cron" else Units.usual(os.environ).remove(suite)
-    click.echo(f"{suite}: {kind} {'no longer starts it' if removed else 'did not start it'}")
+    say(f"{suite}: {kind} {'no longer starts it' if removed else 'did not start it'}")
 
 
 def _variables(suite: Suite) -> list[str]:

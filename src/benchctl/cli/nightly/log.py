@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.suites.remembered import find_suite
@@ -34,7 +34,7 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
     if all_open:
         numbers = tuple(number for number, alarm in known.items() if alarm.state == "open")
         if not numbers:
-            click.echo(f"no alarm of {folder.root.name} is open")
+            say(f"no alarm of {folder.root.name} is open")
     for number in numbers:
         if number not in known:
             raised = ", ".join(map(str, known)) or "none"
@@ -43,10 +43,10 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
         alarm = known[number]
         title = visible(alarm.raised.title)
         if alarm.acknowledged is not None:
-            click.echo(f"alarm {number} was acknowledged by {alarm.acknowledged.who} before: {title}")
+            say(f"alarm {number} was acknowledged by {alarm.acknowledged.who} before: {title}")
             continue
         folder.append(Acknowledged(number, _now(), _user(), text))
-        click.echo(f"alarm {number} is acknowledged: {title}")
+        say(f"alarm {number} is acknowledged: {title}")
 
 
 @click.command("annotate")
@@ -82,7 +82,7 @@ def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) 
     )
     since = f"night {number}" if found is None else f"night {found.id}"
     begins = "; levels begin anew there" if rebase else ""
-    click.echo(f"written down for {folder.root.name}, from {since} on{begins}")
+    say(f"written down for {folder.root.name}, from {since} on{begins}")
 
 
 def _night(folder: SuiteFolder, number: int | None) -> tuple[int, NightRecord | None]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.pages import Publisher, without_page
@@ -43,4 +43,4 @@ def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bo
         index = Publisher(folder, store, site, known.title, known.margins, note).publish(
             nights, folder.events(note), new
         )
-        click.echo(f"Report: {index}")
+        say(f"Report: {index}")

@@ -11,9 +11,9 @@ from typing import Literal
 import click
 import msgspec
 
-from benchctl.cli.streams import complain, note
+from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.job import LOG_NAME
 from benchctl.nightly.install.log import bound_log
@@ -41,7 +41,7 @@ LONGEST_NIGHT_H = 24
 @click.command("run")
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
 @click.option("--wait", is_flag=True, help="Wait while somebody else measures, whatever the suite says.")
-@click.option("--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing unless there is something to tell.")
 @click.option(
     "--format",
     "output_format",
@@ -77,7 +77,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
         hung = isinstance(err, SuiteBusy) and err.hours is not None and err.hours > LONGEST_NIGHT_H
         if waiting or hung:
             raise
-        click.echo(f"{suite.name}: {err.message}; nothing is run")
+        say(f"{suite.name}: {err.message}; nothing is run")
         return
     except BenchctlError as err:
         if err.exit_code == ExitCode.INTERRUPTED:
@@ -160,10 +160,10 @@ def _check_site(site: Path, home: Home) -> None:
     """Pages and records have files of the same names.
 
     Raises:
-        BenchctlError: both are to lie in one folder.
+        UsageError: both are to lie in one folder.
     """
     if site.resolve() == home.nightly.resolve():
-        raise BenchctlError(f"{site} is where nights are kept", hint="name another `report` folder")
+        raise UsageError(f"{site} is where nights are kept", hint="name another `report` folder")
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
@@ -182,9 +182,9 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
 
 def _print(message: Message, output_format: Literal["text", "json"]) -> None:
     if output_format == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(message), indent=2).decode())
+        emit(msgspec.json.format(msgspec.json.encode(message), indent=2).decode() + "\n")
     else:
-        click.echo(message.text, nl=False)
+        say(message.text, nl=False)
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from benchctl.cli.options import PercentType
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.cli.streams import emit, say
+from benchctl.errors import UsageError
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.report.json_text import json_text
 from benchctl.report.numbers import counted, percent, signed_percent
-from benchctl.report.visible import visible
 from benchctl.stats.nightly.generate import Process, generate
 from benchctl.stats.nightly.outcome import Delay, Outcome, outcome_of
 from benchctl.stats.nightly.recorded import Columns, Recorded, read_recorded
@@ -155,11 +155,9 @@ def simulate_command(
         recorded = _read(csv_path, Columns(time, value, series_column), higher_is_better=higher_is_better)
         found = tuple(rescreen(one, margin=margin) for one in recorded.series)
         if output_format == "json":
-            click.echo(
-                json_text(_Replayed(str(csv_path), 100 * margin, None, recorded.times, found)), nl=False
-            )
+            say(json_text(_Replayed(str(csv_path), 100 * margin, None, recorded.times, found)), nl=False)
         else:
-            click.echo(visible("\n".join(_recorded_lines(recorded, found))))
+            say("\n".join(_recorded_lines(recorded, found)))
         return
     if max(step, slow_share, missing) >= 1:
         raise UsageError("--step, --slow-share and --missing must be below 100 %")
@@ -181,9 +179,9 @@ def simulate_command(
     rng = np.random.default_rng(seed)
     outcome = outcome_of(replay(generate(process, rng), rng, margin=margin, most_forks=most_forks), process)
     if output_format == "json":
-        click.echo(json_text(_Simulated(process, seed, 100 * margin, outcome)), nl=False)
+        emit(json_text(_Simulated(process, seed, 100 * margin, outcome)))
     else:
-        click.echo("\n".join(_outcome_lines(process, seed, outcome)))
+        say("\n".join(_outcome_lines(process, seed, outcome)))
 
 
 def _refuse_what_has_no_use(ctx: click.Context, *, recorded: bool) -> None:
@@ -203,7 +201,7 @@ def _read(path: Path, columns: Columns, *, higher_is_better: bool) -> Recorded:
     except UnicodeDecodeError as err:
         raise UsageError(f"{path} is not UTF-8 text: {err.reason} at byte {err.start}") from err
     except OSError as err:
-        raise BenchctlError(f"{path} cannot be read: {err.strerror}") from err
+        raise UsageError(f"{path} cannot be read: {err.strerror}") from err
 
 
 def _outcome_lines(process: Process, seed: int, found: Outcome) -> list[str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.next_run import schedule_of
@@ -23,9 +23,9 @@ def status_command(names: tuple[str, ...]) -> None:
     home = resolve_home()
     folders = [find_suite(home, name) for name in names] or _all(home)
     if not folders:
-        click.echo(f"no suite has had a night in {home.nightly}")
+        say(f"no suite has had a night in {home.nightly}")
         return
-    click.echo("\n".join(_status(folder) for folder in folders), nl=False)
+    say("\n".join(_status(folder) for folder in folders), nl=False)
 
 
 def _all(home: Home) -> list[SuiteFolder]:

@@ -20,7 +20,7 @@ import msgspec
 from benchctl.disk import disk_errors
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.jvm.profile.collapsed import collapse
 from benchctl.jvm.profile.counting import Choice, count_stacks
 from benchctl.jvm.profile.model import PROFILE_NAME, Profile, profile_of
@@ -53,11 +53,11 @@ def require_tools(java_home: Path) -> None:
     """Refuse a runtime that cannot be asked for a profile.
 
     Raises:
-        BenchctlError: it lacks a tool.
+        UsageError: it lacks a tool.
     """
     for tool in _TOOLS:
         if not (java_home / "bin" / tool).is_file():
-            raise BenchctlError(
+            raise UsageError(
                 f"profiles need {tool}, and {java_home} has none",
                 hint="use the bundled Java, or name a whole JDK with --jdk",
             )

@@ -1,6 +1,7 @@
 """Distribution archives from a Maven repository, a URL or the user's disk: verified, and cached."""
 
 import hashlib
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,7 +65,20 @@ def fetch_archive(
             or does not match its checksum, or the disk refuses. The cache holds none of it then.
     """
     source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
-    return _from_maven(_cache_path(home, f"{engine}-{version}.zip"), version, source)
+    return _from_maven(_engine_path(home, engine, version), version, source)
+
+
+def check_published(home: Home, engine: EngineName, version: str) -> None:
+    """Ask whether a version of an engine can be had, and get nothing.
+
+    Raises:
+        UsageError: there is none.
+        BenchctlError: it is not cached, and the repository cannot be reached.
+    """
+    if _cached(_engine_path(home, engine, version)) is None:
+        with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+            source = MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
+            source.require(version)
 
 
 def fetch_published(
@@ -154,13 +168,22 @@ def local_archive(path: Path) -> Archive:
     Raises:
         BenchctlError: it is of an unknown kind or cannot be read.
     """
+    check_kind(path)
+    with disk_errors(f"read {path}"):
+        return Archive(path, digest(path, "sha256"))
+
+
+def check_kind(path: Path) -> None:
+    """Refuse an archive by its name.
+
+    Raises:
+        UsageError: it is of an unknown kind.
+    """
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(
             f"{path} is no archive that benchctl can unpack",
             hint=f"give a folder, or a file ending in one of {', '.join(_SUFFIXES)}",
         )
-    with disk_errors(f"read {path}"):
-        return Archive(path, digest(path, "sha256"))
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -193,6 +216,10 @@ def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
     fetched.replace(target)
     described.replace(_record_path(target))
     return Archive(target, record.sha256, verified_by)
+
+
+def _engine_path(home: Home, engine: EngineName, version: str) -> Path:
+    return _cache_path(home, f"{engine}-{version}.zip")
 
 
 def _cache_path(home: Home, name: str) -> Path:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_published, local_archive
-from benchctl.engine.provision.install import Installation, install
+from benchctl.engine.provision.install import Installation, check_distribution, install
 from benchctl.engine.provision.jars import Jar, with_jars
-from benchctl.engine.provision.jdk import Jdk, provide_jdk
+from benchctl.engine.provision.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.provision.maven import Coordinates
 from benchctl.engine.provision.plugins import with_plugins
 from benchctl.engine.variants.values import PATCHED, part_kind
@@ -42,6 +42,17 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     builder = with_plugins(home, plain, plugins)
     jars = [_jar(home, builder, text, progress) for text in spec.jars]
     return Equipment(with_jars(home, builder, jars), builder, jdk)
+
+
+def check_asked(home: Home, spec: VariantSpec) -> None:
+    """Find out whether `equip` asks for what is not there, and get nothing.
+
+    Raises:
+        UsageError: there is no such version, distribution or Java home.
+        BenchctlError: the Maven repository cannot be reached.
+    """
+    check_java_home(spec.jdk)
+    check_distribution(home, spec)
 
 
 def _plugin(home: Home, text: str, progress: Progress) -> Archive:

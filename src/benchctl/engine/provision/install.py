@@ -12,7 +12,14 @@ import msgspec
 
 from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, read_file
 from benchctl.engine.provision.archive import unpack
-from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.provision.artifacts import (
+    Archive,
+    check_kind,
+    check_published,
+    download_archive,
+    fetch_archive,
+    local_archive,
+)
 from benchctl.engine.provision.checksum import Checksum
 from benchctl.engine.provision.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
@@ -116,6 +123,24 @@ def install(
     return installation
 
 
+def check_distribution(home: Home, spec: VariantSpec) -> None:
+    """Find out whether `install` asks for what is not there, and install nothing; URLs are not asked.
+
+    Raises:
+        UsageError: there is no such version, file or folder, or it is something else.
+        BenchctlError: the Maven repository cannot be reached.
+    """
+    given = spec.distribution
+    if given is None:
+        check_published(home, spec.engine, spec.version)
+    elif not given.startswith(("http://", "https://")):
+        path = _existing(given, spec.name)
+        if path.is_dir():
+            _identify(path, spec.engine, "", str(path))
+        else:
+            check_kind(path)
+
+
 def _existing(given: str, variant: str) -> Path:
     path = expanded(given).absolute()
     with disk_errors(f"look for the distribution {path}"):
@@ -170,7 +195,7 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
     if not (root / "bin" / engine).is_file():
         other = _OTHER[engine]
         found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
-        raise BenchctlError(
+        raise UsageError(
             f"{source} is not a distribution of {engine}: {found}",
             hint="give the archive that its makers publish, or the folder with its bin, config and lib",
         )
@@ -178,7 +203,7 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
     lucene = _library_version(root, "lucene-core", source)
     modules = sorted(path.name for path in root.glob("modules/*") if path.is_dir())
     if not modules:
-        raise BenchctlError(f"{source} has nothing in modules", hint=_INCOMPLETE)
+        raise UsageError(f"{source} has nothing in modules", hint=_INCOMPLETE)
     return _Manifest(engine, version, sha256, tuple(modules), lucene)
 
 
@@ -188,7 +213,7 @@ def _library_version(root: Path, library: str, source: str) -> str:
     versions = [found[1] for found in names if found]
     if len(versions) != 1:
         count = f"{len(versions)} of them" if versions else "none"
-        raise BenchctlError(
+        raise UsageError(
             f"{source} should have one lib/{library}-VERSION.jar, but has {count}",
             hint=_INCOMPLETE,
         )

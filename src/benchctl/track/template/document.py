@@ -139,7 +139,10 @@ def _broken(rendered: Rendered, found: str) -> UsageError:
         else len(text.encode(errors="replace")[: int(byte["offset"])].decode(errors="replace"))
     )
     try:
-        json.loads(text)
+        if "trailing comma" in said:
+            said, offset = f"a trailing comma before {text[offset]}", text.rindex(",", 0, offset)
+        else:
+            json.loads(text)
     except json.JSONDecodeError as err:
         said, offset = err.msg, err.pos
     except (RecursionError, ValueError):
