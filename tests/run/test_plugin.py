@@ -69,6 +69,17 @@ def test_a_plug_in_that_is_not_there_is_named_as_ever(books: Path, trusting: Con
         allowed_plugin(str(books), track, track.challenges.values(), trusting)
 
 
+def test_a_plug_in_that_only_changes_the_track_is_executed_where_it_is_trusted(
+    books: Path, tmp_path: Path, trusting: Consent
+):
+    code = code_in(
+        books, {"track.py": "def register(registry):\n    registry.register_track_processor(object())\n"}
+    )
+    track, _ = load_track(str(books), {})
+    assert allowed_plugin(str(books), track, (), Consent(Home(tmp_path / "another"))) is None
+    assert allowed_plugin(str(books), track, (), trusting) == PluginSpec(str(code.path), code.digest)
+
+
 def test_a_run_does_not_go_on_with_another_plug_in(books: Path, trusting: Consent):
     plan, track = planned(books, trusting)
     assert track_changes(plan, track) == []

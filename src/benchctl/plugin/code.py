@@ -49,6 +49,11 @@ class Code:
         """Top-level names that it imports its own modules by."""
         return frozenset(PurePosixPath(path).parts[0].removesuffix(".py") for path in self.files)
 
+    @property
+    def processes(self) -> bool:
+        """Whether it may change what the track asks although nothing there names it."""
+        return any(b"_processor(" in content for content in self.files.values())
+
     def describe(self) -> str:
         """Its files in a few words, for whoever has to decide whether to trust them."""
         names = sorted(self.files, key=lambda name: (PurePosixPath(name).name != f"{self.main}.py", name))

@@ -21,6 +21,8 @@ def allowed_plugin(
 ) -> PluginSpec | None:
     """The plug-in that challenges need, executed once to see that it has that; None when none is needed.
 
+    One that only changes the track is executed where the user trusts it.
+
     Args:
         name: of the track, as given.
         track: as it was read.
@@ -31,9 +33,9 @@ def allowed_plugin(
         UsageError: it is needed and may not be executed, is not there, fails, or lacks something.
     """
     needing = [challenge for challenge in challenges if track.lacking(challenge)]
-    if not needing:
-        return None
     code = read_code(find_track(name).parent)
+    if not needing and (code is None or not code.processes or consent is None or not consent.covers(code)):
+        return None
     if code is None or consent is None or not consent.covers(code):
         try:
             reject_lacking(track, needing[0])

@@ -886,3 +886,55 @@ def test_a_task_that_needs_what_benchctl_does_not_do_is_unsupported_and_says_why
     result = play(server, plugin, raw, iterations=3)
     assert said in (result.unsupported or "")
     assert asked(server) == []
+
+
+PROCESSED_TRACK = """
+{
+  "version": 2,
+  "indices": [{"name": "books"}],
+  "operations": [
+    {"name": "old", "operation-type": "search", "body": {"query": {"match_all": {}}}, "cache": true}],
+  "challenges": [{"name": "ask", "schedule": [
+    {"operation": "old", "iterations": 2}, {"operation": {"operation-type": "refresh"}}]}]
+}
+"""
+PROCESSOR = """
+    class Processor:
+        def on_after_load_track(self, track):
+            for task in track.selected_challenge_or_default.schedule:
+                if task.operation.type == "search":
+                    %s
+
+    def register(registry):
+        registry.register_track_processor(Processor())
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ("task.operation.params['body']['size'] = 7", {"query": {"match_all": {}}, "size": 7}),
+        ("pass", {"query": {"match_all": {}}}),
+        ("task.operation.params['cache'] = {'no': 1}", "changes this operation to what benchctl cannot do"),
+        ("task.clients = 9", "changes how this task is run"),
+        ("track.selected_challenge.schedule.remove(task); return", "changes how this task is run"),
+    ],
+)
+def test_what_a_track_processor_makes_of_an_operation_is_what_is_asked(
+    serve: Serve, tmp_path: Path, change: str, outcome: Any
+):
+    folder = tmp_path / "books"
+    code = code_in(folder, {"track.json": PROCESSED_TRACK, "track.py": PROCESSOR % change})
+    track, _ = load_track(str(folder), {})
+    use = PluginUse(folder, code.digest, track, track.challenges["ask"])
+    context = WorkContext("books", plugin=use)
+    server = serve()
+    stage = Stage(partial(open_client, server.url), context, origin_ns=0, boot=0)
+    (task, _refresh) = track.challenges["ask"].schedule
+    (result,) = run_step([Job(task, track.operations["old"], 0, 0)], stage, stop=threading.Event())
+    if isinstance(outcome, str):
+        assert outcome in (result.unsupported or "")
+        assert asked(server) == []
+    else:
+        assert {one.target for one in asked(server)} == {"/books/_search?request_cache=true"}
+        assert bodies(server) == [outcome] * 2

@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from multiprocessing import current_process
 from types import FunctionType
 from typing import Any, Protocol
@@ -18,8 +19,10 @@ from benchctl.load.workload import OpenWorkload, Script, WorkContext, Workload, 
 from benchctl.plugin.blame import PluginError, PluginNeedsError, blaming
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally.params import BulkIndexParamSource, DelegatingParamSource
+from benchctl.plugin.rally.subject import task_of
 from benchctl.plugin.session import Loaded, loaded_plugin
 from benchctl.track.operations.catalogue import OPERATION_TYPES
+from benchctl.track.operations.common import Operation
 from benchctl.track.plugin import PluginOperation
 
 # A composite's streams share the connections of their client; how many it has, only its parameters say.
@@ -78,6 +81,40 @@ def plugin_of(context: WorkContext, what: str) -> Loaded:
     if context.plugin is None:
         raise BenchctlError(f"{what} needs the track's Python plug-in, which may not be executed here")
     return loaded_plugin(context.plugin)
+
+
+def as_processed(operation: Operation, order: WorkOrder) -> Operation:
+    """An operation of benchctl's own as the plug-in's track processors leave it.
+
+    Args:
+        operation: as the track has it.
+        order: for whom; its key is the task's name.
+
+    Raises:
+        PluginNeedsError: they make of its task what benchctl does not do.
+        BenchctlError: the plug-in's code failed.
+    """
+    use = order.context.plugin
+    if use is None or use.challenge is None or isinstance(operation, PluginOperation):
+        return operation
+    loaded = loaded_plugin(use)
+    task = next((one for one in use.challenge.schedule if one.label == order.key), None)
+    if not loaded.registry.processors or task is None:
+        return operation
+    asked = task_of(task, operation)
+    found = loaded.track(use.track, use.challenge).selected_challenge
+    left = [] if found is None else [one for one in found.schedule if one.name == asked.name]
+    if asked in left:
+        return operation
+    if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:
+        raise PluginNeedsError("a track processor changes how this task is run, which benchctl does not do")
+    changed = left[0].operation
+    try:
+        return own_operation(operation.type_name, operation.name, changed.params)
+    except PluginError as err:
+        raise PluginNeedsError(
+            f"a track processor changes this operation to what benchctl cannot do: {err.message}"
+        ) from err
 
 
 def _seed(text: str) -> None:

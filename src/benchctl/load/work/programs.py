@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from benchctl.load.plugin.work import open_plugin
+from benchctl.load.plugin.work import as_processed, open_plugin
 from benchctl.load.work.administration import ADMINISTRATIVE, open_administration
 from benchctl.load.work.asserting import with_assertions
 from benchctl.load.work.bulk import open_bulk
 from benchctl.load.work.declared import DECLARED
-from benchctl.load.work.elsewhere import open_data_set, open_elsewhere
+from benchctl.load.work.elsewhere import cannot, open_data_set, open_elsewhere
 from benchctl.load.work.languages import open_esql, open_sql
 from benchctl.load.work.machine_learning import MACHINE_LEARNING
 from benchctl.load.work.paging import open_composite_agg, open_paginated_search, open_scroll
@@ -29,6 +29,7 @@ from benchctl.load.work.waiting import (
     open_wait_for_snapshot,
 )
 from benchctl.load.workload import Opener, WorkContext, Workload, WorkOrder
+from benchctl.plugin.blame import PluginNeedsError
 from benchctl.track.operations import admin, elsewhere, languages, streams, transforms, vectors
 from benchctl.track.operations import search as asked
 from benchctl.track.operations.common import Operation, Retried
@@ -101,7 +102,11 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
     Raises:
         BenchctlError: it needs something that is not there, such as a corpus.
     """
-    return _opened(operation, WorkOrder(context, clients, key))
+    order = WorkOrder(context, clients, key)
+    try:
+        return _opened(as_processed(operation, order), order)
+    except PluginNeedsError as err:
+        return cannot(err.message, order)
 
 
 def _opened(operation: Operation, order: WorkOrder) -> Workload:
