@@ -16,7 +16,7 @@ import live
 import speed
 from lines import HostWatch, Line, sheet, show
 from rich.console import Console
-from setting import QUICK, Setting, Size
+from setting import QUICK, SMOKE, Setting, Size
 
 from benchctl.corpus.generated.files import ensure_corpus
 from benchctl.errors import BenchctlError
@@ -54,6 +54,7 @@ def main() -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="which: %(default)s")
     parser.add_argument("--real", action="store_true", help="the row on a real OpenSearch node, too")
     parser.add_argument("--quick", action="store_true", help="a short look: fewer rounds and requests")
+    parser.add_argument("--smoke", action="store_true", help="no figures: whether every row works")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
     parser.add_argument("--body-bytes", type=int, default=1500, help="length of an answer  [%(default)s]")
     options = parser.parse_args()
@@ -63,7 +64,7 @@ def main() -> int:
         parser.error(f"there is no row {', '.join(sorted(unknown))}; there are {', '.join([*ROWS, REAL])}")
     if REAL in names:
         names = [name for name in names if name != "start"]
-    size = QUICK if options.quick else Size()
+    size = SMOKE if options.smoke else QUICK if options.quick else Size()
     setting = Setting(size, lambda: ensure_corpus(resolve_home(), size.documents), options.body_bytes)
     watch = HostWatch()
     try:

@@ -121,9 +121,8 @@ def benchctl_bulk(job: Job) -> Done:
     """The corpus through benchctl's ingest, framed while it is sent."""
     began, cpu_s = time.perf_counter(), time.process_time()
     done = ingest(
-        bodies(job),
+        [(job.index, bodies(job))],
         endpoint=job.url,
-        index_name=job.index,
         clients=job.clients,
         on_progress=lambda _: None,
     )

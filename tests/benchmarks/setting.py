@@ -40,6 +40,8 @@ class Size:
 QUICK = Size(
     rounds=2, one=10_000, eight=2000, errors=1000, stall_s=5, stall_ns=SECOND // 4, documents=200_000
 )
+# As little as shows that a row can be measured at all.
+SMOKE = Size(rounds=1, one=40, eight=10, errors=20, stall_s=1, stall_ns=SECOND // 10, documents=2000)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """What only the load generator does, on real nodes through the command line: every way to make load."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +174,13 @@ def test_a_failing_request_ends_a_fork_where_that_is_the_policy(
     _, record = latest(store)
     assert record.forks[0].status == "failed"
     assert "no-such-date" in record.forks[0].reason
+
+
+def test_the_benchmark_of_the_load_generator_measures_on_a_real_node(environ: dict[str, str]):
+    program = Path(__file__).parent.parent / "benchmarks" / "bench_load.py"
+    command = [sys.executable, str(program), "--smoke", "--format", "json", "--rows", "real"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=280)
+    assert (done.returncode, done.stderr) == (0, "")
+    start, bulk = json.loads(done.stdout)["lines"]
+    assert start["figures"]["seconds"] > 0
+    assert bulk["figures"]["docs_per_s"] > 0

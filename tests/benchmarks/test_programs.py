@@ -1,0 +1,74 @@
+"""Every benchmark in its smallest form: no figures, but a program that no longer fits what it measures fails.
+
+The row on a real node is among the tests of nodes.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+LOG = """\
+<writer thread='3'/>
+      1    1       4       org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll (98 bytes)
+                              @ 1   java.util.ArrayList::size (5 bytes)   inline (hot)
+"""
+SMALLEST: dict[str, str] = {
+    "bench_compare.py": "--runs 2 --samples 2000 --rounds 1",
+    "bench_corpus.py": "1k 1",
+    "bench_decode.py": "1k 1",
+    "bench_inlining.py": "jvm.log 1",
+    "bench_memory.py": "--rows 20000 --clients 2",
+    "bench_nightly_site.py": "--nights 3 --tasks 2",
+    "bench_nights.py": "--nights 3",
+}
+ROWS = ["one", "eight", "error", "stall", "fixed", "start", "warmup", "bulk", "memory"]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A home where the nodes' user can enter, as commands want it: pytest's folders are private."""
+    with tempfile.TemporaryDirectory(prefix="benchctl-test-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "jvm.log").write_text(LOG, encoding="ascii")
+        yield Path(folder)
+
+
+def check_runs(home: Path, program: str, *arguments: str) -> str:
+    """Run it; whether it reaches its goals, which decides between 0 and 1, is luck beside other tests."""
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = os.environ | {"BENCHCTL_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, str(HERE / program), *arguments],
+        cwd=home,
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode in {0, 1}, done.stderr) == (True, "")
+    return done.stdout
+
+
+def test_no_program_and_no_row_goes_without():
+    assert SMALLEST.keys() | {"bench_load.py"} == {path.name for path in HERE.glob("bench_*.py")}
+    declared = (HERE / "bench_load.py").read_text(encoding="utf-8").partition("ROWS: dict")[2]
+    assert [line.split('"')[1] for line in declared.partition("}")[0].splitlines()[1:]] == ROWS
+
+
+@pytest.mark.parametrize("program", SMALLEST)
+def test_a_program_runs(home: Path, program: str):
+    assert check_runs(home, program, *SMALLEST[program].split())
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_of_the_load_generators_is_measured(home: Path, row: str):
+    pytest.importorskip("ziglang")
+    said = check_runs(home, "bench_load.py", "--smoke", "--format", "markdown", "--rows", row)
+    lines = [line for line in said.splitlines() if line.startswith("| ")]
+    assert len(lines) > 2, said
