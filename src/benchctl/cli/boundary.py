@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import stat
 import sys
 from types import FrameType
 
@@ -26,14 +27,17 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     accept_all_characters()
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGHUP, _hang_up)
     status = ExitCode.OK
     try:
         command.main(args=args, prog_name="benchctl", standalone_mode=False)
     except BenchctlError as err:
+        if err.exit_code == ExitCode.INTERRUPTED:
+            _end_at_once_next_time()
         complain(f"benchctl: {err}")
         status = err.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
+        _end_at_once_next_time()
         complain("benchctl: interrupted")
         status = ExitCode.INTERRUPTED
     except click.exceptions.Exit as err:
@@ -58,3 +62,24 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept."""
     raise KeyboardInterrupt
+
+
+def _hang_up(_signal: int, _frame: FrameType | None) -> None:
+    """End, and say no more to a terminal that was closed: each word would be an error on the way."""
+    for descriptor in (1, 2):
+        if _hung_up(descriptor):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    raise KeyboardInterrupt
+
+
+def _hung_up(descriptor: int) -> bool:
+    """Whether it is a terminal that is gone: still a device, but no longer one that can be asked anything."""
+    try:
+        return stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)
+    except OSError:  # closed before benchctl was started
+        return False
+
+
+def _end_at_once_next_time() -> None:
+    """All is closed, and whoever asks again means it: no traceback from the interpreter's last steps."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
