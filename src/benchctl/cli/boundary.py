@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 import sys
+import tempfile
 from types import FrameType
 
 import click
@@ -13,6 +14,7 @@ from benchctl.cli.streams import accept_all_characters, complain
 from benchctl.errors import BenchctlError, ExitCode
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
@@ -50,13 +52,26 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = ExitCode.FAILED
     except OSError as err:
-        # Wherever a disk is full, the reader can mend it and needs no traceback.
-        if err.errno not in _FULL:
+        words = _refused(err)
+        if not words:
             raise
-        what = err.filename or "the output"
-        complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
+        complain(f"benchctl: {words}")
         status = ExitCode.FAILED
     return status
+
+
+def _refused(err: OSError) -> str:
+    """What a file system refuses that the reader can mend without a traceback; empty for everything else."""
+    if err.errno in _FULL:
+        return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
+    if err.errno in _FORBIDDEN and err.filename:
+        return (
+            f"cannot use {err.filename}: {err.strerror}\n"
+            "  hint: check who owns it, or set BENCHCTL_HOME to a folder that you can write to"
+        )
+    if err.errno == errno.ENOENT and not err.filename and tempfile.tempdir is None:
+        return f"{err.strerror}\n  hint: set TMPDIR to a folder that you can write to"
+    return ""
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
