@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import shutil
 import stat
@@ -118,7 +119,7 @@ def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A temporary file beside the target that takes its place when the block ends well, else it is gone.
 
     Readers see what was there before, or all of what is new. What the file system refuses is not turned into
-    words here: callers know what to advise.
+    words here: callers know what to advise. What a killed process left of the same file goes, too.
 
     Args:
         target: the file; its folder is there.
@@ -129,6 +130,9 @@ def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
+            if not Path("/proc", left.suffixes[-2][1:]).exists():
+                left.unlink(missing_ok=True)
         yield partial
         if durable:
             _sync(partial)

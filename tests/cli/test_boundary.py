@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
     """The boundary installs handlers; other tests keep theirs."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
@@ -80,6 +81,46 @@ def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
     assert "no space is left" in capsys.readouterr().err
     with pytest.raises(PermissionError):
         guarded(raising(PermissionError(errno.EACCES, "Permission denied")), [])
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"),
+    [
+        ("nodes", ["node", "start", "os"]),
+        ("corpora", ["corpus", "generate", "--docs", "1k"]),
+        ("runs", ["run", "--challenge", "range-only", "--docs", "1k"]),
+    ],
+)
+def test_a_home_that_cannot_be_written_is_one_message(
+    folder: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    (tmp_path / "home").mkdir()
+    # Where nobody may make files, not even root.
+    (tmp_path / "home" / folder).symlink_to("/sys/kernel")
+    assert guarded(root, arguments) == 1
+    said = capsys.readouterr().err
+    assert str(tmp_path / "home" / folder) in said
+    assert said.count("hint: ") == 1
+
+
+def test_no_place_for_temporary_files_is_one_message(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    @click.command()
+    def command() -> None:
+        tempfile.gettempdir()
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/sys/kernel"])
+    assert guarded(command, []) == 1
+    said = capsys.readouterr().err
+    assert "No usable temporary directory found in ['/sys/kernel']" in said
+    assert "hint: set TMPDIR" in said
+
+
+def test_whoever_interrupts_again_ends_it_at_once():
+    guarded(raising(KeyboardInterrupt()), [])
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
 
 
 def test_a_bug_keeps_its_traceback():

@@ -16,7 +16,7 @@ class FakeNode:
     """A server on loopback that gives the answers it was told and refuses everything else.
 
     Attributes:
-        answers: (method, path) -> status and body; bytes are sent as they are.
+        answers: (method, path) -> status and body; bytes are sent as they are, functions are asked each time.
         seen: method, path, parameters and decoded body of every request.
         told: the headers of every request.
     """
@@ -51,6 +51,7 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
             fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
             fake.hold.wait()
             status, answer = fake.answers.get((self.command, parts.path), (500, {"error": "not expected"}))
+            answer = answer() if callable(answer) else answer
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

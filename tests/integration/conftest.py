@@ -71,7 +71,11 @@ def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
 
 
 def start_quickly(installation: Installation, jdk: Jdk, home: Home) -> None:
-    """Let nodes, and the launcher of Elasticsearch, which lasts, start with archives of their classes."""
+    """Let nodes, and the launcher of Elasticsearch, which lasts, start with archives of their classes.
+
+    On a busy machine a JVM may be killed, its time to stop being over, before it has written one: then what
+    would have read it starts slowly.
+    """
     folder = Path(tempfile.mkdtemp(prefix=f"classes-{installation.engine}-", dir=home.root))
     folder.chmod(0o755)
     hand_over(folder, home.node_owner)
@@ -85,10 +89,12 @@ def start_quickly(installation: Installation, jdk: Jdk, home: Home) -> None:
     script.write_text(text.replace(flags, archiving), encoding="utf-8")
     archive_classes(installation, jdk, home, folder, nodes)
     if lasting:
-        assert launcher.exists(), "the launcher's JVM wrote no archive of its classes"
-        script.write_text(text.replace(flags, f"{quick_flags} {CLASSES_FROM}{launcher}"), encoding="utf-8")
+        mapped = f"{quick_flags} {CLASSES_FROM}{launcher}" if launcher.exists() else quick_flags
+        script.write_text(text.replace(flags, mapped), encoding="utf-8")
     with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
-        options.write("\n".join(["", *QUICK_FLAGS, f"{CLASSES_FROM}{nodes}", ""]))
+        options.write(
+            "\n".join(["", *QUICK_FLAGS, *([f"{CLASSES_FROM}{nodes}"] if nodes.exists() else []), ""])
+        )
 
 
 def archive_classes(installation: Installation, jdk: Jdk, home: Home, folder: Path, classes: Path) -> None:
@@ -110,7 +116,6 @@ def archive_classes(installation: Installation, jdk: Jdk, home: Home, folder: Pa
         node.client.force_merge("any", 1)
         node.client.flush("any")
         node.stop()
-    assert classes.exists(), "the JVM wrote no archive of its classes"
 
 
 @pytest.fixture(params=sorted(VERSIONS))

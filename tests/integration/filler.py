@@ -1,9 +1,11 @@
 """A process that prepares an index as `benchctl run` does, and can be interrupted and killed.
 
-Its arguments are benchctl's home, an engine, the number of documents and the bytes between two checkpoints.
+Its arguments are benchctl's home, an engine, the number of documents, the bytes between two checkpoints, and
+those beyond which no file of it or its node grows, as on a disk that is full; 0 for no such bound.
 It says what it does, one line each: `node PID`, `documents N`, and `failed MESSAGE`.
 """
 
+import resource
 import sys
 from pathlib import Path
 
@@ -66,8 +68,10 @@ def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) 
 
 
 def main() -> None:
-    root, engine, documents, every_bytes = sys.argv[1:]
+    root, engine, documents, every_bytes, most_bytes = sys.argv[1:]
     keeping = Keeping(after_s=0.0, every_bytes=int(every_bytes))
+    if int(most_bytes):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
     try:
         fill(Path(root), "opensearch" if engine == "opensearch" else "elasticsearch", int(documents), keeping)
     except BenchctlError as err:

@@ -1,7 +1,6 @@
 """The whole of big5 in test mode, on real nodes and a patched Lucene: what runs, lacks, and is found."""
 
 import subprocess
-import time
 
 import pytest
 
@@ -20,37 +19,32 @@ VARIANTS = ("es", "os", "es-patched")
 # The core build of Elasticsearch carries no module with these; that of OpenSearch does.
 LACKING = {"multi_terms-keyword", "range-auto-date-histo", "range-auto-date-histo-with-metrics"}
 WITHOUT_THEM = ("es", "es-patched")
-MOST_SECONDS = 360.0
 
 
 @pytest.fixture(scope="module")
 def trial(
     benchctl: Benchctl, store: RunStore, installations: object
-) -> tuple[subprocess.CompletedProcess[str], RunRecord, float]:
+) -> tuple[subprocess.CompletedProcess[str], RunRecord]:
     assert installations
-    start = time.monotonic()
     variants = [word for variant in ("es", "os", PATCHED) for word in ("--variant", variant)]
     # As many documents as it takes for leaves whose ids don't fit into 16 bits.
     done = benchctl("run", "--challenge", "big5", "--test-mode", "--heap", "512m", *variants)
-    return done, store.find("latest", finished=False).load(), time.monotonic() - start
+    return done, store.find("latest", finished=False).load()
 
 
-def test_the_whole_schedule_ends_in_time(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], home: Home
-):
-    done, record, seconds = trial
+def test_the_whole_schedule_runs(trial: tuple[subprocess.CompletedProcess[str], RunRecord], home: Home):
+    done, record = trial
     assert done.returncode == 0, done.stderr
     assert (record.status, record.plan.corpus.documents, len(record.forks)) == ("complete", 100_000, 3)
     assert [len(challenge.schedule) for challenge in record.plan.schedules] == [37]
     assert "--test-mode" in done.stdout
-    assert seconds < MOST_SECONDS
     assert list(home.scratch.iterdir()) == []
 
 
 def test_what_a_side_lacks_is_said_with_its_own_reason(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord],
 ):
-    done, record, _ = trial
+    done, record = trial
     for fork in record.forks:
         reasons = {one.label: one.unsupported for one in fork.summaries if one.unsupported is not None}
         assert set(reasons) == (LACKING if fork.variant in WITHOUT_THEM else set())
@@ -61,7 +55,7 @@ def test_what_a_side_lacks_is_said_with_its_own_reason(
 
 
 def test_no_node_got_another_search_than_it_was_sent(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord],
 ):
     for fork in trial[1].forks:
         assert [boot.searches_counted is None for boot in fork.boots] == [False]
@@ -69,7 +63,7 @@ def test_no_node_got_another_search_than_it_was_sent(
 
 
 def test_every_operation_finds_something_and_nobody_contradicts_the_generator(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float],
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord],
 ):
     answers = trial[1].answers
     assert answers is not None
@@ -84,7 +78,7 @@ def test_every_operation_finds_something_and_nobody_contradicts_the_generator(
 
 
 def test_a_node_with_the_patched_lucene_answers_everything_alike(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], store: RunStore
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord], store: RunStore
 ):
     run = store.find(trial[1].id)
     books = [run.read_answers(variant) for variant in WITHOUT_THEM]
@@ -93,7 +87,7 @@ def test_a_node_with_the_patched_lucene_answers_everything_alike(
 
 
 def test_the_patched_lucene_is_what_the_node_loaded(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord, float], store: RunStore
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord], store: RunStore
 ):
     (boot,) = store.find(trial[1].id).path.glob("boots/000-es-patched/boot-0")
     log = "\n".join(path.read_text(errors="replace") for path in boot.rglob("*") if path.is_file())

@@ -69,7 +69,7 @@ def test_what_compilers_collectors_and_the_kernel_did_is_on_the_clock_of_the_sam
     started_ns = fork.boots[0].origin_ns
     assert started_ns is not None
     assert started_ns < jit["t_ns"][0] < window.begin_ns < jit["t_ns"][-1]
-    assert jit["t_ns"][-1] < window.end_ns + 20e9
+    assert jit["t_ns"][-1] < window.end_ns + 60e9
     assert ((jit["t_ns"] > window.begin_ns) & (jit["t_ns"] < window.end_ns)).any()
     gc = fork_evidence(run, fork, GC_FILE, GC_DTYPES)
     assert gc is not None

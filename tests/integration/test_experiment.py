@@ -73,7 +73,7 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
             if err.count(" p90 ") == 2:
                 one.send_signal(signal.SIGINT)
                 break
-        out, rest = one.communicate(timeout=60)
+        out, rest = one.communicate(timeout=200)
         err += rest
     assert one.returncode == 130, err
     assert out == ""

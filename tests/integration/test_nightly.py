@@ -17,24 +17,28 @@ from benchctl.results.nightly.model import NightRecord
 from integration.calls import Benchctl
 from waiting import eventually
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nodes, pytest.mark.timeout(1200)]
 
-# Searches are interpreted, and nothing else: they take many times as long, and nodes start as fast as ever.
+# All that a search does is interpreted: it takes ten times as long, and nodes start nearly as fast as ever.
 SLOW = "-XX:CompileCommand=exclude,org.apache.lucene.*::*"
-SLOWER = "-XX:CompileCommand=exclude,org.opensearch.search.*::*"
+SLOWER = tuple(
+    f"-XX:CompileCommand=exclude,{package}.*::*"
+    for package in ("org.opensearch", "java.lang.invoke", "jdk.internal.foreign", "jdk.internal.misc")
+)
 CHALLENGE = {
     "name": "daily",
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 20, "iterations": 20}],
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 10, "iterations": 10}],
 }
 SUITE = """
 name: nights
 variants: ["candidate=os{flags}"]
 challenges: [daily.json]
-docs: 10k
+# So many that a search is work, and what a busy machine adds to a request is little beside it.
+docs: 20k
 heap: 512m
 forks: 3
-# No more than it takes to be sure of searches that take several times as long, on a machine that is busy.
-confirm: {{least-forks: 3, most-forks: 8}}
+# No more than it takes to be sure of searches that take ten times as long, on a machine that is busy.
+confirm: {{least-forks: 3, most-forks: 5}}
 host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
   - {{kind: command, run: [/bin/sh, -c, "cat > told-$$.json"]}}
@@ -131,7 +135,7 @@ def story(
         second_start=second_start,
         cut_off=cut_off,
         resumed=resumed,
-        slow_engine=teller.night(SLOW, SLOWER),
+        slow_engine=teller.night(SLOW, *SLOWER),
         no_space=teller.night(host=", least-free-gb: 1000000"),
     )
 
@@ -156,8 +160,8 @@ def test_a_killed_night_is_gone_on_with(story: Story) -> None:
 def test_a_slow_engine_is_screened_confirmed_and_attributed(story: Story) -> None:
     night = story.slow_engine
     assert night.done.returncode == 3, night.done.stderr
-    # Three forks a side are few for a p90 of twenty requests.
-    assert {one.status for one in night.record.findings} <= {"confirmed", "unconfirmed"}
+    # What three forks find in a p90 of ten requests, and what becomes of it, is a busy machine's to say.
+    assert {one.direction for one in night.record.findings if one.status == "confirmed"} == {"slower"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
     assert alarm.direction == "slower"
     assert alarm.effect_percent is not None

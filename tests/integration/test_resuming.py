@@ -64,14 +64,19 @@ class Preparation:
     def end_by(self, number: int, pid: int | None = None) -> tuple[int, str]:
         """Send a signal to it, or to another process; how it ended, and what it said last."""
         os.kill(pid or self._process.pid, number)
+        return self.end()
+
+    def end(self) -> tuple[int, str]:
+        """Wait for it; how it ended, and what it said last."""
         assert self._process.stdout is not None
         self.lines += [line.strip() for line in self._process.stdout]
         return self._process.wait(), self.lines[-1]
 
 
 @contextmanager
-def preparing(home: Home, engine: EngineName) -> Iterator[Preparation]:
-    command = [sys.executable, filler.__file__, str(home.root), engine, str(DOCUMENTS), str(EVERY_BYTES)]
+def preparing(home: Home, engine: EngineName, most_bytes: int = 0) -> Iterator[Preparation]:
+    numbers = (str(number) for number in (DOCUMENTS, EVERY_BYTES, most_bytes))
+    command = [sys.executable, filler.__file__, str(home.root), engine, *numbers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Preparation(process)
@@ -167,3 +172,28 @@ def test_an_interrupted_preparation_loses_nothing_that_was_acknowledged(home: Ho
     assert subject.index is not None
     assert subject.index.facts.documents == corpus.documents
     assert subject.index.facts.ingest.resumed == 1
+
+
+def test_a_node_that_is_killed_in_the_ingest_is_named_and_what_it_had_put_by_is_kept(
+    home: Home, corpus: Corpus
+):
+    with preparing(home, "opensearch") as preparation:
+        preparation.until_sent(30_000)
+        status, said = preparation.end_by(signal.SIGKILL, preparation.node)
+    assert status == ExitCode.FAILED
+    assert "was killed by signal 9 (SIGKILL)" in said
+    assert 2 * A_CHECKPOINT <= acknowledged(home) < corpus.documents
+    partial_index(home).discard()
+
+
+def test_a_disk_that_is_full_in_the_ingest_is_named_and_nothing_half_written_is_kept(
+    home: Home, corpus: Corpus
+):
+    assert corpus.documents == DOCUMENTS
+    # Less than three bulk requests, of which the translog keeps every byte until the first checkpoint.
+    with preparing(home, "opensearch", most_bytes=5_000_000) as preparation:
+        status, said = preparation.end()
+    assert status == ExitCode.FAILED
+    assert "File too large" in said
+    assert not psutil.pid_exists(preparation.node)
+    assert list(home.partial.iterdir()) == []

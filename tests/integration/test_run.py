@@ -71,7 +71,7 @@ class Running:
             return self._ended or sum(text in line for line in self.lines) >= times
 
         with self._grown:
-            assert self._grown.wait_for(said, timeout=200), self.lines
+            assert self._grown.wait_for(said, timeout=400), self.lines
         assert sum(text in line for line in self.lines) >= times, self.lines
 
     def end(self) -> int:

@@ -331,7 +331,8 @@ def test_a_task_that_completes_its_group_ends_the_others(serve: Serve):
     quick = Task("a", iterations=5, group=0, completes=True)
     first, second = together(server, quick, Task("b", time_period=60.0, group=0))
     assert first.columns["client"].size == 5
-    assert second.columns["client"].size < 100
+    # In a minute it would have been five times as many.
+    assert second.columns["client"].size < 5000
     assert first.searches_sent + second.searches_sent == len(server.searches)
 
 

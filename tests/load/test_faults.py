@@ -47,7 +47,6 @@ from waiting import eventually
 
 HANGING = STALLED[0]
 FOREVER = 10**6
-MOST_S = 2.0
 NO_PLACE = Place(origin_ns=0, schedule=0, task=0, boot=0, client=0)
 
 

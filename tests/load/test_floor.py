@@ -100,8 +100,8 @@ def test_a_calibration_holds_this_machine_s_floor():
         found = measure_floor(url, stop=threading.Event(), time_scale=0.2)
     assert 0 < found.error_p50_ns <= found.error_p99_ns
     assert 0 < found.cpu_ns_per_request < 10_000_000
-    assert found.one_client_per_s > 100
-    assert (found.clients, found.clients_per_s > 100) == (CLIENTS, True)
+    assert found.one_client_per_s > 10
+    assert (found.clients, found.clients_per_s > 10) == (CLIENTS, True)
     assert [paced.rate_per_s for paced in found.paced] == [rate for rate, _ in PACED]
     for paced in found.paced:
         assert 0 <= paced.lag_p50_ns <= paced.lag_p99_ns

@@ -112,7 +112,8 @@ def test_a_task_that_completes_its_group_ends_the_clients_of_all_processes(
     endless = Task("range", name="endless", clients=3, time_period=60.0, group=0)
     first, second = run(server, pool, spool, quick, endless)
     assert first.columns["client"].size == 5
-    assert 0 < second.columns["client"].size < 100
+    # In a minute it would have been several times as many.
+    assert 0 < second.columns["client"].size < 5000
     assert first.searches_sent + second.searches_sent == len(server.searches)
 
 

@@ -3,7 +3,9 @@
 import errno
 import os
 import signal
+import stat
 import sys
+import tempfile
 from collections.abc import Sequence
 from types import FrameType
 
@@ -14,6 +16,7 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nearest import guess, nearest
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
@@ -28,7 +31,7 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     accept_all_characters()
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGHUP, _hang_up)
     try:
         status = _told(command, sys.argv[1:] if args is None else args)
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -47,9 +50,12 @@ def _told(command: click.Command, args: Sequence[str]) -> int:
     try:
         command.main(args=list(args), prog_name="benchctl", standalone_mode=False)
     except BenchctlError as err:
+        if err.exit_code == ExitCode.INTERRUPTED:
+            _end_at_once_next_time()
         complain(f"benchctl: {err}")
         status = err.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
+        _end_at_once_next_time()
         complain("benchctl: interrupted")
         status = ExitCode.INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as err:
@@ -63,11 +69,10 @@ def _told(command: click.Command, args: Sequence[str]) -> int:
         if err.code:
             raise BrokenPipeError from err
     except OSError as err:
-        # Wherever a disk is full, the reader can mend it and needs no traceback.
-        if err.errno not in _FULL:
+        words = _refused(err)
+        if not words:
             raise
-        what = err.filename or "the output"
-        complain(f"benchctl: no space is left to write {what}\n  hint: free some space")
+        complain(f"benchctl: {words}")
         status = ExitCode.FAILED
     return status
 
@@ -107,6 +112,41 @@ def _value(option: str, args: Sequence[str]) -> str:
     return "N"
 
 
+def _refused(err: OSError) -> str:
+    """What a file system refuses that the reader can mend without a traceback; empty for everything else."""
+    if err.errno in _FULL:
+        return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
+    if err.errno in _FORBIDDEN and err.filename:
+        return (
+            f"cannot use {err.filename}: {err.strerror}\n"
+            "  hint: check who owns it, or set BENCHCTL_HOME to a folder that you can write to"
+        )
+    if err.errno == errno.ENOENT and not err.filename and tempfile.tempdir is None:
+        return f"{err.strerror}\n  hint: set TMPDIR to a folder that you can write to"
+    return ""
+
+
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept."""
     raise KeyboardInterrupt
+
+
+def _hang_up(_signal: int, _frame: FrameType | None) -> None:
+    """End, and say no more to a terminal that was closed: each word would be an error on the way."""
+    for descriptor in (1, 2):
+        if _hung_up(descriptor):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    raise KeyboardInterrupt
+
+
+def _hung_up(descriptor: int) -> bool:
+    """Whether it is a terminal that is gone: still a device, but no longer one that can be asked anything."""
+    try:
+        return stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)
+    except OSError:  # closed before benchctl was started
+        return False
+
+
+def _end_at_once_next_time() -> None:
+    """All is closed, and whoever asks again means it: no traceback from the interpreter's last steps."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
