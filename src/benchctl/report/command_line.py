@@ -135,6 +135,10 @@ def _setting_words(plan: Plan) -> list[str]:
 
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     words = []
+    started = [spec for spec in variants if spec.target is None]
+    if started and all(spec.start == "script" for spec in started):
+        words += ["--start", "script"]
+        variants = [msgspec.structs.replace(spec, start="direct") for spec in variants]
     if tuple(spec.name for spec in variants) != _ORDINARY_VARIANTS:
         words += _repeated("--variant", [_variant_text(spec) for spec in variants if spec.target is None])
     for spec in variants:
@@ -183,6 +187,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
         yield f"heap:{spec.heap_mb}m"
+    if spec.start != "direct":
+        yield f"start:{spec.start}"
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
     for option, mapping in mappings:
