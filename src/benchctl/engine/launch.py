@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ MAIN_CLASSES: Final[Mapping[EngineName, str]] = {
 ARCHIVE_FLAG: Final = "-XX:SharedArchiveFile="
 _FORMAT: Final = 1
 _LEARN_TIMEOUT_S: Final = 60.0
+_LAUNCHER_GRACE_S: Final = 2.0
 _POLL_S: Final = 0.02
 _NOTES: Final = "BENCHCTL_LAUNCH"
 # What Elasticsearch's launcher writes behind its last argument when it is asked to end.
@@ -49,8 +51,9 @@ case "$*" in
   printf '%s\\0' "$@" >"${notes}/argv"
   env -0 >"${notes}/env"
   pwd >"${notes}/cwd"
-  : >"${notes}/complete"
+  echo $$ >"${notes}/pid"
   printf '\\030\\n' >&2
+  trap '' TERM
   exec cat >"${notes}/stdin"
   ;;
 esac
@@ -345,24 +348,34 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
     Raises:
         UnlearnableError: it did not get there.
     """
-    told = notes / "stdin"
-    with NodeProcess(learning, grace_s=0.0) as process:
-        for _ in range(int(_LEARN_TIMEOUT_S / _POLL_S)):
-            if process.wait(_POLL_S) is not None:
-                break
-            if told.exists() and told.stat().st_size:
+    told, pid = notes / "stdin", notes / "pid"
+    told.unlink(missing_ok=True)
+    deadline = time.monotonic() + _LEARN_TIMEOUT_S
+    with NodeProcess(learning, grace_s=_LAUNCHER_GRACE_S) as process:
+        while time.monotonic() < deadline:
+            ended = process.wait(_POLL_S) is not None
+            if ended and not pid.exists():
+                said = " ".join(process.tail(3)) or "it said nothing"
+                raise UnlearnableError(f"its script started no server: {said}")
+            if ended:
+                return told.read_bytes(), False
+            launched = told.exists() and told.stat().st_size and int(pid.read_text()) != process.group
+            if launched:
                 # A launcher that stays says behind its last word that it ends, so that nothing is missed.
                 process.wait(launcher_wait_s)
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    psutil.Process(process.group).terminate()
-                process.wait(launcher_wait_s)
-                stdin = told.read_bytes()
-                whole = stdin.endswith(_END_OF_ARGUMENTS)
-                return (stdin.removesuffix(_END_OF_ARGUMENTS), True) if whole else None
-        else:
-            raise UnlearnableError(f"its script started no server within {_LEARN_TIMEOUT_S:g} s")
-    if not (notes / "complete").exists():
-        raise UnlearnableError(
-            f"its script started no server: {' '.join(process.tail(3)) or 'it said nothing'}"
-        )
-    return told.read_bytes(), False
+                return _told_all(told, process)
+    raise UnlearnableError(f"its script started no server within {_LEARN_TIMEOUT_S:g} s")
+
+
+def _told_all(told: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
+    """What a launcher told its server, once it is asked to end; None when it did not say that it ends."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(process.group).terminate()
+    deadline = time.monotonic() + _LAUNCHER_GRACE_S
+    while time.monotonic() < deadline:
+        stdin = told.read_bytes()
+        if stdin.endswith(_END_OF_ARGUMENTS):
+            process.stop(0.0)
+            return stdin.removesuffix(_END_OF_ARGUMENTS), True
+        time.sleep(_POLL_S)
+    return None
