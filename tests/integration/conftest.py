@@ -1,7 +1,6 @@
 """What the tests on real nodes share: a home, both engines in it, nodes, and the command line."""
 
 import itertools
-import json
 import os
 import shutil
 import subprocess
@@ -14,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.node import Node, boot
+from benchctl.engine.launch import starts_of
+from benchctl.engine.node import Node, archive_classes, boot
 from benchctl.engine.provision.install import Installation, install
 from benchctl.engine.provision.jdk import Jdk, provide_jdk
-from benchctl.engine.settings import hand_over
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
@@ -25,19 +24,15 @@ from benchctl.run.lock import SHARE_VARIABLE
 from integration.calls import Benchctl
 
 HEAP_MB = 512
-# A node's start costs half as much without the optimising compiler, a third less again with the engine's
-# classes in an archive that is mapped, and a little less when the others are not verified; no test here is
-# about speed.
-QUICK_START = "-XX:TieredStopAtLevel=1"
-UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-QUICK_FLAGS = (QUICK_START, "-XX:-AlwaysPreTouch", "-XX:-UsePerfData", *UNVERIFIED)
-CLASSES_FROM = "-XX:SharedArchiveFile="
-CLASSES_TO = "-XX:ArchiveClassesAtExit="
-# The flags that an engine's start script gives to the short-lived JVMs before the node's own.
-LAUNCHER_FLAGS: dict[EngineName, tuple[str, str, str]] = {
-    "elasticsearch": ("bin/elasticsearch-cli", "-XX:+UseSerialGC", f"-XX:+UseSerialGC {QUICK_START}"),
-    "opensearch": ("bin/opensearch-env", "-Xshare:auto", QUICK_START),
-}
+# A node's start costs half as much without the optimising compiler, and a little less when classes are not
+# verified; no test here is about speed.
+QUICK_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-AlwaysPreTouch",
+    "-XX:-UsePerfData",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
 Start = Callable[..., AbstractContextManager[Node]]
@@ -66,56 +61,10 @@ def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
         for engine, version in VERSIONS.items()
     }
     for installation in found.values():
-        start_quickly(installation, jdk, home)
+        with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
+            options.write("\n".join(["", *QUICK_FLAGS, ""]))
+        archive_classes(home, installation, jdk, starts_of(home, installation))
     return found
-
-
-def start_quickly(installation: Installation, jdk: Jdk, home: Home) -> None:
-    """Let nodes, and the launcher of Elasticsearch, which lasts, start with archives of their classes.
-
-    On a busy machine a JVM may be killed, its time to stop being over, before it has written one: then what
-    would have read it starts slowly.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=f"classes-{installation.engine}-", dir=home.root))
-    folder.chmod(0o755)
-    hand_over(folder, home.node_owner)
-    name, flags, quick_flags = LAUNCHER_FLAGS[installation.engine]
-    script, launcher, nodes = installation.root / name, folder / "launcher.jsa", folder / "node.jsa"
-    text = script.read_text(encoding="utf-8")
-    assert flags in text
-    # That of OpenSearch ends before its node starts: there is little to gain.
-    lasting = installation.engine == "elasticsearch"
-    archiving = f"{quick_flags} {CLASSES_TO}{launcher}" if lasting else quick_flags
-    script.write_text(text.replace(flags, archiving), encoding="utf-8")
-    archive_classes(installation, jdk, home, folder, nodes)
-    if lasting:
-        mapped = f"{quick_flags} {CLASSES_FROM}{launcher}" if launcher.exists() else quick_flags
-        script.write_text(text.replace(flags, mapped), encoding="utf-8")
-    with (installation.root / "config" / "jvm.options").open("a", encoding="utf-8") as options:
-        options.write(
-            "\n".join(["", *QUICK_FLAGS, *([f"{CLASSES_FROM}{nodes}"] if nodes.exists() else []), ""])
-        )
-
-
-def archive_classes(installation: Installation, jdk: Jdk, home: Home, folder: Path, classes: Path) -> None:
-    """Let a node write down, as it ends, the classes of starting, indexing and searching."""
-    with boot(
-        installation,
-        jdk,
-        data=folder / "data",
-        folder=folder / "boot",
-        owner=home.node_owner,
-        heap_mb=HEAP_MB,
-        jvm_flags=(QUICK_START, f"{CLASSES_TO}{classes}"),
-    ) as node:
-        lines = [line for number in range(50) for line in ({"index": {}}, {"n": number, "k": f"k{number}"})]
-        node.client.request("POST", "/any/_bulk", body="".join(f"{json.dumps(line)}\n" for line in lines))
-        node.client.refresh("any")
-        aggregations = {"n": {"sum": {"field": "n"}}}
-        node.client.search("any", {"query": {"range": {"n": {"gte": 3}}}, "aggs": aggregations})
-        node.client.force_merge("any", 1)
-        node.client.flush("any")
-        node.stop()
 
 
 @pytest.fixture(params=sorted(VERSIONS))
@@ -145,6 +94,7 @@ def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], s
             "folder": scratch / f"boot-{next(numbers)}",
             "owner": home.node_owner,
             "heap_mb": HEAP_MB,
+            "starts": starts_of(home, installations[engine]),
         }
         return boot(installations[engine], jdk, **{**defaults, **changes})
 

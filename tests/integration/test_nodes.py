@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -63,6 +65,31 @@ def group_of(pid: int) -> int:
         return os.getpgid(pid)
     except ProcessLookupError:
         return -1
+
+
+def test_a_direct_start_is_the_same_node_as_the_scripts(start: Start, engine: EngineName, scratch: Path):
+    with start(engine, starts=None) as node:
+        assert node.manner == "script"
+        scripted = same_anywhere(node, scratch)
+    with start(engine) as node:
+        assert node.manner == "direct, classes archived"
+        direct = same_anywhere(node, scratch)
+    archives = [flag for flag in direct["arguments"] if flag.startswith("-XX:SharedArchiveFile=")]
+    assert len(archives) == 1
+    assert [flag for flag in direct["arguments"] if flag not in archives] == scripted["arguments"]
+    assert direct["is"] == scripted["is"]
+
+
+def same_anywhere(node: Node, scratch: Path) -> dict[str, Any]:
+    """What a node says of its JVM, modules and settings, without what every start has of its own."""
+    (told,) = node.client.request("GET", "/_nodes/_local/jvm,plugins,settings,thread_pool,os")[
+        "nodes"
+    ].values()
+    text = json.dumps({name: told[name] for name in ("jvm", "plugins", "modules", "settings", "thread_pool")})
+    known = json.loads(re.sub(rf"{scratch}/boot-\d+", "BOOT", text))
+    for name in ("pid", "start_time", "start_time_in_millis"):
+        known["jvm"].pop(name, None)
+    return {"arguments": known["jvm"].pop("input_arguments"), "is": known}
 
 
 def test_a_node_serves_leaves_nothing_and_finds_its_index_again(

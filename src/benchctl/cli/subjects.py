@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import click
+import msgspec
 import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
 from benchctl.cli.options import DocumentsType, HeapType, grouped, once
 from benchctl.cli.variants import resolve_variants, variants_option
-from benchctl.results.plan import CorpusSpec, PinSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, PinSpec, StartMode, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import default_heap_mb
@@ -40,6 +42,7 @@ class SubjectOptions:
         paired: blocks will be analysed as pairs.
         index_builds: how often every prepared index is built.
         pin: as written; None to leave CPUs to the kernel.
+        start: how nodes are started; None for as their variants say.
     """
 
     variants: tuple[str, ...]
@@ -59,6 +62,7 @@ class SubjectOptions:
     paired: bool
     index_builds: int
     pin: str | None
+    start: StartMode | None
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
         """The variants; when none was named, all of the file, or these.
@@ -67,7 +71,10 @@ class SubjectOptions:
             UsageError: one cannot be understood.
         """
         texts = self.variants if self.variants_file is not None else self.variants or default
-        return resolve_variants(texts, self.distributions, self.jdks, self.variants_file)
+        found = resolve_variants(texts, self.distributions, self.jdks, self.variants_file)
+        if self.start is None:
+            return found
+        return tuple(msgspec.structs.replace(spec, start=self.start) for spec in found)
 
     @property
     def heap_mb(self) -> int:
@@ -217,6 +224,12 @@ subject_options = grouped(
         default=None,
         metavar="[node=CPUS,driver=CPUS]",
         help="Give nodes and benchctl CPUs of their own; chosen when none are named.",
+    ),
+    click.option(
+        "--start",
+        type=click.Choice(get_args(StartMode)),
+        default=None,
+        help="Start servers by their own command line, or by the engine's script  [default: direct]",
     ),
     "How much",
     click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),

@@ -54,10 +54,21 @@ def _open_log(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
 
 
-def _become_node(spec: dict[str, Any], keeper_pid: int) -> None:
+def _input(spec: dict[str, Any]) -> int:
+    """What the node reads as standard input; the other end stays open as long as this keeper, if it is to."""
+    if not spec["stdin"] and not spec["stdin_open"]:
+        return os.open(os.devnull, os.O_RDONLY)
+    reader, writer = os.pipe()
+    os.write(writer, spec["stdin"].encode("latin-1"))
+    if not spec["stdin_open"]:
+        os.close(writer)
+    return reader
+
+
+def _become_node(spec: dict[str, Any], stdin: int, keeper_pid: int) -> None:
     """Turn this fresh child into the node; returns only by raising."""
     os.setpgid(0, 0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(stdin, 0)
     os.dup2(_open_log(spec["stdout"]), 1)
     os.dup2(_open_log(spec["stderr"]), 2)
     if spec["cpus"] is not None:
@@ -90,16 +101,18 @@ def _start(spec: dict[str, Any]) -> int:
     """
     keeper_pid = os.getpid()
     # Both ends close on exec, so that the reader sees end of file exactly when the node's program runs.
+    stdin = _input(spec)
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _become_node(spec, keeper_pid)
+            _become_node(spec, stdin, keeper_pid)
         except OSError as err:
             os.write(writer, str(err.errno or errno.EINVAL).encode())
         finally:
             os._exit(127)
     os.close(writer)
+    os.close(stdin)
     failure = os.read(reader, 16)
     os.close(reader)
     if failure:

@@ -1,28 +1,32 @@
 """A running node: started, ready, watched, and explained when it fails."""
 
+import contextlib
 import re
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
+from benchctl.disk import disk_errors, replacing
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
+from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts, UnlearnableError, direct
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
-from benchctl.home import Owner
-from benchctl.results.plan import EngineName
+from benchctl.home import Home, Owner, open_folder
 
 START_TIMEOUT_S = 120.0
 POLL_S = 0.02
@@ -39,10 +43,10 @@ _OUT_OF_MEMORY_HINT = (
     "it must leave room for the JVM itself and for the page cache"
 )
 
-_MAIN_CLASSES: Mapping[EngineName, str] = {
-    "elasticsearch": "org.elasticsearch.bootstrap.Elasticsearch",
-    "opensearch": "org.opensearch.bootstrap.OpenSearch",
-}
+_ARCHIVING_HEAP_MB = 512
+_LEAST_ARCHIVING_JAVA = 13
+
+StartManner = Literal["script", "direct", "direct, classes archived"]
 
 
 class Node:
@@ -55,6 +59,7 @@ class Node:
         started_ns: when the server JVM was started, on the monotonic clock.
         start_s: seconds from starting the process to ready.
         command: the server JVM's real command line.
+        manner: how it was started.
         version: as the node says.
         build: hash of the commit it was built from.
         lucene: Lucene's version.
@@ -72,6 +77,7 @@ class Node:
         self.started_ns = started_ns(self.pid)
         self.start_s = start_s
         self.command = tuple(self._server.cmdline())
+        self.manner = _manner(launch.manner, self.pid, self.command)
         self.version = info.version
         self.build = info.build
         self.lucene = launch.installation.lucene
@@ -153,6 +159,7 @@ class _Launch:
     installation: Installation
     folders: BootFolders
     process: NodeProcess
+    manner: StartManner
     started: float  # monotonic seconds
     timeout_s: float
     vmstat: Path
@@ -235,6 +242,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     cpus: tuple[int, ...] | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
     vmstat: Path = VMSTAT,
+    starts: Starts | None = None,
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -252,6 +260,8 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
         variables: of its environment, over benchctl's own.
         vmstat: where the kernel counts whom it killed.
+        starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
+            start it by the engine's script. So is one whose script does what benchctl does not know.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -264,12 +274,16 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     data.mkdir(parents=True, exist_ok=True)
     for root in (folders.root, data):
         hand_over(root, owner)
+    command = _script(folders, installation, environment(folders, installation, jdk, variables), owner, cpus)
+    manner: StartManner = "script"
+    if starts is not None:
+        with contextlib.suppress(UnlearnableError):
+            command = direct(command, starts, folders, installation, jdk, data)
+            manner = "direct"
+            hand_over(folders.config, owner)
     started, oom_kills = time.monotonic(), _oom_kills(vmstat)
-    env = environment(folders, installation, jdk, variables)
-    with NodeProcess(
-        _command(folders, installation, env, owner, cpus), server=_MAIN_CLASSES[installation.engine]
-    ) as process:
-        launch = _Launch(installation, folders, process, started, timeout_s, vmstat, oom_kills)
+    with NodeProcess(command, server=MAIN_CLASSES[installation.engine]) as process:
+        launch = _Launch(installation, folders, process, manner, started, timeout_s, vmstat, oom_kills)
         port = launch.wait_port()
         with connect(installation.engine, loopback(port)) as client:
             info = launch.wait_healthy(client, expect_index)
@@ -277,7 +291,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             yield Node(launch, client=client, http_port=port, info=info, start_s=start_s)
 
 
-def _command(
+def _script(
     folders: BootFolders,
     installation: Installation,
     env: dict[str, str],
@@ -293,6 +307,87 @@ def _command(
         owner=owner,
         cpus=cpus,
     )
+
+
+def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner:
+    """A JVM goes on without an archive that does not go with its flags: what it maps tells."""
+    archive = next((word.removeprefix(ARCHIVE_FLAG) for word in command if word.startswith(ARCHIVE_FLAG)), "")
+    if asked == "script" or not archive:
+        return asked
+    try:
+        mapped = archive in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return asked
+    return "direct, classes archived" if mapped else asked
+
+
+def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> bool:
+    """Let a node write down, as it ends, the classes of starting, indexing and searching, unless it was done.
+
+    Args:
+        home: where the node works, and as whom.
+        installation: whose classes.
+        jdk: what its nodes run on.
+        starts: where the archive is kept.
+
+    Returns:
+        Whether there is an archive now: a runtime may have none of its own to build on, and a JVM may be
+        killed, its time to stop being over, before it has written one.
+
+    Raises:
+        BenchctlError: the node does not start, or the disk refuses.
+    """
+    archive = starts.archive(installation, jdk)
+    base = jdk.home / "lib" / "server" / "classes.jsa"
+    if archive.exists() or jdk.major < _LEAST_ARCHIVING_JAVA or not base.exists():
+        return archive.exists()
+    with (
+        disk_errors(f"make {archive}"),
+        tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
+    ):
+        folder = open_folder(Path(name))
+        written = folder / "boot" / "tmp" / archive.name
+        with boot(
+            installation,
+            jdk,
+            data=folder / "data",
+            folder=folder / "boot",
+            owner=home.node_owner,
+            heap_mb=_ARCHIVING_HEAP_MB,
+            jvm_flags=(f"-XX:ArchiveClassesAtExit={written}",),
+            starts=starts,
+        ) as node:
+            _exercise(node.client)
+            node.stop()
+        if written.exists():
+            with replacing(archive) as partial:
+                shutil.copyfile(written, partial)
+                partial.chmod(0o644)
+        return archive.exists()
+
+
+def _exercise(client: SearchClient) -> None:
+    """Index and search a little of everything, so that the classes for it are loaded."""
+    lines = [
+        f'{{"index": {{}}}}\n{{"number": {n}, "word": "word{n % 5}", "when": "2023-01-{n + 1:02}"}}\n'
+        for n in range(28)
+    ]
+    client.request("POST", "/any/_bulk", body="".join(lines))
+    client.refresh("any")
+    client.search(
+        "any",
+        {
+            "query": {"range": {"when": {"gte": "2023-01-02T00:00:00Z"}}},
+            "sort": [{"when": "desc"}],
+            "aggs": {
+                "words": {"terms": {"field": "word.keyword"}},
+                "days": {"date_histogram": {"field": "when", "fixed_interval": "1d"}},
+                "sum": {"sum": {"field": "number"}},
+            },
+        },
+    )
+    client.force_merge("any", 1)
+    client.flush("any")
 
 
 def parse_port(ports: str) -> int:

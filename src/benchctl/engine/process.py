@@ -39,6 +39,8 @@ class Command:
         stderr: file that standard error is appended to.
         owner: whom to run as; None means the current user.
         cpus: the CPUs that it and whatever it starts run on; None for those that benchctl may use.
+        stdin: what it finds on standard input, at most 32 KiB.
+        stdin_open: whether standard input stays open behind that for as long as it runs.
     """
 
     argv: tuple[str, ...]
@@ -48,6 +50,8 @@ class Command:
     stderr: Path
     owner: Owner | None = None
     cpus: tuple[int, ...] | None = None
+    stdin: bytes = b""
+    stdin_open: bool = False
 
 
 def describe_exit(status: int) -> str:
@@ -190,6 +194,8 @@ class NodeProcess:
             "uid": None if command.owner is None else command.owner.uid,
             "gid": None if command.owner is None else command.owner.gid,
             "cpus": command.cpus,
+            "stdin": command.stdin.decode("latin-1"),
+            "stdin_open": command.stdin_open,
             "parent": os.getpid(),
             "grace_s": self._grace_s,
         }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -19,7 +19,7 @@ from benchctl.engine.variants.values import (
 )
 from benchctl.errors import UsageError
 from benchctl.nearest import nearest, suggestion
-from benchctl.results.plan import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, StartMode, VariantSpec
 
 __all__ = [
     "BUILT_IN_VERSIONS",
@@ -47,14 +47,14 @@ ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
 _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
-_SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution"}
+_SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution", "start": "manner"}
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # what Python makes of other bytes on the command line
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
     "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
-    "[,distribution:PLACE]"
+    "[,distribution:PLACE][,start:script]"
 )
 _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
@@ -262,6 +262,10 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
             )
         else:
             found[option] = value
+    if found.get("start", "direct") not in get_args(StartMode):
+        raise UsageError(
+            f"variant '{name}': nodes cannot start by '{found['start']}'", hint=f"write {_EXAMPLES['start']}"
+        )
     return msgspec.convert(found, VariantEntry)
 
 
@@ -296,6 +300,7 @@ _EXAMPLES: Final = {
     "jdk": "jdk:17 or jdk:PATH",
     "heap": "heap:1g",
     "distribution": "distribution:PATH or distribution:URL",
+    "start": "start:script or start:direct",
 }
 
 

@@ -87,6 +87,7 @@ def variant_text(spec: VariantSpec) -> str:
         *(f"jar {one}" for one in spec.jars),
         *(f"plug-in {one}" for one in spec.plugins),
         *(f"warm-up {one}" for one in spec.warmups),
+        spec.start == "script" and "started by script",
     ]
     return ", ".join(part for part in parts if part)
 

@@ -149,6 +149,9 @@ def _setting_words(plan: Plan) -> list[str]:
 def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
     words = []
     own = [spec for spec in variants if spec.target is None]
+    if own and all(spec.start == "script" for spec in own):
+        words += ["--start", "script"]
+        own = [msgspec.structs.replace(spec, start="direct") for spec in own]
     if tuple(spec.name for spec in own) != _ORDINARY_VARIANTS or len(own) < len(variants):
         words += _repeated("--variant", [_variant_text(spec) for spec in own])
     for spec in variants:
@@ -198,6 +201,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
         yield f"heap:{spec.heap_mb}m"
+    if spec.start != "direct":
+        yield f"start:{spec.start}"
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
     for option, mapping in mappings:

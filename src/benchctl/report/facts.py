@@ -174,12 +174,16 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
     for facts in record.engines:
         yield (
             f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
-            f"Java {facts.jdk}{_verification(facts.verified_by)}"
+            f"Java {facts.jdk}{_start(facts.start)}{_verification(facts.verified_by)}"
         )
         for name, sha256 in facts.jars.items():
             yield f"  lib/{name} replaced, SHA-256 {sha256[:12]}"
         for name, version in facts.plugins.items():
             yield f"  plug-in {name} {version}"
+
+
+def _start(manner: str) -> str:
+    return f", started {'by script' if manner == 'script' else manner}" if manner else ""
 
 
 def _verification(verified_by: str) -> str:

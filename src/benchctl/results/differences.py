@@ -117,6 +117,8 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     yield from _jars(one, other)
     yield from _lists("plug-ins", _plugins(one), _plugins(other))
     yield from _lists("warm-up", here.warmups, there.warmups)
+    if here.start != there.start:
+        yield f"started by {here.start}"
 
 
 def _jdk(one: Resolved) -> str:

@@ -12,6 +12,7 @@ ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
 DataOrigin = Literal["prepared", "empty"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
+StartMode = Literal["direct", "script"]
 
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
@@ -57,6 +58,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             `patched:NAME` for one that benchctl builds from Maven's sources of the engine's own version.
         plugins: that are installed: paths or URLs of their zip files, or Maven coordinates.
         warmups: names or files of challenges that run unmeasured after every boot, before the plan's own.
+        start: whether its nodes are started by the server's own command line or by the engine's script.
     """
 
     name: str
@@ -73,6 +75,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     jars: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     warmups: tuple[str, ...] = ()
+    start: StartMode = "direct"
 
 
 class CorpusFile(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.disk import free_bytes
+from benchctl.engine.launch import starts_of
 from benchctl.engine.node import boot
 from benchctl.engine.prepared.filling import create, finish
 from benchctl.engine.prepared.index import IndexKey, PreparedIndex, building, keep
@@ -91,6 +92,7 @@ def _filled(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: R
         folder=root / "boot",
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
+        starts=starts_of(shop.home, key.installation),
     ) as node:
         intervals = resumption.intervals(node.client)
         if intervals is None:

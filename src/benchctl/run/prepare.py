@@ -16,6 +16,8 @@ from benchctl.engine.answers.expected import EXPECTED_VERSION, expect_answers
 from benchctl.engine.answers.kept import keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
+from benchctl.engine.launch import starts_of
+from benchctl.engine.node import archive_classes
 from benchctl.engine.prepared.index import IndexKey, find_prepared
 from benchctl.engine.provision.equip import check_asked, equip
 from benchctl.engine.refusals import explained
@@ -84,8 +86,18 @@ def prepare_subject(
     installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
     if plan.evidence is not None:
         check_runtime(plan.evidence.kinds, jdk.home)
+    starts = starts_of(home, installation) if spec.start == "direct" else None
+    if starts is not None:
+        if not starts.archive(installation, jdk).exists():
+            observer.stage(f"{spec.name}: an archive of the engine's classes, once")
+        if not archive_classes(home, installation, jdk, starts):
+            observer.note(
+                f"{spec.name}: nodes start slowly: the runtime wrote no archive of the engine's classes"
+            )
+        for reason in set(starts.refused.values()):
+            observer.note(f"{spec.name}: nodes are started by the engine's script: {reason}")
     if plan.origin == "empty":
-        return Subject(spec, installation, jdk, None)
+        return Subject(spec, installation, jdk, None, starts=starts)
     keys = [
         IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
         for build in range(plan.index_builds)
@@ -99,7 +111,7 @@ def prepare_subject(
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))
-    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]))
+    return Subject(spec, installation, jdk, builds[0], tuple(builds[1:]), starts)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchctl.disk import disk_errors
 from benchctl.engine.cluster import ClusterFacts, describe_cluster
+from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import Node, boot
 from benchctl.engine.prepared.index import PreparedIndex, copy_index
 from benchctl.engine.provision.install import Installation
@@ -55,6 +56,7 @@ class Subject:
         jdk: its Java runtime.
         index: the prepared index, or the first build of it; None when forks begin on an empty node.
         more_builds: further builds of it, for which forks take turns.
+        starts: what was learnt of how its server starts; None to start it by the engine's script.
     """
 
     spec: VariantSpec
@@ -62,6 +64,7 @@ class Subject:
     jdk: Jdk
     index: PreparedIndex | None
     more_builds: tuple[PreparedIndex, ...] = ()
+    starts: Starts | None = None
 
     @property
     def index_facts(self) -> IndexFacts | None:
@@ -107,6 +110,7 @@ class Subject:
             expect_index=start.target,
             cpus=start.cpus,
             variables=self.spec.environment,
+            starts=self.starts,
         ) as node:
             yield node
 
@@ -125,7 +129,8 @@ class Subject:
                 f"{self.spec.name}: the archive is {self.installation.version}, "
                 f"its node says {serving.version}"
             )
-        flags = (word for word in serving.command[1:] if word.startswith("-"))
+        words = serving.command[1:]
+        flags = (word for word in words if word.startswith("-") and not word.startswith(ARCHIVE_FLAG))
         return EngineFacts(
             variant=self.spec.name,
             version=serving.version,
@@ -138,11 +143,14 @@ class Subject:
             verified_by=self.installation.verified_by,
             jars=dict(self.installation.jars),
             plugins=self._plugins,
+            start=serving.manner if isinstance(serving, Node) else "",
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
         """What is no longer as it was when a run began, in words."""
         found = []
+        if (known.start == "script") != (self.starts is None):
+            found.append(f"nodes of {self.spec.name} were started otherwise ({known.start})")
         if known.archive_sha256 != self.installation.archive_sha256:
             found.append(f"the archive of {self.spec.name} has changed")
         jdk = f"{self.jdk.vendor} {self.jdk.version}"
@@ -228,6 +236,7 @@ class TargetSubject:
             jdk=self.facts.jdk,
             jvm_flags=self.facts.jvm_flags,
             modules=self.facts.modules,
+            start="",
         )
 
     def changes(self, known: EngineFacts) -> list[str]:

@@ -16,6 +16,7 @@ import msgspec
 import psutil
 
 from benchctl.disk import read_file, replacing
+from benchctl.engine.launch import starts_of
 from benchctl.engine.node import boot
 from benchctl.engine.provision.equip import equip
 from benchctl.engine.variant import check_name
@@ -143,6 +144,7 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
         jvm_flags=spec.jvm_flags,
         settings=settings,
         variables=spec.environment,
+        starts=starts_of(home, equipment.installation) if spec.start == "direct" else None,
     ) as node:
         me = psutil.Process()
         state = NodeState(

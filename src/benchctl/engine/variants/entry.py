@@ -23,7 +23,7 @@ from benchctl.engine.variants.values import (
     placed_plugin,
 )
 from benchctl.errors import UsageError
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import StartMode, VariantSpec
 from benchctl.yaml_file.document import Step
 
 T = TypeVar("T")
@@ -54,6 +54,7 @@ class VariantEntry(
         jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:NAME`.
         plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
         warmups: challenges that run unmeasured after every boot.
+        start: `script` to start nodes by the engine's own script instead of the server's command line.
     """
 
     extends: Text | None = None
@@ -69,6 +70,7 @@ class VariantEntry(
     jars: tuple[Text, ...] = ()
     plugins: tuple[Text, ...] = ()
     warmups: tuple[Text, ...] = ()
+    start: StartMode | None = None
 
 
 class EntryError(UsageError):
@@ -116,6 +118,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         jars=(*base.jars, *_each(entry.jars, "jars", lambda text: placed_jar(text, here))),
         plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: placed_plugin(text, here))),
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
+        start=entry.start or base.start,
     )
 
 

@@ -1,0 +1,381 @@
+"""Node starts without the detour: the server's own command line, learnt once from the engine's own scripts.
+
+An engine's start script runs short-lived JVMs for two to three seconds before the server's own, and ends up
+with the same command line every time. It is run once with a stand-in for `java` that writes down what it was
+called with; from then on the server is started with just that, the folders of each start put in. An archive
+of its classes saves the server half of its own start.
+"""
+
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from benchctl.disk import disk_errors, replacing
+from benchctl.engine.process import Command, NodeProcess
+from benchctl.engine.provision.install import Installation
+from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.settings import BootFolders
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, open_folder
+from benchctl.results.plan import EngineName
+
+MAIN_CLASSES: Final[Mapping[EngineName, str]] = {
+    "elasticsearch": "org.elasticsearch.bootstrap.Elasticsearch",
+    "opensearch": "org.opensearch.bootstrap.OpenSearch",
+}
+ARCHIVE_FLAG: Final = "-XX:SharedArchiveFile="
+_FORMAT: Final = 1
+_LEARN_TIMEOUT_S: Final = 60.0
+_LAUNCHER_GRACE_S: Final = 2.0
+_POLL_S: Final = 0.02
+_NOTES: Final = "BENCHCTL_LAUNCH"
+# What Elasticsearch's launcher writes behind its last argument when it is asked to end.
+_END_OF_ARGUMENTS: Final = b"\x1b"
+_MOST_STDIN: Final = 32768
+# How long its launcher may take, tried in turn, from the server's being ready to being able to ask it to end.
+_LAUNCHER_WAITS_S: Final = (0.2, 1.0, 5.0)
+# Stands where `java` is looked for: the server is written down, and said to be ready; all else runs.
+_STAND_IN: Final = """#!/bin/sh
+case "$*" in
+*{main}*)
+  printf '%s\\0' "$@" >"${notes}/argv"
+  env -0 >"${notes}/env"
+  pwd >"${notes}/cwd"
+  echo $$ >"${notes}/pid"
+  printf '\\030\\n' >&2
+  trap '' TERM
+  exec cat >"${notes}/stdin"
+  ;;
+esac
+exec "${{0%/*}}/{java}" "$@"
+"""
+_REAL_JAVA: Final = "java-itself"
+_SHELLS_OWN: Final = frozenset({_NOTES, "_", "PWD", "OLDPWD", "SHLVL"})
+
+
+class UnlearnableError(BenchctlError):
+    """What an engine's script does cannot be written down: nodes are started by the script itself."""
+
+
+class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the server is started; folders of a start stand as placeholders.
+
+    Attributes:
+        argv: behind the program.
+        env: variables.
+        cwd: working folder.
+        stdin: what is written to standard input, in pieces: base64 of bytes, or a path as a string whose
+            length the engine's wire format puts before it.
+        stdin_open: whether standard input stays open for as long as the node runs.
+        files: name -> base64 of what the script left in the configuration folder.
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    stdin: tuple[tuple[str, str], ...]
+    stdin_open: bool
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where what was learnt of an installation's starts is kept.
+
+    Attributes:
+        folder: beside the installation.
+        refused: starts that were found to need the script -> why.
+    """
+
+    folder: Path
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def archive(self, installation: Installation, jdk: Jdk) -> Path:
+        """The archive of classes that nodes on a runtime map; it may not be there.
+
+        A JVM takes none whose jars were changed since, so they are in the name.
+        """
+        jars = sorted(
+            (str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in installation.root.rglob("*.jar")
+        )
+        key = hashlib.sha256(repr((jars, str(jdk.home), jdk.version, jdk.vendor)).encode()).hexdigest()[:12]
+        return self.folder / f"classes-{key}.jsa"
+
+
+def starts_of(home: Home, installation: Installation) -> Starts:
+    """The folder of an installation's starts, made where it is missing.
+
+    Raises:
+        BenchctlError: the disk refuses.
+    """
+    key = hashlib.sha256(f"{installation.root}\0{installation.archive_sha256}".encode()).hexdigest()[:12]
+    folder = home.engines / f"{installation.engine}-{installation.version}-starts-{key}"
+    with disk_errors(f"make {folder}"):
+        folder.mkdir(exist_ok=True)
+        return Starts(open_folder(folder))
+
+
+def direct(
+    script: Command, starts: Starts, folders: BootFolders, installation: Installation, jdk: Jdk, data: Path
+) -> Command:
+    """The command that starts the server itself where a script would do so in the end.
+
+    The first start of its kind runs the script, without a server, to learn it.
+
+    Args:
+        script: what runs the engine's own script.
+        starts: where recipes are kept.
+        folders: of this start, configured.
+        installation: which engine.
+        jdk: what it runs on.
+        data: its data folder.
+
+    Raises:
+        UnlearnableError: the script does what cannot be written down.
+        BenchctlError: the disk refuses.
+    """
+    places = _Places(folders, data.absolute())
+    key = _key(script, places, installation, jdk)
+    if key in starts.refused:
+        raise UnlearnableError(starts.refused[key])
+    recipe_file = starts.folder / f"start-{key}.json"
+    with disk_errors(f"use {recipe_file}"):
+        try:
+            recipe = msgspec.json.decode(recipe_file.read_bytes(), type=_Recipe)
+        except (FileNotFoundError, msgspec.DecodeError):
+            try:
+                recipe = _learn(script, places, installation, jdk)
+            except UnlearnableError as err:
+                starts.refused[key] = err.message
+                raise
+            with replacing(recipe_file) as partial:
+                partial.write_bytes(msgspec.json.encode(recipe))
+                partial.chmod(0o600)
+        for name, content in recipe.files.items():
+            (folders.config / name).write_bytes(base64.b64decode(content))
+    archive = starts.archive(installation, jdk)
+    shared = (f"{ARCHIVE_FLAG}{archive}",) if archive.exists() else ()
+    return replace(
+        script,
+        argv=(str(jdk.home.absolute() / "bin" / "java"), *shared, *map(places.fill, recipe.argv)),
+        env={name: places.fill(value) for name, value in recipe.env.items()},
+        cwd=Path(places.fill(recipe.cwd)),
+        stdin=places.fill_pieces(recipe.stdin),
+        stdin_open=recipe.stdin_open,
+    )
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The folders of one start, and their placeholders."""
+
+    folders: BootFolders
+    data: Path
+
+    @property
+    def _names(self) -> tuple[tuple[str, str], ...]:
+        """(path, placeholder), the longer path first: one may lie in the other."""
+        names = ((str(self.folders.root), "@START@"), (str(self.data), "@DATA@"))
+        return tuple(sorted(names, key=lambda pair: -len(pair[0])))
+
+    def clear(self, text: str) -> str:
+        for path, placeholder in self._names:
+            text = text.replace(path, placeholder)
+        return text
+
+    def fill(self, text: str) -> str:
+        for path, placeholder in self._names:
+            text = text.replace(placeholder, path)
+        return text
+
+    def pieces(self, raw: bytes) -> tuple[tuple[str, str], ...]:
+        """Cut what goes to standard input at every path of this start.
+
+        In the engine's wire format a string follows its length; a path whose length is not just before it is
+        part of something else, and nobody knows how that is told its new size.
+        """
+        whole = {
+            _string(str(path)): path
+            for path in (
+                self.data,
+                *(getattr(self.folders, name) for name in ("config", "logs", "temporary", "root")),
+            )
+        }
+        pieces: list[tuple[str, str]] = []
+        rest = raw
+        while rest:
+            found = [
+                (rest.index(string), -len(string), path) for string, path in whole.items() if string in rest
+            ]
+            if not found:
+                pieces.append(("bytes", base64.b64encode(rest).decode()))
+                break
+            at, minus_size, path = min(found)
+            pieces += [("bytes", base64.b64encode(rest[:at]).decode()), ("path", self.clear(str(path)))]
+            rest = rest[at - minus_size :]
+        left = b"".join(base64.b64decode(piece) for kind, piece in pieces if kind == "bytes")
+        if any(path.encode() in left for path, _ in self._names):
+            raise UnlearnableError("its launcher passes a path on in a way that benchctl does not know")
+        return tuple(pieces)
+
+    def fill_pieces(self, pieces: Iterable[tuple[str, str]]) -> bytes:
+        return b"".join(
+            base64.b64decode(piece) if kind == "bytes" else _string(self.fill(piece))
+            for kind, piece in pieces
+        )
+
+
+def _string(text: str) -> bytes:
+    """An ASCII string as engines write it: its length in groups of seven bits, the lowest first, then it."""
+    length, head = len(text), bytearray()
+    while length >> 7:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*head, length]) + text.encode("ascii")
+
+
+def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk) -> str:
+    """What a script's outcome depends on: its configuration and environment, and what the host offers."""
+    config = places.folders.config
+    files = {
+        str(path.relative_to(config)): places.clear(
+            path.read_text(encoding="utf-8", errors="surrogateescape")
+        )
+        for path in sorted(config.rglob("*"))
+        if path.is_file()
+    }
+    facts = (
+        _FORMAT,
+        installation.engine,
+        installation.archive_sha256,
+        str(installation.root),
+        str(jdk.home),
+        jdk.version,
+        jdk.vendor,
+        sorted((name, places.clear(value)) for name, value in script.env.items()),
+        sorted(files.items()),
+        script.cpus,
+        os.cpu_count(),
+        psutil.virtual_memory().total,
+    )
+    encoded = repr(facts).encode(errors="surrogateescape")
+    return hashlib.sha256(encoded).hexdigest()[:20]
+
+
+def _learn(script: Command, places: _Places, installation: Installation, jdk: Jdk) -> _Recipe:
+    """Run an engine's script with a stand-in for `java`.
+
+    Raises:
+        UnlearnableError: it did not get to starting a server, or in a way that is not known.
+    """
+    if not str(places.folders.root).isascii() or not str(places.data).isascii():
+        raise UnlearnableError("the path of its folders is not ASCII")
+    notes = places.folders.temporary / "launch"
+    runtime = places.folders.temporary / "java"
+    before = {path.name for path in places.folders.config.iterdir()}
+    try:
+        notes.mkdir()
+        notes.chmod(0o777)
+        _stand_in(jdk, runtime, MAIN_CLASSES[installation.engine])
+        real, ours = str(jdk.home.absolute()), str(runtime)
+        env = {name: ours if value == real else value for name, value in script.env.items()}
+        learning = replace(script, env={**env, _NOTES: str(notes)})
+        told = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
+        if told is None:
+            raise UnlearnableError("its launcher never said that the server had been told everything")
+        stdin, stays_open = told
+        if len(stdin) > _MOST_STDIN:
+            raise UnlearnableError(f"its launcher tells the server {len(stdin):,} bytes")
+        recorded = [
+            (notes / name).read_text(encoding="utf-8", errors="surrogateescape").replace(ours, real)
+            for name in ("argv", "env", "cwd")
+        ]
+        argv, variables, cwd = recorded
+        return _Recipe(
+            argv=tuple(places.clear(argv).split("\0")[:-1]),
+            env={
+                name: places.clear(value)
+                for name, _, value in (entry.partition("=") for entry in variables.split("\0")[:-1])
+                if name not in _SHELLS_OWN
+            },
+            cwd=places.clear(cwd.removesuffix("\n")),
+            stdin=places.pieces(stdin),
+            stdin_open=stays_open,
+            files={
+                path.name: base64.b64encode(path.read_bytes()).decode()
+                for path in places.folders.config.iterdir()
+                if path.name not in before and path.is_file()
+            },
+        )
+    finally:
+        shutil.rmtree(notes, ignore_errors=True)
+        shutil.rmtree(runtime, ignore_errors=True)
+
+
+def _stand_in(jdk: Jdk, runtime: Path, main: str) -> None:
+    """A runtime whose `java` is a stand-in. A JVM's home is where its library lies: links must be hard."""
+    shutil.copytree(jdk.home, runtime, symlinks=True, copy_function=_link)
+    java = runtime / "bin" / "java"
+    java.rename(java.with_name(_REAL_JAVA))
+    java.write_text(_STAND_IN.format(main=main, notes=_NOTES, java=_REAL_JAVA), encoding="utf-8")
+    java.chmod(0o755)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[bytes, bool] | None:
+    """Run the script until its server would run.
+
+    Returns:
+        What the server was told on standard input, and whether that stays open; None when a launcher was not
+        yet able to say that this was all.
+
+    Raises:
+        UnlearnableError: it did not get there.
+    """
+    told, pid = notes / "stdin", notes / "pid"
+    told.unlink(missing_ok=True)
+    deadline = time.monotonic() + _LEARN_TIMEOUT_S
+    with NodeProcess(learning, grace_s=_LAUNCHER_GRACE_S) as process:
+        while time.monotonic() < deadline:
+            ended = process.wait(_POLL_S) is not None
+            if ended and not pid.exists():
+                said = " ".join(process.tail(3)) or "it said nothing"
+                raise UnlearnableError(f"its script started no server: {said}")
+            if ended:
+                return told.read_bytes(), False
+            launched = told.exists() and told.stat().st_size and int(pid.read_text()) != process.group
+            if launched:
+                # A launcher that stays says behind its last word that it ends, so that nothing is missed.
+                process.wait(launcher_wait_s)
+                return _told_all(told, process)
+    raise UnlearnableError(f"its script started no server within {_LEARN_TIMEOUT_S:g} s")
+
+
+def _told_all(told: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
+    """What a launcher told its server, once it is asked to end; None when it did not say that it ends."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(process.group).terminate()
+    deadline = time.monotonic() + _LAUNCHER_GRACE_S
+    while time.monotonic() < deadline:
+        stdin = told.read_bytes()
+        if stdin.endswith(_END_OF_ARGUMENTS):
+            process.stop(0.0)
+            return stdin.removesuffix(_END_OF_ARGUMENTS), True
+        time.sleep(_POLL_S)
+    return None
