@@ -148,7 +148,7 @@ def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: 
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted
     assert "--transport client" in done.stdout
     refused = benchctl("compare", *sides)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "transport differs" in refused.stderr
     assert benchctl("compare", *sides, "--force").returncode == 0
 

@@ -163,7 +163,7 @@ def root() -> None:
     """Is Elasticsearch or OpenSearch faster at this, by how much, and how sure are we?
 
     Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failed, 2 usage,
-    3 and 4 regression and inconclusive (compare --gate), 130 interrupted.
+    3 and 4 regression and inconclusive (compare --gate), 130 interrupted, 141 output closed early.
     """
 
 
