@@ -12,7 +12,13 @@ import msgspec
 
 from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, read_file
 from benchctl.engine.provision.archive import unpack
-from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.provision.artifacts import (
+    Archive,
+    download_archive,
+    fetch_archive,
+    forgotten_if_damaged,
+    local_archive,
+)
 from benchctl.engine.provision.checksum import Checksum
 from benchctl.engine.provision.staging import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
@@ -98,15 +104,21 @@ def install(
     """
     sweep(home)
     given = spec.distribution
-    if given is None:
-        archive = fetch_archive(home, spec.engine, spec.version, progress, free=free)
-    elif given.startswith(("http://", "https://")):
-        archive = download_archive(home, given, progress, free=free)
-    else:
+    if given is not None and not given.startswith(("http://", "https://")):
         path = _existing(given, spec.name)
         if path.is_dir():
             return _use_folder(path, spec.engine, home.node_owner)
         archive = local_archive(path)
+    else:
+
+        def obtain() -> Archive:
+            if given is None:
+                return fetch_archive(home, spec.engine, spec.version, progress, free=free)
+            return download_archive(home, given, progress, free=free)
+
+        archive = obtain()
+        if _installed(home, spec.engine, archive) is None and forgotten_if_damaged(archive):
+            archive = obtain()
     installation = _installed(home, spec.engine, archive) or _unpack(home, spec.engine, archive, free)
     if given is None and installation.version != spec.version:
         raise BenchctlError(
