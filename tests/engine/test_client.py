@@ -37,6 +37,15 @@ def test_info_is_asked_of_the_nodes_api(client: SearchClient, node: FakeNode):
     assert client.info() == NodeInfo("8.11.0", "d9ec", 42)
 
 
+def test_why_a_shard_is_not_started_is_asked_for(client: SearchClient, node: FakeNode):
+    assert client.unassigned() == []
+    corrupt = {"type": "corrupt_index_exception", "reason": "failed engine", "caused_by": None}
+    decision = {"node_decision": "no", "store": {"in_sync": True, "store_exception": corrupt}}
+    said = {"index": "big5", "current_state": "unassigned", "node_allocation_decisions": [decision]}
+    node.answers["GET", "/_cluster/allocation/explain"] = (200, said)
+    assert client.unassigned() == ["Caused by: corrupt_index_exception: failed engine"]
+
+
 def test_a_search_carries_body_and_parameters(client: SearchClient, node: FakeNode):
     node.answers["POST", "/big5/_search"] = (200, {"took": 1})
     body = {"query": {"match_all": {}}}

@@ -24,6 +24,8 @@ from benchctl.engine.diagnosis import diagnose
         ("java.lang.IllegalStateException: failed to obtain node locks, tried [/data]", "data folder"),
         ("java.io.IOException: No space left on device", "disk space"),
         ("java.nio.file.AccessDeniedException: /data/nodes", "read and write"),
+        ("java.io.IOException: Disk quota exceeded", "disk space"),
+        ("Caused by: TranslogCorruptedException: translog truncated", "data folder is damaged"),
     ],
 )
 def test_known_causes_are_found_between_other_lines(line: str, hint: str):
@@ -34,7 +36,81 @@ def test_known_causes_are_found_between_other_lines(line: str, hint: str):
         "goodbye",
     ]
     reason, advice = diagnose(log)
-    assert reason == line
+    assert reason == line.removeprefix("Caused by: ")
+    assert hint in advice
+
+
+# What Elasticsearch 8.11 and OpenSearch 2.11 print, shortened, when the cause that is expected was made.
+BOOTING = (
+    "[2026-11-22T19:38:48,501][ERROR][o.e.b.Elasticsearch      ] [benchctl] fatal exception while booting "
+)
+FAILURES = {
+    "a state file of which a bit was flipped": (
+        [
+            f"{BOOTING}org.elasticsearch.ElasticsearchException: failed to bind service",
+            "\tat org.elasticsearch.server@8.11.0/org.elasticsearch.node.Node.<init>(Node.java:1237)",
+            "Caused by: org.apache.lucene.index.CorruptIndexException: checksum failed (hardware problem?)",
+            "\t... 4 more",
+        ],
+        "org.apache.lucene.index.CorruptIndexException: checksum failed",
+        "data folder is damaged",
+    ),
+    "a segment's file that is gone": (
+        [
+            "[2026-11-22T19:37:00,000][WARN ][o.e.i.c.IndicesClusterStateService] [benchctl] failed shard",
+            "org.elasticsearch.indices.recovery.RecoveryFailedException: [big5][0]: Recovery failed",
+            "Caused by: org.elasticsearch.index.engine.EngineCreationFailureException: failed to create",
+            "Caused by: java.nio.file.NoSuchFileException: /data/indices/AIqG/0/index/_2.cfs",
+            "\t... 9 more",
+        ],
+        "java.nio.file.NoSuchFileException: /data/indices/AIqG/0/index/_2.cfs",
+        "data folder is damaged",
+    ),
+    "a lock that another process holds": (
+        [
+            f"{BOOTING}java.lang.IllegalStateException: failed to obtain node locks, tried [/data]",
+            "Caused by: java.io.IOException: failed to obtain lock on /data",
+            "Caused by: org.apache.lucene.store.LockObtainFailedException: Lock held by another program: /x",
+        ],
+        "org.apache.lucene.store.LockObtainFailedException: Lock held by another program: /x",
+        "another node uses this data folder",
+    ),
+    "a data folder of somebody else": (
+        [
+            f"{BOOTING}java.lang.IllegalStateException: failed to obtain node locks, tried [/data]",
+            "Caused by: java.io.IOException: failed to obtain lock on /data",
+            "Caused by: java.nio.file.NoSuchFileException: /data/node.lock",
+            "\tSuppressed: java.nio.file.AccessDeniedException: /data/node.lock",
+            "\t\tat java.base/sun.nio.fs.UnixException.translateToIOException(Unknown Source)",
+        ],
+        "java.nio.file.AccessDeniedException: /data/node.lock",
+        "read and write",
+    ),
+    "a full disk": (
+        [
+            f"{BOOTING}org.elasticsearch.ElasticsearchException: failed to bind service",
+            "Caused by: java.io.IOException: No space left on device",
+        ],
+        "java.io.IOException: No space left on device",
+        "disk space",
+    ),
+    "something that nobody has seen before": (
+        [
+            f"{BOOTING}org.elasticsearch.ElasticsearchException: failed to bind service",
+            "Caused by: java.lang.IllegalStateException: the plug-in wants a licence",
+            "Caused by: org.moon.NotFullException: three days more",
+        ],
+        "org.moon.NotFullException: three days more",
+        "the logs say more",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_the_innermost_exception_explains_a_failure(what: str):
+    log, reason, hint = FAILURES[what]
+    said, advice = diagnose(["[INFO ] starting", *log, "ERROR: Elasticsearch exited unexpectedly"])
+    assert said.startswith(reason)
     assert hint in advice
 
 

@@ -20,7 +20,7 @@ from benchctl.run.documents import Parcel, parcels
 from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
-from benchctl.run.session import Subject
+from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
 
 # Whoever prepares an index here finds the engines as they start quickly.
@@ -147,6 +147,19 @@ def test_a_fork_sees_the_same_segments_and_changes_nothing(
     seen = visit(subject, planned[1].index_name, home, scratch)
     assert seen == Visit(index.facts.segments, DOCUMENTS)
     assert contents(index.root) == before
+
+
+def test_a_node_that_cannot_read_its_data_says_so(subject: Subject, home: Home):
+    with subject.workspace(home, "damaged") as root:
+        state = next((root / "data").rglob("_state/segments_*"))
+        content = bytearray(state.read_bytes())
+        content[len(content) // 2] ^= 1
+        state.write_bytes(content)
+        start = subject.start(Start(root, root / "boot", home, HEAP_MB, None))
+        with pytest.raises(BenchctlError, match="CorruptIndexException") as caught, start:
+            pytest.fail("it started")
+    assert "the prepared index is whole, this copy of it was not" in caught.value.message
+    assert "port" not in caught.value.hint
 
 
 def test_only_lucene_files_are_linked(subject: Subject, home: Home, scratch: Path):

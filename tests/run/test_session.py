@@ -99,6 +99,25 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
         assert (root / "data" / "which").read_text() == "0"
 
 
+def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Subject, tmp_path: Path):
+    builds = []
+    for number in range(2):
+        (tmp_path / f"build-{number}" / "data").mkdir(parents=True)
+        builds.append(
+            PreparedIndex(tmp_path / f"build-{number}", msgspec.structs.replace(INDEX, store_bytes=0))
+        )
+    several = dataclasses.replace(subject, index=builds[0], more_builds=(builds[1],))
+    unread = several._damaged("es died")
+    assert unread.message == "es died; the prepared index is whole, this copy of it was not"
+    (builds[1].data / "_state").mkdir()
+    (builds[1].data / "_state" / "segments_1").write_bytes(b"no footer")
+    told = several._damaged("es died")
+    assert told.message.startswith(
+        f"es died; the prepared index {builds[1].root} is damaged: the content of "
+    )
+    assert told.hint == f"delete {builds[1].root}; the next run builds it again"
+
+
 def test_what_begins_on_nothing_gets_an_empty_workspace(subject: Subject, tmp_path: Path):
     empty = dataclasses.replace(subject, index=None)
     assert (empty.index_facts, empty.builds) == (None, ())

@@ -13,6 +13,7 @@ from benchctl.results.plan import EngineName
 
 REQUEST_TIMEOUT_S = 30.0
 FORCE_MERGE_TIMEOUT_S = 4 * 3600.0
+_EXPLAIN = "/_cluster/allocation/explain"
 _REASON_LENGTH = 400
 
 
@@ -125,6 +126,13 @@ class SearchClient:
             )
             raise NodeRequestError(f"GET {path}", status, reason)
         return found
+
+    def unassigned(self) -> list[str]:
+        """What keeps a shard from being started, as lines of a log; a node may log nothing of it."""
+        try:
+            return [f"Caused by: {text}" for text in _exceptions(self.request("GET", _EXPLAIN))]
+        except NodeRequestError:
+            return []
 
     def create_index(self, name: str, body: Mapping[str, Any]) -> None:
         """Create an index with settings and mappings, its primary shards started."""
@@ -297,3 +305,13 @@ def _deeper_cause(cause: dict[str, Any]) -> object:
     if isinstance(failed, list) and failed and isinstance(failed[0], dict):
         return failed[0].get("reason")
     return cause.get("caused_by")
+
+
+def _exceptions(found: Any) -> Iterator[str]:  # noqa: ANN401 - JSON of any shape
+    """Every exception in an answer, with those that caused it behind it."""
+    if isinstance(found, dict):
+        if isinstance(found.get("type"), str) and isinstance(found.get("reason"), str):
+            yield f"{found['type']}: {found['reason']}"
+        yield from (text for value in found.values() for text in _exceptions(value))
+    elif isinstance(found, list):
+        yield from (text for value in found for text in _exceptions(value))

@@ -3,13 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 _SHOWN_LINES = 3
 _LINE_LENGTH = 300
 # Stack frames say where, and milder lines what was normal: the JVM arguments alone name all sorts of trouble.
 _NOISE = re.compile(r"\s+at |\s*\.\.\. \d+ more|WARNING: |\[[^\]]*\]\s*\[(INFO|WARN|DEBUG|TRACE)\s*\]")
+# Wrapped exceptions: what is around them says what was being done, such as "failed to bind service".
+_INNER = re.compile(r"(Caused by|Suppressed): ")
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
 UNKNOWN_HINT = "the logs say more"
+DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ def _cause(pattern: str, hint: str) -> _Cause:
     return _Cause(re.compile(pattern, re.IGNORECASE), hint)
 
 
-# The first that matches a line of the log explains the failure; the most specific come first.
+# The first that matches explains the failure; the most specific come first.
 _CAUSES = (
     _cause(
         r"Unrecognized (VM )?option|Improperly specified VM option|Missing \+/- setting for VM option"
@@ -56,15 +60,20 @@ _CAUSES = (
     ),
     _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
     _cause(
-        r"Address already in use|BindHttpException|BindTransportException|Failed to bind",
+        r"Address already in use|BindHttpException|BindTransportException|Failed to bind to",
         "another process has that port: without a port in its settings, the node takes a free one",
     ),
+    _cause(r"No space left on device|Disk quota exceeded|File too large", "free some disk space"),
+    _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
     _cause(
-        r"failed to obtain node lock",
+        r"Corrupt(Index|State)Exception|corrupt_index_exception|TranslogCorruptedException"
+        r"|IndexFormatToo(Old|New)Exception|(NoSuchFileException|EOFException): .*/(indices|_state)/",
+        DAMAGED_HINT,
+    ),
+    _cause(
+        r"Lock held by another program|failed to obtain node lock",
         "another node uses this data folder, or the node's user cannot write to it",
     ),
-    _cause(r"No space left on device", "free some disk space"),
-    _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
 )
 
 
@@ -75,12 +84,15 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
         log: its last lines.
 
     Returns:
-        The line or lines that matter, empty when there are none, and what to do about them.
+        The line or lines that matter, the innermost exception before all others, empty when there are none,
+        and what to do about them.
     """
     lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
-    for cause in _CAUSES:
-        for line in lines:
-            if cause.pattern.search(line):
-                return line[:_LINE_LENGTH], cause.hint
+    inner = [_INNER.sub("", line, count=1) for line in reversed(lines) if _INNER.match(line)]
+    for line, cause in (*product(inner, _CAUSES), *((line, cause) for cause in _CAUSES for line in lines)):
+        if cause.pattern.search(line):
+            return line[:_LINE_LENGTH], cause.hint
+    if inner:
+        return inner[0][:_LINE_LENGTH], UNKNOWN_HINT
     telling = [line for line in lines if _TELLING.search(line)] or lines
     return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), UNKNOWN_HINT

@@ -182,7 +182,7 @@ class _Launch:
         except NodeRequestError as err:
             self.check_alive("before it was ready", EXIT_STATUS_WAIT_S)
             what = f"the shards of index '{index}'" if index else "its shards"
-            raise self._failure(f"never got {what} ready: {err.reason}") from err
+            raise self._failure(f"never got {what} ready: {err.reason}", client.unassigned()) from err
 
     def check_alive(self, when: str, within_s: float = 0.0) -> None:
         """Raise BenchctlError when the process is gone, or goes within that many seconds."""
@@ -197,8 +197,8 @@ class _Launch:
         if time.monotonic() - self.started > self.timeout_s:
             raise self._failure(f"was not ready after {self.timeout_s:g} s: {state}")
 
-    def _failure(self, what: str) -> BenchctlError:
-        reason, hint = diagnose(self.process.tail(_TAIL_LINES))
+    def _failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
+        reason, hint = diagnose([*self.process.tail(_TAIL_LINES), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = self._killed()

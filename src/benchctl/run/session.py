@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.disk import disk_errors
 from benchctl.engine.cluster import ClusterFacts, describe_cluster
+from benchctl.engine.diagnosis import DAMAGED_HINT
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import Node, boot
 from benchctl.engine.prepared.index import PreparedIndex, copy_index
@@ -98,7 +99,7 @@ class Subject:
         Raises:
             BenchctlError: it did not get ready.
         """
-        with boot(
+        node = boot(
             self.installation,
             self.jdk,
             data=start.workspace / "data",
@@ -111,8 +112,27 @@ class Subject:
             cpus=start.cpus,
             variables=self.spec.environment,
             starts=self.starts,
-        ) as node:
-            yield node
+        )
+        with ExitStack() as stack:
+            try:
+                serving = stack.enter_context(node)
+            except BenchctlError as err:
+                if err.hint == DAMAGED_HINT and self.index is not None:
+                    raise self._damaged(err.message) from err
+                raise
+            yield serving
+
+    def _damaged(self, message: str) -> BenchctlError:
+        """Whether what a node could not read is damaged in the prepared index itself, or in the copy only."""
+        for build in self._all_builds:
+            if damage := build.damage():
+                return BenchctlError(
+                    f"{message}; the prepared index {build.root} is damaged: {damage}", hint=build.rebuilt_by
+                )
+        return BenchctlError(
+            f"{message}; the prepared index is whole, this copy of it was not",
+            hint="see whether the disk has errors",
+        )
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
         """What the variant resolved to, from the node where it can say.

@@ -4,11 +4,16 @@ import dataclasses
 import errno
 import hashlib
 import os
+import shutil
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES
 from benchctl.engine.prepared.index import (
@@ -18,6 +23,7 @@ from benchctl.engine.prepared.index import (
     building,
     bytes_per_document,
     copy_index,
+    find_prepared,
 )
 from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.errors import BenchctlError
@@ -47,6 +53,67 @@ def prepared(tmp_path: Path) -> PreparedIndex:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(relative, encoding="utf-8")
     return PreparedIndex(root, FACTS)
+
+
+def lucene_file(content: bytes) -> bytes:
+    """A file as Lucene ends it."""
+    whole = content + struct.pack(">II", 0xC02893E8, 0)
+    return whole + struct.pack(">Q", zlib.crc32(whole))
+
+
+@pytest.fixture
+def whole(prepared: PreparedIndex) -> PreparedIndex:
+    """An index whose files have checksums."""
+    for path in prepared.data.rglob("*"):
+        if path.is_file() and path.suffix != ".lock":
+            path.write_bytes(lucene_file(path.read_bytes() * 100_000))
+    size = (prepared.data / "indices/AbC/0/index/_0.cfs").stat().st_size
+    return PreparedIndex(prepared.root, msgspec.structs.replace(FACTS, store_bytes=size))
+
+
+SEGMENT = "indices/AbC/0/index/_0.cfs"
+
+
+@pytest.mark.parametrize("file", [SEGMENT, "indices/AbC/0/index/segments_3", "_state/_1.cfe"])
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_flipped_bit_of_an_index_is_found(whole: PreparedIndex, file: str, place: float, bit: int):
+    assert whole.damage() == ""
+    path = whole.data / file
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    damaged[int(place * len(content))] ^= 1 << bit
+    path.write_bytes(damaged)
+    assert whole.damage() == f"the content of {file} does not match its checksum"
+    path.write_bytes(content)
+
+
+def test_a_file_of_an_index_that_is_gone_cut_off_or_unreadable_is_found(whole: PreparedIndex):
+    path = whole.data / SEGMENT
+    content = path.read_bytes()
+    for cut in (b"", content[:15], content[:-1]):
+        path.write_bytes(cut)
+        assert SEGMENT in whole.damage()
+    path.unlink()
+    assert "segments have 0 bytes, and had" in whole.damage()
+    shutil.rmtree(whole.data)
+    assert "it cannot be read: No such file" in whole.damage()
+
+
+def test_a_damaged_index_is_not_used_and_its_folder_is_named(
+    whole: PreparedIndex, key: IndexKey, tmp_path: Path
+):
+    home = Home(tmp_path / "home")
+    root = home.indices / key.folder_name
+    shutil.copytree(whole.root, root)
+    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+    found = find_prepared(home, key)
+    assert found is not None
+    assert found.facts.cached
+    (root / "data" / SEGMENT).write_bytes(b"flipped")
+    with pytest.raises(BenchctlError, match=f"the prepared index {root} is damaged: .*{SEGMENT}") as caught:
+        find_prepared(home, key)
+    assert caught.value.hint == f"delete {root}; the next run builds it again"
 
 
 def files(root: Path) -> dict[str, Path]:

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from benchctl.disk import RESERVE_BYTES
+from benchctl.engine.provision.artifacts import download_archive
 from benchctl.engine.provision.install import install
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.plan import EngineName, VariantSpec
+from engine.archive_server import Reply, Server
 
 
 def ignore(what: str, done: int, total: int) -> None:
@@ -174,7 +176,8 @@ def test_the_other_engine_is_told(dist: Path, home: Home):
 def test_a_fetched_archive_of_another_version_is_told(dist: Path, home: Home):
     body = zip_up(dist)
     shutil.copy(body, home.artifacts / "elasticsearch-8.11.0.zip")
-    record = f'{{"sha256": "{"0" * 64}", "size_bytes": {body.stat().st_size}, "verified_by": "none"}}'
+    sha256 = hashlib.sha256(body.read_bytes()).hexdigest()
+    record = f'{{"sha256": "{sha256}", "size_bytes": {body.stat().st_size}, "verified_by": "none"}}'
     (home.artifacts / "elasticsearch-8.11.0.zip.json").write_text(record)
     spec = VariantSpec(name="es", engine="elasticsearch", version="8.11.0")
     with pytest.raises(BenchctlError, match=r"should be elasticsearch 8\.11\.0, but is 8\.15\.0"):
@@ -225,6 +228,23 @@ def test_a_folder_that_nodes_cannot_read_is_told(public: Path, nobodys_home: Hom
     (public / "private").chmod(0o700)
     with pytest.raises(BenchctlError, match="nodes run as user 'nobody', who cannot read"):
         install(nobodys_home, given(dist, "opensearch"), ignore)
+
+
+@pytest.mark.parametrize("harmed", [40, -40, -1])
+def test_a_cached_archive_that_was_damaged_is_fetched_anew_before_it_is_unpacked(
+    dist: Path, server: Server, home: Home, harmed: int
+):
+    url = f"{server.url}/some/dist.zip"
+    server.replies["/some/dist.zip"] = Reply(zip_up(dist).read_bytes())
+    cached = download_archive(home, url, ignore).path
+    content = bytearray(cached.read_bytes())
+    content[harmed] ^= 1
+    cached.write_bytes(content)
+    server.requests.clear()
+    found = install(home, given(url), ignore)
+    assert "GET /some/dist.zip" in server.requests
+    assert found.archive_sha256 == hashlib.sha256(cached.read_bytes()).hexdigest()
+    assert install(home, given(url), ignore) == found
 
 
 @pytest.mark.nodes

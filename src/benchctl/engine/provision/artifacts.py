@@ -208,6 +208,18 @@ def _cached(target: Path) -> Archive | None:
     return Archive(target, record.sha256, record.verified_by) if size == record.size_bytes else None
 
 
+def forgotten_if_damaged(archive: Archive) -> bool:
+    """Whether a cached archive is not what was once verified; it is then fetched anew when it is next wanted.
+
+    Only for who is about to unpack it: it is read as a whole.
+    """
+    with disk_errors(f"read the cached {archive.path}"):
+        damaged = digest(archive.path, "sha256") != archive.sha256
+        if damaged:
+            _record_path(archive.path).unlink(missing_ok=True)
+    return damaged
+
+
 def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
     """Move a verified archive into the cache."""
     record = _Record(digest(fetched, "sha256"), fetched.stat().st_size, verified_by)

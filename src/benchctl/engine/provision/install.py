@@ -18,6 +18,7 @@ from benchctl.engine.provision.artifacts import (
     check_published,
     download_archive,
     fetch_archive,
+    forgotten_if_damaged,
     local_archive,
 )
 from benchctl.engine.provision.checksum import Checksum
@@ -105,15 +106,21 @@ def install(
     """
     sweep(home)
     given = spec.distribution
-    if given is None:
-        archive = fetch_archive(home, spec.engine, spec.version, progress, free=free)
-    elif given.startswith(("http://", "https://")):
-        archive = download_archive(home, given, progress, free=free)
-    else:
+    if given is not None and not given.startswith(("http://", "https://")):
         path = _existing(given, spec.name)
         if path.is_dir():
             return _use_folder(path, spec.engine, home.node_owner)
         archive = local_archive(path)
+    else:
+
+        def obtain() -> Archive:
+            if given is None:
+                return fetch_archive(home, spec.engine, spec.version, progress, free=free)
+            return download_archive(home, given, progress, free=free)
+
+        archive = obtain()
+        if _installed(home, spec.engine, archive) is None and forgotten_if_damaged(archive):
+            archive = obtain()
     installation = _installed(home, spec.engine, archive) or _unpack(home, spec.engine, archive, free)
     if given is None and installation.version != spec.version:
         raise BenchctlError(
