@@ -45,6 +45,7 @@ class Trouble(Enum):
     NO_HTTP = auto()
     TIMEOUT = auto()
     TOO_LARGE = auto()
+    NO_JSON = auto()
     BROKEN = auto()
     OTHER = auto()
 

@@ -121,7 +121,8 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrating", "tags", "until_steady", "resume", "wait", "quiet", "runs_folder", "output_format"
+    "calibrating", "tags", "until_steady", "resume", "wait", "quiet", "verbose", "dry_run", "runs_folder",
+    "output_format",
 }  # fmt: skip
 FILES: Final = {
     "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
@@ -171,6 +172,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.cli.subjects.allowed_cpus", lambda: (0, 1, 2, 3))
         for module in ("run", "redline"):
             patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))
+            patch.setattr(f"benchctl.cli.{module}.check_host", lambda *_: None)
             patch.setattr(f"benchctl.cli.{module}.start_run", begun)
         yield
 

@@ -187,7 +187,7 @@ def test_differences_of_variants_that_never_started_are_those_asked_for(build: C
 
 
 def test_order_and_seed(record: RunRecord):
-    assert "order seed 7" in section(record, "Run")[2]
+    assert "order seed 1" in section(record, "Run")[2]
     assert section(record, "Forks")[0] == "block 0: es, os"
 
 

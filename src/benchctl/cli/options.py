@@ -114,10 +114,10 @@ def format_option(command: F) -> F:
 
 def verbose_option(command: F) -> F:
     """`--verbose`."""
-    return click.option(
+    return under("Output", click.option(
         "-v", "--verbose", is_flag=True,
         help="Print host, engines, indices and times with the result, as show does.",
-    )(command)  # fmt: skip
+    ))(command)  # fmt: skip
 
 
 def style_option(command: F) -> F:

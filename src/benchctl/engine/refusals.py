@@ -33,7 +33,8 @@ _TROUBLES = {
         "see whether {ca} names certificates in PEM",
     ),
     Trouble.NO_TLS: ("does not speak TLS", "if it speaks plain HTTP, write http:{rest}"),
-    Trouble.NO_HTTP: ("does not speak HTTP", "if it speaks TLS, write https:{rest}"),
+    Trouble.NO_HTTP: ("does not speak HTTP", f"{_NO_ENGINE}; if it speaks TLS, write https:{{rest}}"),
+    Trouble.NO_JSON: ("answers with something else than JSON", _NO_ENGINE),
     Trouble.UNRESOLVED: ("has a name that cannot be resolved", "see whether the host's name is right"),
     Trouble.REFUSED: ("refuses the connection", "see whether it is up, and whether the port is right"),
     Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall in between"),
@@ -45,6 +46,8 @@ _TROUBLES = {
 }
 """What happened and what to do; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
 
+# What the way there says beside: the others' words are those of a library, and add nothing.
+_SAYING = (None, Trouble.OTHER, Trouble.TIMEOUT, Trouble.TOO_LARGE)
 _UNKNOWN = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
 
 
@@ -96,8 +99,9 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
     scheme, _, rest = endpoint.hosts[0].partition(":")
     if scheme == "https":
         hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
+    said = f": {err.request}: {err.reason}" if err.trouble in _SAYING else ""
     return BenchctlError(
-        f"{where} {text}: {err.request}: {err.reason}",
+        f"{where} {text}{said}",
         hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
     )
 

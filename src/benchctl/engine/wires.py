@@ -94,7 +94,7 @@ class ClientWire:
         try:
             return self._ask(method, f"{path}?{urlencode(params)}" if params else path, body, timeout_s)
         except (Unanswered, UnicodeDecodeError) as err:
-            raise NodeRequestError(f"{method} {path}", 0, _NO_JSON) from err
+            raise NodeRequestError(f"{method} {path}", 0, _NO_JSON, trouble=Trouble.NO_JSON) from err
         except RecursionError as err:
             raise NodeRequestError(f"{method} {path}", 0, TOO_DEEP) from err
 
@@ -143,7 +143,7 @@ class _Elasticsearch:
                 retry_on_timeout=False,
             )
         except elasticsearch.SerializationError as err:
-            raise Unanswered(Trouble.OTHER, _NO_JSON) from err
+            raise Unanswered(Trouble.NO_JSON, _NO_JSON) from err
         return answer.meta.status, answer.body
 
 
@@ -161,7 +161,7 @@ class _OpenSearch:
         try:
             return 200, self._client.transport.perform_request(method, target, body=body, timeout=timeout_s)
         except self._errors.SerializationError as err:
-            raise Unanswered(Trouble.OTHER, _NO_JSON) from err
+            raise Unanswered(Trouble.NO_JSON, _NO_JSON) from err
         except self._errors.TransportError as err:
             return int(err.status_code), err.info
 

@@ -208,7 +208,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             its source publishes none; empty in records from before this was kept.
         jars: file name in `lib/` -> SHA-256 of what took its place.
         plugins: name -> version of those that were installed beyond the distribution's own.
-        start: how its nodes were started, such as `direct, classes archived`; `script` in older records, too.
+        start: how its nodes were started, such as `direct, classes archived`; empty where nobody knows, and
+            in older records, whose nodes were started by the script.
     """
 
     variant: str
@@ -222,7 +223,7 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     verified_by: str = ""
     jars: dict[str, str] = {}
     plugins: dict[str, str] = {}
-    start: str = "script"
+    start: str = ""
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -169,8 +169,8 @@ class Subject:
     def changes(self, known: EngineFacts) -> list[str]:
         """What is no longer as it was when a run began, in words."""
         found = []
-        if (known.start == "script") != (self.starts is None):
-            found.append(f"nodes of {self.spec.name} were started otherwise ({known.start})")
+        if (known.start in {"", "script"}) != (self.starts is None):
+            found.append(f"nodes of {self.spec.name} were started otherwise ({known.start or 'script'})")
         if known.archive_sha256 != self.installation.archive_sha256:
             found.append(f"the archive of {self.spec.name} has changed")
         jdk = f"{self.jdk.vendor} {self.jdk.version}"
