@@ -50,6 +50,7 @@ _FAILURES = {
     pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.BAD_BODY,  # a status line of HTTP/0.9, or none at all
     pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.BAD_BODY,  # its newer name lacks FTP
     pycurl.E_BAD_CONTENT_ENCODING: Outcome.BAD_BODY,
+    pycurl.E_FILESIZE_EXCEEDED: Outcome.BAD_BODY,
     pycurl.E_WRITE_ERROR: Outcome.BAD_BODY,  # see `_take`
     _E_TOO_LARGE: Outcome.BAD_BODY,  # headers that never end
 }
@@ -192,7 +193,7 @@ class WireClient(_Closing):
         curl.setopt(pycurl.MAXAGE_CONN, _A_DAY_S)
         # Where a connection must be replaced, it leads to the same address, and no request waits for a name.
         curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _A_DAY_S)
-        curl.setopt(pycurl.WRITEFUNCTION, self._take)
+        curl.setopt(pycurl.MAXFILESIZE_LARGE, self._most_bytes)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.CLOSESOCKETFUNCTION, self._close_socket)
         if self._base_url.startswith("https:"):
@@ -228,8 +229,11 @@ class WireClient(_Closing):
         packed = [value.strip() for name, _, value in asked if name.lower() == "accept-encoding"]
         if packed:
             self._curl.setopt(pycurl.ACCEPT_ENCODING, packed[0])
+            self._curl.setopt(pycurl.WRITEFUNCTION, self._take)
         else:
             self._curl.unsetopt(pycurl.ACCEPT_ENCODING)
+            # libcurl itself counts what is not unpacked, and no Python runs for it.
+            self._curl.setopt(pycurl.WRITEFUNCTION, self._chunks.append)
 
     def _take(self, chunk: bytes) -> int | None:
         """Keep a piece of a body; 0 makes libcurl give up."""
@@ -248,7 +252,7 @@ class WireClient(_Closing):
             return Outcome.RESET, "the connection broke before the answer began"
         if code == pycurl.E_RECV_ERROR and self._received_nonsense():
             return Outcome.BAD_BODY, detail
-        if code == pycurl.E_WRITE_ERROR:
+        if code in {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}:
             detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
         failure = _FAILURES.get(code)
         if failure is None:
