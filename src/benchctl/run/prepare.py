@@ -102,6 +102,7 @@ def prepare_subject(
         IndexKey(builder, plan.corpus, track, plan.segments, plan.ingest_clients, build, spec.index_settings)
         for build in range(plan.index_builds)
     ]
+    observer.stage(f"{spec.name}: prepared index")
     found = [find_prepared(home, key) for key in keys]
     missing = found.count(None)
     shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer)
