@@ -195,7 +195,7 @@ def test_the_baseline_is_chosen(compare: Compare):
 def test_pairs_must_have_been_declared(compare: Compare, store: RunStore):
     status, _, error = compare("es", "os", "--paired")
     assert status == 2
-    assert "was not declared as paired" in error
+    assert "was declared as unpaired" in error
     folder = store.find(NEWER)
     record = folder.load()
     folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, paired=True)))

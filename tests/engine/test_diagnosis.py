@@ -140,3 +140,12 @@ def test_what_is_normal_explains_nothing(line: str):
 def test_any_log_is_survived_and_shortened(log: list[str]):
     reason, _ = diagnose(log)
     assert len(reason) <= 3 * 300 + 4
+
+
+def test_the_port_is_named_although_the_innermost_exception_does_not():
+    log = [
+        "org.elasticsearch.http.BindHttpException: Failed to bind to 127.0.0.1:9200",
+        "\tat org.elasticsearch.Somewhere",
+        "Caused by: java.net.BindException: Address already in use",
+    ]
+    assert diagnose(log)[0].endswith("Failed to bind to 127.0.0.1:9200")

@@ -23,7 +23,8 @@ from builders import make_plan
 def test_command_repeats_the_plan_with_other_sizes(replan: Callable[..., Plan]):
     plan = replan()
     assert command(plan, forks=10, corpus_documents=4_000_000, iterations=None) == (
-        "benchctl run --challenge big5rangedebug --heap 1024m --param iterations=300 --docs 4m --forks 10"
+        "benchctl run --challenge big5rangedebug --heap 1024m --unpaired --param iterations=300 --docs 4m "
+        "--forks 10"
     )
 
 
@@ -54,7 +55,7 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
         *("--variant", "es@8.19.0"),
         *("--variant", "tuned=os@2.11.0,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y"),
         *("--distribution", "tuned=/d/os.zip", "--jdk", "tuned=17", "--warmup-challenge", "warmup"),
-        *("--restart", "never", "--segments", "4", "--heap", "1024m", "--paired"),
+        *("--restart", "never", "--segments", "4", "--heap", "1024m"),
         *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
     ]
 
@@ -112,14 +113,14 @@ def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[
         *("--target", "prod=https://a:1,https://b:2", "--target-ca", "prod=/c/ca.pem"),
         *("--target-auth", "prod=/c/auth.yml", "--restart-command", "prod=restart 'my node'"),
         *("--target", "lab=http://127.0.0.1:9200", "--insecure", "lab"),
-        *("--param", "iterations=300", "--forks", "5"),
+        *("--unpaired", "--param", "iterations=300", "--forks", "5"),
     ]
     mixed = msgspec.structs.replace(
         plan, variants=(VariantSpec("es", "elasticsearch", "8.11.0"), variants[1])
     )
     assert command(mixed, forks=5, corpus_documents=1000, iterations=None) == (
         "benchctl run --challenge big5rangedebug --variant es --target lab=http://127.0.0.1:9200 --insecure "
-        "lab --heap 1024m --param iterations=300 --docs 1k --forks 5"
+        "lab --heap 1024m --unpaired --param iterations=300 --docs 1k --forks 5"
     )
 
 

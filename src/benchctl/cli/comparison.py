@@ -187,9 +187,9 @@ def require_pairs(selection: Selection) -> None:
     (run,) = runs.values()
     if not run.plan.paired:
         raise UsageError(
-            f"run {run.id} was not declared as paired, and what is a pair is decided before a run, never by "
+            f"run {run.id} was declared as unpaired, and what is a pair is decided before a run, never by "
             "looking at what comes out",
-            hint="declare it the next time: benchctl run --paired",
+            hint="leave --unpaired out the next time",
         )
 
 

@@ -162,8 +162,8 @@ def minimize_command(
     if resume is None:
         if challenge is None or sentence is None:
             raise UsageError("--challenge and --effect say what is searched for", hint="or --resume SEARCH")
-        if subject_options.paired:
-            raise UsageError("the blocks of a search are pairs in any case", hint="leave --paired out")
+        if not subject_options.paired:
+            raise UsageError("the blocks of a search are pairs in any case", hint="leave --unpaired out")
         options = plan_options(
             subject_options,
             param_options,

@@ -232,6 +232,11 @@ subject_options = grouped(
         help="Start servers by their own command line, or by the engine's script  [default: direct]",
     ),
     "How much",
-    click.option("--paired", is_flag=True, help="Declare that blocks will be analysed as pairs."),
+    click.option(
+        "--paired/--unpaired",
+        default=True,
+        show_default=True,
+        help="Analyse blocks as pairs, which takes the drift of the host out; declared before the run.",
+    ),
 )
 """The options; the command gets them as one, `subject_options`."""

@@ -18,12 +18,15 @@ DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"
 
 @dataclass(frozen=True)
 class _Cause:
+    """What a line of a log means; `naming` stands in the line that names more, such as the port."""
+
     pattern: re.Pattern[str]
     hint: str
+    naming: str = ""
 
 
-def _cause(pattern: str, hint: str) -> _Cause:
-    return _Cause(re.compile(pattern, re.IGNORECASE), hint)
+def _cause(pattern: str, hint: str, naming: str = "") -> _Cause:
+    return _Cause(re.compile(pattern, re.IGNORECASE), hint, naming)
 
 
 # The first that matches explains the failure; the most specific come first.
@@ -62,6 +65,7 @@ _CAUSES = (
     _cause(
         r"Address already in use|BindHttpException|BindTransportException|Failed to bind to",
         "another process has that port: without a port in its settings, the node takes a free one",
+        naming="Failed to bind to",
     ),
     _cause(r"No space left on device|Disk quota exceeded|File too large", "free some disk space"),
     _cause(r"AccessDenied|Permission denied", "let the user that nodes run as read and write there"),
@@ -91,7 +95,8 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
     inner = [_INNER.sub("", line, count=1) for line in reversed(lines) if _INNER.match(line)]
     for line, cause in (*product(inner, _CAUSES), *((line, cause) for cause in _CAUSES for line in lines)):
         if cause.pattern.search(line):
-            return line[:_LINE_LENGTH], cause.hint
+            naming = (outer for outer in lines if cause.naming and cause.naming in outer)
+            return next(naming, line)[:_LINE_LENGTH], cause.hint
     if inner:
         return inner[0][:_LINE_LENGTH], UNKNOWN_HINT
     telling = [line for line in lines if _TELLING.search(line)] or lines

@@ -126,7 +126,14 @@ def starts_of(home: Home, installation: Installation) -> Starts:
 
 
 def direct(
-    script: Command, starts: Starts, folders: BootFolders, installation: Installation, jdk: Jdk, data: Path
+    script: Command,
+    starts: Starts,
+    folders: BootFolders,
+    installation: Installation,
+    jdk: Jdk,
+    data: Path,
+    *,
+    archive_to: Path | None = None,
 ) -> Command:
     """The command that starts the server itself where a script would do so in the end.
 
@@ -139,6 +146,7 @@ def direct(
         installation: which engine.
         jdk: what it runs on.
         data: its data folder.
+        archive_to: where the server writes its classes when it ends; it maps no archive then.
 
     Raises:
         UnlearnableError: the script does what cannot be written down.
@@ -164,7 +172,10 @@ def direct(
         for name, content in recipe.files.items():
             (folders.config / name).write_bytes(base64.b64decode(content))
     archive = starts.archive(installation, jdk)
-    shared = (f"{ARCHIVE_FLAG}{archive}",) if archive.exists() else ()
+    if archive_to is not None:
+        shared: tuple[str, ...] = (f"-XX:ArchiveClassesAtExit={archive_to}",)
+    else:
+        shared = (f"{ARCHIVE_FLAG}{archive}",) if archive.exists() else ()
     return replace(
         script,
         argv=(str(jdk.home.absolute() / "bin" / "java"), *shared, *map(places.fill, recipe.argv)),

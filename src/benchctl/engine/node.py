@@ -25,7 +25,7 @@ from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.wires import NodeRequestError
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home, Owner, open_folder
 
 START_TIMEOUT_S = 120.0
@@ -243,6 +243,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     variables: Mapping[str, str] = MappingProxyType({}),
     vmstat: Path = VMSTAT,
     starts: Starts | None = None,
+    archive_to: Path | None = None,
 ) -> Iterator[Node]:
     """Start a node, wait until it is ready, and stop it when the block ends, however it ends.
 
@@ -262,6 +263,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         vmstat: where the kernel counts whom it killed.
         starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
             start it by the engine's script. So is one whose script does what benchctl does not know.
+        archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
 
     Raises:
         BenchctlError: it cannot be configured, ended, or did not get ready in time; the message says why as
@@ -278,7 +280,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     manner: StartManner = "script"
     if starts is not None:
         with contextlib.suppress(UnlearnableError):
-            command = direct(command, starts, folders, installation, jdk, data)
+            command = direct(command, starts, folders, installation, jdk, data, archive_to=archive_to)
             manner = "direct"
             hand_over(folders.config, owner)
     started, oom_kills = time.monotonic(), _oom_kills(vmstat)
@@ -331,15 +333,15 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         starts: where the archive is kept.
 
     Returns:
-        Whether there is an archive now: a runtime may have none of its own to build on, and a JVM may be
+        Whether there is an archive now. Some runtimes write none, which is not tried again; and a JVM may be
         killed, its time to stop being over, before it has written one.
 
     Raises:
-        BenchctlError: the node does not start, or the disk refuses.
+        BenchctlError: the disk refuses.
     """
     archive = starts.archive(installation, jdk)
-    base = jdk.home / "lib" / "server" / "classes.jsa"
-    if archive.exists() or jdk.major < _LEAST_ARCHIVING_JAVA or not base.exists():
+    refused = archive.with_suffix(".refused")
+    if archive.exists() or refused.exists() or jdk.major < _LEAST_ARCHIVING_JAVA:
         return archive.exists()
     with (
         disk_errors(f"make {archive}"),
@@ -347,18 +349,25 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
     ):
         folder = open_folder(Path(name))
         written = folder / "boot" / "tmp" / archive.name
-        with boot(
-            installation,
-            jdk,
-            data=folder / "data",
-            folder=folder / "boot",
-            owner=home.node_owner,
-            heap_mb=_ARCHIVING_HEAP_MB,
-            jvm_flags=(f"-XX:ArchiveClassesAtExit={written}",),
-            starts=starts,
-        ) as node:
-            _exercise(node.client)
-            node.stop()
+        try:
+            with boot(
+                installation,
+                jdk,
+                data=folder / "data",
+                folder=folder / "boot",
+                owner=home.node_owner,
+                heap_mb=_ARCHIVING_HEAP_MB,
+                starts=starts,
+                archive_to=written,
+            ) as node:
+                if node.manner != "script":
+                    _exercise(node.client)
+                    node.stop()
+        except BenchctlError as err:
+            if err.exit_code == ExitCode.INTERRUPTED:
+                raise
+            # Whatever it is, the nodes that count say it themselves; without an archive they may well start.
+            refused.touch()
         if written.exists():
             with replacing(archive) as partial:
                 shutil.copyfile(written, partial)

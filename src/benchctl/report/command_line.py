@@ -139,7 +139,7 @@ def _setting_words(plan: Plan) -> list[str]:
         words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
     flags = (
         ("--enable-assertions", plan.assertions),
-        ("--paired", plan.paired),
+        ("--unpaired", not plan.paired),
         ("--test-mode", plan.test_mode),
         ("--trust", plan.plugin is not None),
     )

@@ -60,7 +60,7 @@ class PlanOptions:
     segments: int
     params: Mapping[str, Any]
     ingest_clients: int = 2
-    paired: bool = False
+    paired: bool = True
     on_error: ErrorPolicy = "continue"
     assertions: bool = False
     transport: TransportName = "wire"

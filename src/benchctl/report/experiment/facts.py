@@ -91,6 +91,8 @@ def legend(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 def _tests(analysis: ExperimentAnalysis) -> str:
     """Which of the two tests the rows had."""
+    if all(row.blocked for row in analysis.rows):
+        return "paired t over blocks, on logarithms"
     paired = sum(same_forks(row.baseline, row.contender) for row in analysis.rows)
     if not paired:
         return "Welch's t over forks, on logarithms"

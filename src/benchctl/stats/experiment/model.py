@@ -35,6 +35,7 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         missing: why there is nothing to compare; empty when there is.
         scale: distance from the blog of the side that is further from it; None when it has no such task.
         caveats: doubts about this row.
+        blocked: its runs were declared to be analysed block by block.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: str = ""
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
+    blocked: bool = False
 
     @property
     def unsteady(self) -> bool:

@@ -23,8 +23,8 @@ from benchctl.stats.values import unit_of
 def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
     """Compare, p-values not yet adjusted.
 
-    Forks of different measurements or variants are different node starts, so that Welch's t holds although
-    the forks of a block took turns. Two tasks of the same forks are compared as pairs.
+    All measurements take turns block after block: the two sides of a block are a pair, unless the runs were
+    declared to be unpaired. Two tasks of the same forks are pairs in any case.
 
     Args:
         spec: what is compared.
@@ -37,10 +37,12 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
     sides = (TaskSide.of(spec.baseline, runs), TaskSide.of(spec.contender, runs))
     metric = metric_of(spec.metric).counting(unit_of(side.found for side in sides))
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
+    measured = [runs[one.measurement] for one in (spec.baseline, spec.contender) if one.measurement in runs]
+    blocked = all(run.plan.paired for run in measured)
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
-        paired=same_forks(spec.baseline, spec.contender),
+        paired=blocked or same_forks(spec.baseline, spec.contender),
         judged=_judged(metric, sides, doubts),
         by_build=False,
     )
@@ -59,6 +61,7 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         missing="; ".join(dict.fromkeys(side.missing for side in sides if side.missing)),
         scale=_furthest(sides, runs),
         caveats=tuple(doubts),
+        blocked=blocked,
     )
 
 

@@ -26,17 +26,19 @@ def speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
 def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     """The weighted sum of changes in speed.
 
-    Tasks of the same forks are no independent groups: their values are added up fork by fork first. So what
-    two comparisons have in common cancels, and two tasks of the same forks are a paired test.
+    Tasks of the same forks are no independent groups, and neither are forks of one block: their values are
+    added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
     """
-    forks: dict[tuple[str, str], list[_Values]] = {}
+    terms = list(terms)
+    blocked = all(row.blocked for row, _ in terms)
+    groups_of: dict[tuple[str, str] | None, list[_Values]] = {}
     for row, weight in terms:
         towards_speed = weight if row.higher_is_better else -weight
         sides = zip((row.baseline, row.contender), row.figures, (-towards_speed, towards_speed), strict=True)
         for reference, figures, factor in sides:
-            own = forks.setdefault((reference.measurement, reference.variant), [])
-            own.append({block: factor * log for block, log in _logs(figures)})
-    groups = [_sums(values) for values in forks.values()]
+            forks = None if blocked else (reference.measurement, reference.variant)
+            groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
+    groups = [_sums(values) for values in groups_of.values()]
     return contrast(groups, [1.0] * len(groups))
 
 
@@ -47,6 +49,6 @@ def _logs(figures: Figures) -> Iterable[tuple[int, float]]:
 
 
 def _sums(values: list[_Values]) -> Floats:
-    """Fork by fork, over the forks that have all of them."""
+    """Fork by fork or block by block, over those that have all of them."""
     common = sorted(set.intersection(*(set(one) for one in values)))
     return np.asarray([sum(one[block] for one in values) for block in common], dtype=np.float64)

@@ -168,16 +168,16 @@ class _Suite:
         levels = np.array([process.engine(found.last_good), process.engine(night)])
         good, tonight = process.forks_of(levels, forks, self._rng)
         # It takes most of a second to load, and nights themselves simulate nothing.
-        from scipy.stats import ttest_ind  # noqa: PLC0415 - see above
+        from scipy.stats import ttest_rel  # noqa: PLC0415 - see above
 
         # `stats.compare` adds a cross-check by permutation: a hundred times the time, and it never decides.
-        tested = ttest_ind(tonight, good, equal_var=False)
+        tested = ttest_rel(tonight, good)
         return Comparison(
             metric=METRIC,
             baseline="last good",
             contender="tonight",
             higher_is_better=False,
-            paired=False,
+            paired=True,
             judged=True,
             n_baseline=forks,
             n_contender=forks,
