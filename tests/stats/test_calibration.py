@@ -306,6 +306,42 @@ def test_pairs_of_builds_cover(calibration: Table, builds: int):
     )
 
 
+HOSTS = {
+    "still": np.zeros,
+    "drifts by a fork SD": lambda blocks: np.linspace(0.0, 1.0, blocks),
+    "makes a step of two fork SDs in the middle": lambda blocks: 2.0 * (np.arange(blocks) >= blocks // 2),
+}
+
+
+@pytest.mark.parametrize("blocks", [5, 8, 12])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("host", HOSTS)
+def test_pairs_within_blocks_cover_whatever_the_host_does(
+    calibration: Table, blocks: int, share: float, host: str
+):
+    """The fork SD is 1; `share` of its variance lies between blocks, beside what the host does in a run."""
+    generator = seeded(53, blocks, share, [*HOSTS].index(host))
+    levels = generator.normal(0, math.sqrt(share), (calibration.repetitions, blocks)) + HOSTS[host](blocks)
+    left, right = levels + generator.normal(0, math.sqrt(1 - share), (2, calibration.repetitions, blocks))
+    found = ttest_rel(right, left, axis=1)
+    interval = found.confidence_interval(0.95)
+    covered = float(((interval.low <= 0) & (interval.high >= 0)).mean())
+    cell = f"{blocks} blocks, share {share:g}, the host {host}"
+    calibration.check("blocks as pairs: coverage of the 95 % interval", cell, covered, least=COVERAGE)
+    calibration.check(
+        "blocks as pairs: p at most 0.05 without a difference",
+        cell,
+        float((found.pvalue <= 0.05).mean()),
+        most=0.065,
+    )
+    unpaired = ttest_ind(right, left, axis=1, equal_var=False).confidence_interval(0.95)
+    width = (interval.high - interval.low).mean() / (unpaired.high - unpaired.low).mean()
+    # What pairing costs where the host is still, and what it saves where it is not.
+    calibration.check(
+        "blocks as pairs: width over Welch's", cell, float(width), most=0.8 if share >= 0.6 else 1.2
+    )
+
+
 def with_probe(
     generator: np.random.Generator, forks: int, slope: float
 ) -> tuple[tuple[Values, Values], tuple[Values, Values]]:

@@ -14,6 +14,7 @@ from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRec
 from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.experiment import analyse_experiment
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
+from benchctl.stats.experiment.speed import speed_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
@@ -83,6 +84,19 @@ class TestComparisons:
         assert found.rows[0].comparison.paired
         assert found.rows[0].comparison.p == pytest.approx(expected.pvalue)
         assert found.expectations[0].p == pytest.approx(expected.pvalue)
+
+    def test_the_sides_of_a_block_are_a_pair_where_runs_were_declared_so(self):
+        runs = {
+            name: msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, paired=True))
+            for name, run in made_runs(TIMES).items()
+        }
+        row = first_row(runs)
+        expected = ttest_rel(np.log(1 / np.array(SLOW)), np.log(1 / np.array(FAST[::-1])))
+        assert row.comparison.paired
+        assert row.comparison.p == pytest.approx(expected.pvalue)
+        speed = speed_of(row)
+        assert speed is not None
+        assert (speed.df, speed.p) == (len(SLOW) - 1, pytest.approx(expected.pvalue))
 
     def test_p_values_are_adjusted_within_a_tables_metric(self):
         p90 = comparison("p90", "fresh/es/range", "after/es/range", metric="service_time_p90")
