@@ -222,6 +222,9 @@ def test_only_searches_with_one_answer_are_compared(tmp_path: Path):
 @given(st.integers(0, 2**45))
 def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
     heap = default_heap_mb(memory)
+    assert default_heap_mb(memory, 1_000_000) == min(heap, 1024)
+    assert default_heap_mb(memory, 5_000_001) == min(heap, 2048)
+    assert default_heap_mb(memory, 100_000_000) == heap
     assert 256 <= heap <= 4096
     if 2**30 <= memory <= 2**34:
         assert heap == memory // 4 // 2**20

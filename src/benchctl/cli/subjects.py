@@ -79,7 +79,9 @@ class SubjectOptions:
     @property
     def heap_mb(self) -> int:
         """Heap of every node, MiB."""
-        return self.heap or default_heap_mb(psutil.virtual_memory().total)
+        generated = self.corpus_file is None and self.track in track_names()
+        documents = self.corpus.documents if generated else self.docs
+        return self.heap or default_heap_mb(psutil.virtual_memory().total, documents)
 
     def pin_spec(self, workers: int) -> PinSpec | None:
         """Which CPUs node and driver get here.
@@ -177,7 +179,7 @@ subject_options = grouped(
         "--heap",
         type=HeapType(),
         default=None,
-        help="Heap of every node  [default: a quarter of memory, at most 4g]",
+        help="Heap of every node  [default: a quarter of memory, at most 4g, for few documents less]",
     ),
     click.option(
         "--jdk",
