@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
 
 from benchmarks.stub_build import StubOptions, Truth, running_stub, true_latency_ns
 
@@ -18,11 +17,6 @@ def connected(url: str) -> Iterator[socket.socket]:
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         yield connection
-
-
-@pytest.fixture(autouse=True)
-def _compiler() -> None:
-    pytest.importorskip("ziglang")
 
 
 def request(path: str, body: bytes = b"") -> bytes:

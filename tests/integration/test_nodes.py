@@ -80,6 +80,15 @@ def test_a_direct_start_is_the_same_node_as_the_scripts(start: Start, engine: En
     assert direct["is"] == scripted["is"]
 
 
+def test_the_benchmark_of_starts_measures_both_ways(environ: dict[str, str]):
+    program = Path(__file__).parent.parent / "benchmarks" / "bench_starts.py"
+    command = [sys.executable, str(program), "--rounds", "1", "--heap-mb", "512", "opensearch"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=280)
+    # Whether it reaches its goal is luck beside other tests.
+    assert (done.returncode in {0, 1}, done.stderr) == (True, "")
+    assert "direct, classes archived" in done.stdout
+
+
 def same_anywhere(node: Node, scratch: Path) -> dict[str, Any]:
     """What a node says of its JVM, modules and settings, without what every start has of its own."""
     (told,) = node.client.request("GET", "/_nodes/_local/jvm,plugins,settings,thread_pool,os")[
