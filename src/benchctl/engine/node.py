@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import shutil
 import signal
 import tempfile
 import time
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
@@ -272,15 +271,14 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         folders, installation, jdk, heap_mb=heap_mb, jvm_flags=jvm_flags, settings=settings or {}, data=data
     )
     data.mkdir(parents=True, exist_ok=True)
-    for root in (folders.root, data):
-        hand_over(root, owner)
     command = _script(folders, installation, environment(folders, installation, jdk, variables), owner, cpus)
     manner: StartManner = "script"
     if starts is not None:
         with contextlib.suppress(UnlearnableError):
             command = direct(command, starts, folders, installation, jdk, data)
             manner = "direct"
-            hand_over(folders.config, owner)
+    for root in (folders.root, data):
+        hand_over(root, owner)
     started, oom_kills = time.monotonic(), _oom_kills(vmstat)
     with NodeProcess(command, server=MAIN_CLASSES[installation.engine]) as process:
         launch = _Launch(installation, folders, process, manner, started, timeout_s, vmstat, oom_kills)
@@ -359,10 +357,7 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         ) as node:
             _exercise(node.client)
             node.stop()
-        if written.exists():
-            with replacing(archive) as partial:
-                shutil.copyfile(written, partial)
-                partial.chmod(0o644)
+        starts.keep(written, archive)
         return archive.exists()
 
 
