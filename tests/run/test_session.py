@@ -71,6 +71,12 @@ def test_facts_say_what_ran_and_how_its_archive_was_checked(subject: Subject):
     )
 
 
+def test_of_archives_of_classes_only_a_variants_own_is_a_flag(subject: Subject):
+    direct = dataclasses.replace(subject, starts=Starts(Path("/starts"), Path("/scratch")))
+    flags = ("-XX:SharedArchiveFile=/starts/classes-1.jsa", "-XX:SharedArchiveFile=/mine.jsa", "-Xmx1g")
+    assert facts(direct, command=("java", *flags)).jvm_flags == flags[1:]
+
+
 def test_a_node_of_another_version_than_its_archive_is_told(subject: Subject):
     with pytest.raises(BenchctlError, match=r"the archive is 8\.11\.0, its node says 8\.12\.0"):
         facts(subject, version="8.12.0")

@@ -149,8 +149,10 @@ class Subject:
                 f"{self.spec.name}: the archive is {self.installation.version}, "
                 f"its node says {serving.version}"
             )
+        # A variant may name an archive of its own.
+        ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
         words = serving.command[1:]
-        flags = (word for word in words if word.startswith("-") and not word.startswith(ARCHIVE_FLAG))
+        flags = (word for word in words if word.startswith("-") and not word.startswith(ours))
         return EngineFacts(
             variant=self.spec.name,
             version=serving.version,
