@@ -83,31 +83,41 @@ def remove_folder(path: Path) -> int:
     return freed
 
 
-def open_regular(path: Path) -> BufferedReader:
+def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
     """Open a file for reading, and nothing that only looks like one: a pipe or a device may never end.
+
+    Args:
+        path: the file.
+        follow: whether it may be a link. Where nodes write, it may lead to what only root may read.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115 - pathlib has no opener
+
+    def open_without_waiting(name: str, flags: int) -> int:
+        # A pipe is otherwise opened when somebody writes to it, and perhaps nobody does.
+        own = 0 if follow else os.O_NOFOLLOW
+        return os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY | own)
+
+    file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115 - pathlib has no opener
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a regular file", str(path))
     return file
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    """A pipe is otherwise opened when somebody writes to it, and perhaps nobody does."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
-
-
-def read_file(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) -> bytes:
     """All of a file that fits into memory many times over, such as a record, a manifest or a YAML file.
+
+    Args:
+        path: the file.
+        most_bytes: that it may have.
+        follow: as of `open_regular`.
 
     Raises:
         OSError: it cannot be read, is no regular file, or larger than `most_bytes`.
     """
-    with open_regular(path) as file:
+    with open_regular(path, follow=follow) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes / _MIB:g} MiB", str(path))

@@ -54,6 +54,13 @@ def test_other_times_are_refused(text: str):
         DurationType().convert(text, None, None)
 
 
+def test_times_beyond_every_calendar_are_refused():
+    assert DurationType().convert("36500d", None, None) == 36_500 * 86_400
+    for text in ("36501d", "999999999999d", f"1{'0' * 400}s"):
+        with pytest.raises(click.BadParameter, match="longer than 100 years"):
+            DurationType().convert(text, None, None)
+
+
 def test_tags_are_words():
     for text in ("nightly", "8.19.0", "before_upgrade-2"):
         assert TagType().convert(text, None, None) == text

@@ -151,3 +151,20 @@ def test_what_a_killed_removal_left_is_no_run_and_goes_with_the_next(home: Home)
     assert [folder.path.name for folder in RunStore(home.runs).folders()] == ["a"]
     assert call("rm", "a").stdout == "a deleted, 2.0 MiB\n"
     assert left(home) == []
+
+
+def test_of_a_run_that_is_linked_here_the_link_goes(home: Home, tmp_path: Path):
+    linked, other = run(home, "20260101-000000-c-0001"), run(home, "20260102-000000-c-0002")
+    elsewhere = tmp_path / "shared"
+    linked.path.rename(elsewhere)
+    linked.path.symlink_to(elsewhere)
+    assert call("rm", "0001").stdout == "20260101-000000-c-0001 deleted, 0.0 MiB\n"
+    assert RunFolder(elsewhere).load().id == linked.path.name
+    assert call("rm", "0002").exit_code == 0
+    assert not other.path.exists()
+
+
+def test_a_run_can_be_named_from_inside(home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(run(home, "20260102-000000-c-0002").path / "forks")
+    assert call("rm", "..").exit_code == 0
+    assert left(home) == []

@@ -62,7 +62,9 @@ def learn(tmp_path: Path) -> Learn:
     java.chmod(0o755)
     jdk = Jdk(tmp_path / "jdk", "21.0.8", "someone", 21, frozenset())
     installation = Installation("elasticsearch", "8.11.0", tmp_path / "distribution", "0" * 64, (), "9.8.0")
-    starts = Starts(tmp_path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    starts = Starts(tmp_path, scratch)
 
     def begin(script: str, name: str, flags: str = "") -> Command:
         folders = BootFolders.create(tmp_path / name)
@@ -139,6 +141,45 @@ def test_a_script_that_starts_no_server_stays_a_script_and_is_not_asked_again(le
         with pytest.raises(UnlearnableError, match="no such thing"):
             learn(script, name)
     assert (tmp_path / "asked").read_text() == "asked\n"
+
+
+# What whoever a script runs as may leave where benchctl looks next, which reads more than that user may.
+LINKS = {
+    "a key": 'ln -s "$SECRET" "$ES_PATH_CONF/elasticsearch.keystore"',
+    "a pipe": 'mkfifo "$ES_PATH_CONF/elasticsearch.keystore"',
+    "a note": 'ln -s "$SECRET" "$BENCHCTL_LAUNCH/cwd"',
+}
+
+
+@pytest.mark.parametrize("left", LINKS.values(), ids=LINKS)
+def test_what_a_script_merely_points_to_is_not_read(learn: Learn, tmp_path: Path, left: str):
+    (tmp_path / "secret").write_text("secret")
+    leaves = left.replace("$SECRET", str(tmp_path / "secret"))
+    with pytest.raises(UnlearnableError, match="as what cannot be read"):
+        learn(f'#!/bin/bash\n{leaves}\nexec "$ES_JAVA_HOME/bin/java" {SERVER}', "first")
+    assert not list(tmp_path.glob("start-*"))
+
+
+def test_a_launcher_that_fails_behind_the_start_has_told_nothing_for_good(learn: Learn):
+    fails = f'#!/bin/bash\n"$ES_JAVA_HOME/bin/java" {SERVER}\necho lost my server >&2\nexit 1'
+    with pytest.raises(UnlearnableError, match=r"or failed: .*lost my server"):
+        learn(fails, "first")
+
+
+def test_of_archives_only_what_a_node_itself_wrote_is_kept(tmp_path: Path):
+    starts = Starts(tmp_path, tmp_path)
+    written, archive = tmp_path / "written", tmp_path / "classes.jsa"
+    starts.keep(written, archive)
+    assert not archive.exists()
+    (tmp_path / "secret").write_text("secret")
+    written.symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="symbolic links"):
+        starts.keep(written, archive)
+    assert not archive.exists()
+    written.unlink()
+    written.write_text("classes")
+    starts.keep(written, archive)
+    assert archive.read_text() == "classes"
 
 
 def places(root: Path, data: Path) -> _Places:

@@ -10,6 +10,7 @@ import pytest
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.launch import Starts
 from benchctl.engine.prepared.index import PreparedIndex
 from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.engine.provision.jdk import Jdk
@@ -68,6 +69,12 @@ def test_facts_say_what_ran_and_how_its_archive_was_checked(subject: Subject):
         modules=("apm",),
         verified_by="sha512",
     )
+
+
+def test_of_archives_of_classes_only_a_variants_own_is_a_flag(subject: Subject):
+    direct = dataclasses.replace(subject, starts=Starts(Path("/starts"), Path("/scratch")))
+    flags = ("-XX:SharedArchiveFile=/starts/classes-1.jsa", "-XX:SharedArchiveFile=/mine.jsa", "-Xmx1g")
+    assert facts(direct, command=("java", *flags)).jvm_flags == flags[1:]
 
 
 def test_a_node_of_another_version_than_its_archive_is_told(subject: Subject):
@@ -161,6 +168,17 @@ def test_what_changed_between_two_parts_of_a_run_is_told(subject: Subject):
     before = target_subject().engine_facts(cast("Serving", StandIn()), FORK)
     assert target_subject().changes(before) == []
     assert target_subject(jdk="Zulu 21").changes(before) == ["the JDK of es was Temurin 21, is Zulu 21"]
+
+
+@pytest.mark.parametrize(
+    ("start", "changes"),
+    [("script", []), ("direct", []), ("", ["nodes of es were started by the engine's script"])],
+)
+def test_a_run_goes_on_whose_nodes_only_the_engines_script_can_start(
+    subject: Subject, start: str, changes: list[str]
+):
+    direct = dataclasses.replace(subject, starts=Starts(Path("/starts"), Path("/scratch")))
+    assert direct.changes(msgspec.structs.replace(facts(direct), start=start)) == changes
 
 
 def test_a_cluster_gets_an_empty_workspace_that_ends_with_its_fork(tmp_path: Path):

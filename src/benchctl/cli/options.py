@@ -25,6 +25,7 @@ _HEAP = re.compile(r"(?P<number>\d+)(?P<unit>[mMgG])")
 _PERCENT = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?%", re.ASCII)
 _DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|m|h|d)", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MOST_SECONDS = 36_500 * 86_400  # clocks and calendars end somewhere
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -87,7 +88,10 @@ class DurationType(click.ParamType[float]):
         match = _DURATION.fullmatch(value)
         if match is None:
             return self.fail(f"'{value}' is no time: write 90s, 30m, 2h or 7d", param, ctx)
-        return float(match["number"]) * _SECONDS[match["unit"]]
+        seconds = float(match["number"]) * _SECONDS[match["unit"]]
+        if seconds > _MOST_SECONDS:
+            return self.fail(f"'{value}' is longer than 100 years", param, ctx)
+        return seconds
 
 
 class TagType(click.ParamType[str]):

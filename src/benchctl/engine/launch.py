@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,11 +21,11 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors, open_regular, read_file, replacing
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.settings import BootFolders
+from benchctl.engine.settings import BootFolders, hand_over
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.plan import EngineName
@@ -94,10 +95,12 @@ class Starts:
 
     Attributes:
         folder: beside the installation.
+        scratch: where scripts are asked, in folders that only benchctl can replace.
         refused: starts that were found to need the script -> why.
     """
 
     folder: Path
+    scratch: Path
     refused: dict[str, str] = field(default_factory=dict)
 
     def archive(self, installation: Installation, jdk: Jdk) -> Path:
@@ -111,6 +114,26 @@ class Starts:
         key = hashlib.sha256(repr((jars, str(jdk.home), jdk.version, jdk.vendor)).encode()).hexdigest()[:12]
         return self.folder / f"classes-{key}.jsa"
 
+    def forget(self) -> None:
+        """Have command lines learnt anew: one of them did not lead to a node, and nobody knows why."""
+        for recipe in self.folder.glob("start-*.json"):
+            recipe.unlink(missing_ok=True)
+
+    def keep(self, written: Path, archive: Path) -> None:
+        """Take over the archive that a node wrote, if it did; nothing that it merely points to.
+
+        Raises:
+            OSError: the disk refuses, or it is no file.
+        """
+        with (
+            contextlib.suppress(FileNotFoundError),
+            open_regular(written, follow=False) as source,
+            replacing(archive) as partial,
+            partial.open("wb") as target,
+        ):
+            shutil.copyfileobj(source, target)
+            partial.chmod(0o644)
+
 
 def starts_of(home: Home, installation: Installation) -> Starts:
     """The folder of an installation's starts, made where it is missing.
@@ -122,7 +145,11 @@ def starts_of(home: Home, installation: Installation) -> Starts:
     folder = home.engines / f"{installation.engine}-{installation.version}-starts-{key}"
     with disk_errors(f"make {folder}"):
         folder.mkdir(exist_ok=True)
-        return Starts(open_folder(folder))
+        manifest = folder / "manifest.json"
+        if not manifest.exists():  # whose it is, for whoever removes old engines
+            with replacing(manifest) as partial:
+                partial.write_bytes(msgspec.json.encode({"archive_sha256": installation.archive_sha256}))
+        return Starts(open_folder(folder), home.scratch)
 
 
 def direct(
@@ -137,12 +164,13 @@ def direct(
 ) -> Command:
     """The command that starts the server itself where a script would do so in the end.
 
-    The first start of its kind runs the script, without a server, to learn it.
+    The first start of its kind runs the script, without a server, to learn it. What a script leaves in the
+    configuration is put there, too, so the folder must not be the nodes' user's yet.
 
     Args:
         script: what runs the engine's own script.
         starts: where recipes are kept.
-        folders: of this start, configured.
+        folders: of this start, configured; handed over to the script's user where that has to run.
         installation: which engine.
         jdk: what it runs on.
         data: its data folder.
@@ -162,15 +190,16 @@ def direct(
             recipe = msgspec.json.decode(recipe_file.read_bytes(), type=_Recipe)
         except (FileNotFoundError, msgspec.DecodeError):
             try:
-                recipe = _learn(script, places, installation, jdk)
+                recipe = _learn(script, places, installation, jdk, starts.scratch)
             except UnlearnableError as err:
                 starts.refused[key] = err.message
                 raise
             with replacing(recipe_file) as partial:
+                partial.touch(0o600)
                 partial.write_bytes(msgspec.json.encode(recipe))
-                partial.chmod(0o600)
-        for name, content in recipe.files.items():
-            (folders.config / name).write_bytes(base64.b64decode(content))
+        else:
+            for name, content in recipe.files.items():
+                (folders.config / name).write_bytes(base64.b64decode(content))
     archive = starts.archive(installation, jdk)
     if archive_to is not None:
         shared: tuple[str, ...] = (f"-XX:ArchiveClassesAtExit={archive_to}",)
@@ -283,7 +312,7 @@ def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk)
     return hashlib.sha256(encoded).hexdigest()[:20]
 
 
-def _learn(script: Command, places: _Places, installation: Installation, jdk: Jdk) -> _Recipe:
+def _learn(script: Command, places: _Places, installation: Installation, jdk: Jdk, scratch: Path) -> _Recipe:
     """Run an engine's script with a stand-in for `java`.
 
     Raises:
@@ -291,9 +320,11 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
     """
     if not str(places.folders.root).isascii() or not str(places.data).isascii():
         raise UnlearnableError("the path of its folders is not ASCII")
-    notes = places.folders.temporary / "launch"
-    runtime = places.folders.temporary / "java"
     before = {path.name for path in places.folders.config.iterdir()}
+    hand_over(places.folders.root, script.owner)
+    # A script's user may do as it likes in its own folders, even put links to ours in their place.
+    folder = open_folder(Path(tempfile.mkdtemp(prefix="start-", dir=scratch)))
+    notes, runtime = folder / "notes", folder / "java"
     try:
         notes.mkdir()
         notes.chmod(0o777)
@@ -307,11 +338,10 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
         stdin, stays_open = told
         if len(stdin) > _MOST_STDIN:
             raise UnlearnableError(f"its launcher tells the server {len(stdin):,} bytes")
-        recorded = [
-            (notes / name).read_text(encoding="utf-8", errors="surrogateescape").replace(ours, real)
+        argv, variables, cwd = (
+            _noted(notes / name).decode("utf-8", "surrogateescape").replace(ours, real)
             for name in ("argv", "env", "cwd")
-        ]
-        argv, variables, cwd = recorded
+        )
         return _Recipe(
             argv=tuple(places.clear(argv).split("\0")[:-1]),
             env={
@@ -323,14 +353,25 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
             stdin=places.pieces(stdin),
             stdin_open=stays_open,
             files={
-                path.name: base64.b64encode(path.read_bytes()).decode()
+                path.name: base64.b64encode(_noted(path)).decode()
                 for path in places.folders.config.iterdir()
-                if path.name not in before and path.is_file()
+                if path.name not in before
             },
         )
     finally:
-        shutil.rmtree(notes, ignore_errors=True)
-        shutil.rmtree(runtime, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _noted(path: Path) -> bytes:
+    """What a script left in a file.
+
+    Raises:
+        UnlearnableError: it is no file, or is missing.
+    """
+    try:
+        return read_file(path, follow=False)
+    except OSError as err:
+        raise UnlearnableError(f"it leaves {path.name} as what cannot be read: {err.strerror}") from err
 
 
 def _stand_in(jdk: Jdk, runtime: Path, main: str) -> None:
@@ -364,14 +405,14 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
     deadline = time.monotonic() + _LEARN_TIMEOUT_S
     with NodeProcess(learning, grace_s=_LAUNCHER_GRACE_S) as process:
         while time.monotonic() < deadline:
-            ended = process.wait(_POLL_S) is not None
-            if ended and not pid.exists():
+            status = process.wait(_POLL_S)
+            if status is not None and (status or not told.exists()):
+                # One that failed behind the server's start may not have told it everything.
                 said = " ".join(process.tail(3)) or "it said nothing"
-                raise UnlearnableError(f"its script started no server: {said}")
-            if ended:
-                return told.read_bytes(), False
-            launched = told.exists() and told.stat().st_size and int(pid.read_text()) != process.group
-            if launched:
+                raise UnlearnableError(f"its script started no server, or failed: {said}")
+            if status is not None:
+                return _noted(told), False
+            if told.exists() and told.lstat().st_size and int(_noted(pid)) != process.group:
                 # A launcher that stays says behind its last word that it ends, so that nothing is missed.
                 process.wait(launcher_wait_s)
                 return _told_all(told, process)
@@ -384,7 +425,7 @@ def _told_all(told: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
         psutil.Process(process.group).terminate()
     deadline = time.monotonic() + _LAUNCHER_GRACE_S
     while time.monotonic() < deadline:
-        stdin = told.read_bytes()
+        stdin = _noted(told)
         if stdin.endswith(_END_OF_ARGUMENTS):
             process.stop(0.0)
             return stdin.removesuffix(_END_OF_ARGUMENTS), True

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import shutil
 import signal
 import tempfile
 import time
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from benchctl.disk import disk_errors, replacing
+from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
@@ -25,7 +24,7 @@ from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.wires import NodeRequestError
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
 
 START_TIMEOUT_S = 120.0
@@ -45,6 +44,7 @@ _OUT_OF_MEMORY_HINT = (
 
 _ARCHIVING_HEAP_MB = 512
 _LEAST_ARCHIVING_JAVA = 13
+_ARCHIVING_AGAIN_S = 86_400.0
 
 StartManner = Literal["script", "direct", "direct, classes archived"]
 
@@ -274,19 +274,27 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         folders, installation, jdk, heap_mb=heap_mb, jvm_flags=jvm_flags, settings=settings or {}, data=data
     )
     data.mkdir(parents=True, exist_ok=True)
-    for root in (folders.root, data):
-        hand_over(root, owner)
     command = _script(folders, installation, environment(folders, installation, jdk, variables), owner, cpus)
     manner: StartManner = "script"
     if starts is not None:
         with contextlib.suppress(UnlearnableError):
             command = direct(command, starts, folders, installation, jdk, data, archive_to=archive_to)
             manner = "direct"
-            hand_over(folders.config, owner)
+    for root in (folders.root, data):
+        hand_over(root, owner)
     started, oom_kills = time.monotonic(), _oom_kills(vmstat)
     with NodeProcess(command, server=MAIN_CLASSES[installation.engine]) as process:
         launch = _Launch(installation, folders, process, manner, started, timeout_s, vmstat, oom_kills)
-        port = launch.wait_port()
+        try:
+            port = launch.wait_port()
+        except BenchctlError as err:
+            if manner == "direct" and starts is not None and err.hint == UNKNOWN_HINT:
+                starts.forget()
+                hint = (
+                    f"{UNKNOWN_HINT}; how it is started is learnt anew, so try again, or with --start script"
+                )
+                raise BenchctlError(err.message, hint=hint) from err
+            raise
         with connect(installation.engine, loopback(port)) as client:
             info = launch.wait_healthy(client, expect_index)
             start_s = time.monotonic() - started
@@ -333,15 +341,16 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         starts: where the archive is kept.
 
     Returns:
-        Whether there is an archive now. Some runtimes write none, which is not tried again; and a JVM may be
-        killed, its time to stop being over, before it has written one.
+        Whether there is an archive now. Some runtimes write none, and a JVM may be killed, its time to stop
+        being over, before it has written one: a day later it is tried again.
 
     Raises:
         BenchctlError: the disk refuses.
     """
     archive = starts.archive(installation, jdk)
     refused = archive.with_suffix(".refused")
-    if archive.exists() or refused.exists() or jdk.major < _LEAST_ARCHIVING_JAVA:
+    lately = refused.exists() and time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S
+    if archive.exists() or lately or jdk.major < _LEAST_ARCHIVING_JAVA:
         return archive.exists()
     with (
         disk_errors(f"make {archive}"),
@@ -349,7 +358,8 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
     ):
         folder = open_folder(Path(name))
         written = folder / "boot" / "tmp" / archive.name
-        try:
+        # Whatever went wrong, the nodes that count say it themselves; without an archive they may well start.
+        with contextlib.suppress(BenchctlError):
             with boot(
                 installation,
                 jdk,
@@ -363,15 +373,9 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
                 if node.manner != "script":
                     _exercise(node.client)
                     node.stop()
-        except BenchctlError as err:
-            if err.exit_code == ExitCode.INTERRUPTED:
-                raise
-            # Whatever it is, the nodes that count say it themselves; without an archive they may well start.
+            starts.keep(written, archive)
+        if not archive.exists():
             refused.touch()
-        if written.exists():
-            with replacing(archive) as partial:
-                shutil.copyfile(written, partial)
-                partial.chmod(0o644)
         return archive.exists()
 
 

@@ -80,7 +80,7 @@ class Age:
 
 
 def remove_run(folder: RunFolder) -> int:
-    """Delete a run.
+    """Delete a run; of one that is only linked here, the link.
 
     Returns:
         Bytes that are free then.
@@ -90,5 +90,9 @@ def remove_run(folder: RunFolder) -> int:
     """
     # Out of the way in one step, so that nobody finds half a run. Should we be killed, the next goes on.
     with disk_errors(f"remove {folder.path}"):
-        folder.path.replace(folder.path.with_name(f"{_ASIDE}{folder.path.name}"))
-    return sum(map(remove_folder, folder.path.parent.glob(f"{_ASIDE}*")))
+        if folder.path.is_symlink():
+            folder.path.unlink()
+            return 0
+        path = folder.path.resolve()  # it may be named `..`
+        path.replace(path.with_name(f"{_ASIDE}{path.name}"))
+    return sum(map(remove_folder, path.parent.glob(f"{_ASIDE}*")))

@@ -149,8 +149,10 @@ class Subject:
                 f"{self.spec.name}: the archive is {self.installation.version}, "
                 f"its node says {serving.version}"
             )
+        # A variant may name an archive of its own.
+        ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
         words = serving.command[1:]
-        flags = (word for word in words if word.startswith("-") and not word.startswith(ARCHIVE_FLAG))
+        flags = (word for word in words if word.startswith("-") and not word.startswith(ours))
         return EngineFacts(
             variant=self.spec.name,
             version=serving.version,
@@ -169,8 +171,9 @@ class Subject:
     def changes(self, known: EngineFacts) -> list[str]:
         """What is no longer as it was when a run began, in words."""
         found = []
-        if (known.start in {"", "script"}) != (self.starts is None):
-            found.append(f"nodes of {self.spec.name} were started otherwise ({known.start or 'script'})")
+        # One that is known to have used the script had to: the plan, which is the same, asks for the other.
+        if not known.start and self.starts is not None:
+            found.append(f"nodes of {self.spec.name} were started by the engine's script")
         if known.archive_sha256 != self.installation.archive_sha256:
             found.append(f"the archive of {self.spec.name} has changed")
         jdk = f"{self.jdk.vendor} {self.jdk.version}"

@@ -938,3 +938,29 @@ def test_what_a_track_processor_makes_of_an_operation_is_what_is_asked(
     else:
         assert {one.target for one in asked(server)} == {"/books/_search?request_cache=true"}
         assert bodies(server) == [outcome] * 2
+
+
+PROCESSED_SOURCE = """
+    class Processor:
+        def on_after_load_track(self, track):
+            for task in track.selected_challenge_or_default.schedule:
+                task.operation.params["size"] = 7
+
+    def register(registry):
+        registry.register_track_processor(Processor())
+        registry.register_param_source("s", lambda track, params, **_: {"body": {"size": params["size"]}})
+"""
+
+
+def test_a_source_gets_the_parameters_that_a_track_processor_leaves(serve: Serve, tmp_path: Path):
+    folder = tmp_path / "books"
+    source = '"operation-type": "search", "param-source": "s"'
+    text = PROCESSED_TRACK.replace('"operation-type": "search"', source)
+    code = code_in(folder, {"track.json": text, "track.py": PROCESSED_SOURCE})
+    track, _ = load_track(str(folder), {})
+    context = WorkContext("books", plugin=PluginUse(folder, code.digest, track, track.challenges["ask"]))
+    server = serve()
+    stage = Stage(partial(open_client, server.url), context, origin_ns=0, boot=0)
+    (task, _refresh) = track.challenges["ask"].schedule
+    run_step([Job(task, track.operations["old"], 0, 0)], stage, stop=threading.Event())
+    assert bodies(server) == [{"size": 7}] * 2

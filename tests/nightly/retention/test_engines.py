@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchctl.engine.launch import starts_of
+from benchctl.engine.provision.install import Installation
 from benchctl.home import Home
 from benchctl.nightly.retention.engines import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
@@ -108,6 +110,18 @@ def test_what_only_old_nights_used_goes_but_for_the_engine_before_the_last(house
     ]
     assert not list(house.home.artifacts.glob("*b1*"))
     assert not list(house.home.scratch.iterdir())
+
+
+def test_what_was_learnt_of_an_old_engine_s_starts_goes_with_it(house: House):
+    nights = house.nights("b1", "b2", "b3", "b4")
+    learnt = {}
+    for build in ("b1", "b4"):
+        root = house.home.engines / f"elasticsearch-{build}"
+        learnt[build] = starts_of(
+            house.home, Installation("elasticsearch", build, root, f"sha-{build}", (), "9.8.0")
+        ).folder
+    house.remove(nights)
+    assert [build for build, folder in learnt.items() if folder.exists()] == ["b4"]
 
 
 def test_so_many_nights_keep_theirs(house: House):

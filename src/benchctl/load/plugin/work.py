@@ -9,6 +9,7 @@ from multiprocessing import current_process
 from types import FunctionType
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
@@ -84,7 +85,7 @@ def plugin_of(context: WorkContext, what: str) -> Loaded:
 
 
 def as_processed(operation: Operation, order: WorkOrder) -> Operation:
-    """An operation of benchctl's own as the plug-in's track processors leave it.
+    """An operation as the plug-in's track processors leave it.
 
     Args:
         operation: as the track has it.
@@ -95,7 +96,7 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
         BenchctlError: the plug-in's code failed.
     """
     use = order.context.plugin
-    if use is None or use.challenge is None or isinstance(operation, PluginOperation):
+    if use is None or use.challenge is None:
         return operation
     loaded = loaded_plugin(use)
     task = next((one for one in use.challenge.schedule if one.label == order.key), None)
@@ -109,6 +110,8 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
     if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:
         raise PluginNeedsError("a track processor changes how this task is run, which benchctl does not do")
     changed = left[0].operation
+    if isinstance(operation, PluginOperation):
+        return msgspec.structs.replace(operation, params=changed.params, param_source=changed.param_source)
     try:
         return own_operation(operation.type_name, operation.name, changed.params)
     except PluginError as err:

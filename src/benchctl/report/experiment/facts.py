@@ -91,8 +91,10 @@ def legend(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 def _tests(analysis: ExperimentAnalysis) -> str:
     """Which of the two tests the rows had."""
-    if all(row.blocked for row in analysis.rows):
-        return "paired t over blocks, on logarithms"
+    blocked = [row.blocked for row in analysis.rows]
+    if any(blocked):
+        some = "" if all(blocked) else ", Welch's t over forks where runs were declared unpaired"
+        return f"paired t over blocks, on logarithms{some}"
     paired = sum(same_forks(row.baseline, row.contender) for row in analysis.rows)
     if not paired:
         return "Welch's t over forks, on logarithms"

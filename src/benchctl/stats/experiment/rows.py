@@ -38,7 +38,7 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
     metric = metric_of(spec.metric).counting(unit_of(side.found for side in sides))
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
     measured = [runs[one.measurement] for one in (spec.baseline, spec.contender) if one.measurement in runs]
-    blocked = all(run.plan.paired for run in measured)
+    blocked = bool(measured) and all(run.plan.paired for run in measured)
     comparison = compare_sides(
         metric,
         *(side.side(metric) for side in sides),
