@@ -200,3 +200,17 @@ def test_no_input_breaks_it(left: Sequence[float], right: Sequence[float]):
 def test_the_margin_is_the_same_ratio_both_ways(ratio: float, verdict: str):
     precise = [1.0, 1.00001, 0.99999, 1.0]
     assert times(precise, [ratio * value for value in precise]).verdict == verdict
+
+
+def test_five_pairs_are_too_few_for_the_permutation_test_to_disagree():
+    found = compare(
+        [10.0, 11.0, 9.0, 10.5, 9.5],
+        [12.0, 13.3, 10.9, 12.5, 11.5],
+        higher_is_better=True,
+        margin=0.03,
+        paired=True,
+    )
+    assert found.p is not None
+    assert found.p_permutation_least is not None
+    assert found.p < 0.05 < found.p_permutation_least
+    assert found.caveats == ()

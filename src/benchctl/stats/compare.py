@@ -260,7 +260,9 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
     if fewest < FORKS_FOR_VERDICT:
         few = caveat.few_builds if blank.replicate == "build" else caveat.few_forks
         return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
-    if fewest >= _FORKS_FOR_CROSS_CHECK and (found.p <= LEVEL) != (cross.p <= LEVEL):
+    # Of five pairs, no arrangement is as rare as the level, whatever they show.
+    telling = fewest >= _FORKS_FOR_CROSS_CHECK and cross.least <= LEVEL
+    if telling and (found.p <= LEVEL) != (cross.p <= LEVEL):
         return _doubting(tested, caveat.permutation_disagrees(found.p, cross.p))
     return tested
 
