@@ -72,7 +72,7 @@ def test_a_signal_is_told(tmp_path: Path):
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path):
-    spec = CommandSpec(run=("no-such-program",))
+    spec = CommandSpec(run=(str(tmp_path / "no-such-program"),))
     with pytest.raises(SendError) as failed:
         run_command(spec, letter(), environ=os.environ, folder=tmp_path, redactor=Redactor([], {}))
     assert failed.value.reason == "it cannot be started: No such file or directory"
