@@ -44,7 +44,7 @@ def main() -> None:
 
 def _make(folder: Path, nights: int) -> None:
     from benchctl.results.nightly.events import Acknowledged  # noqa: PLC0415 - not before the steps are timed
-    from benchctl.results.nightly.log import append_event  # noqa: PLC0415 - likewise
+    from benchctl.results.nightly.folder import append_event  # noqa: PLC0415 - likewise
     from three_years import make_store  # noqa: PLC0415 - likewise
 
     start = time.monotonic()

@@ -146,21 +146,33 @@ def test_nohup_is_respected():
     assert callable(signal.getsignal(signal.SIGHUP))
 
 
+@pytest.mark.parametrize("going", ["--resume", "--more"])
 @pytest.mark.parametrize(
-    "option", [["--forks", "5"], ["--docs", "1m"], ["--heap", "1g"], ["--paired"], ["--variant", "es"]]
+    "option", [["--precision", "5%"], ["--docs", "1m"], ["--heap", "1g"], ["--paired"], ["--variant", "es"]]
 )
-def test_resume_refuses_options_that_would_have_no_effect(
-    option: list[str], capsys: pytest.CaptureFixture[str]
+def test_who_goes_on_cannot_change_what_is_measured(
+    going: str, option: list[str], capsys: pytest.CaptureFixture[str]
 ):
-    assert guarded(root, ["run", "--resume", "nothing", *option]) == 2
-    assert f"{option[0]} cannot change it" in capsys.readouterr().err
+    assert guarded(root, ["run", going, "nothing", *option]) == 2
+    assert f"{going} goes on with a run as it was begun: {option[0]} cannot" in capsys.readouterr().err
 
 
+def test_how_much_can_be_said_of_more_and_of_no_rest(capsys: pytest.CaptureFixture[str]):
+    words = ["--forks", "5", "--budget", "1h"]
+    assert guarded(root, ["run", "--resume", "nothing", *words]) == 2
+    assert "--forks, --budget cannot change it" in capsys.readouterr().err
+    assert guarded(root, ["run", "--more", "nothing", *words]) == 2
+    assert "there is no run 'nothing'" in capsys.readouterr().err
+    assert guarded(root, ["run", "--more", "nothing", "--resume", "nothing"]) == 2
+    assert "--resume cannot change it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("going", ["--resume", "--more"])
 @pytest.mark.parametrize("option", [["--quiet"], ["--wait"], ["--format", "json"]])
-def test_resume_takes_options_that_change_no_figure(
-    option: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_who_goes_on_can_say_what_changes_no_figure(
+    going: str, option: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    assert guarded(root, ["run", "--resume", "nothing", "--runs", str(tmp_path), *option]) == 2
+    assert guarded(root, ["run", going, "nothing", "--runs", str(tmp_path), *option]) == 2
     assert "there is no run 'nothing'" in capsys.readouterr().err
 
 
@@ -266,15 +278,19 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):
     walk(root, [])
 
 
-def test_a_run_of_an_experiment_is_not_gone_on_with_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+@pytest.mark.parametrize("going", ["--resume", "--more"])
+def test_a_run_of_an_experiment_is_not_gone_on_with_alone(
+    going: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
     home, runs = Home(tmp_path / "home"), tmp_path / "runs"
     folder = RunStore(runs).create("one")
-    folder.save(make_record("one", tags=tags_of("20261121-used", "fresh")))
+    record = make_record("one", tags=tags_of("20261121-used", "fresh"), status="complete")
+    folder.save(record)
     (home.experiments / "20261121-used").mkdir(parents=True)
-    assert guarded(root, ["run", "--resume", "one", "--runs", str(runs)]) == 2
+    assert guarded(root, ["run", going, "one", "--runs", str(runs)]) == 2
     said = capsys.readouterr().err
     assert "run one is a measurement of experiment 20261121-used" in said
-    assert "benchctl experiment run --resume 20261121-used" in said
+    assert f"benchctl experiment run {going} 20261121-used" in said
 
 
 HUGE = "90000g"
@@ -372,8 +388,12 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
     with host_lock(wait=False, on_wait=print):  # nobody is disturbed
         assert guarded(root, dry) == ExitCode.OK
-    said = "would measure range-only with es, 3 forks each on 300,000 documents\n"
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == (
+        "would measure range-only with es, 3 forks each on 300,000 documents\n"
+        "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
+        "measure 3 forks\n"
+        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 05 s\n"
+    )
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE

@@ -13,6 +13,7 @@ import pytest
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.results.model import AnswerCheck, AnswerFinding, ForkRecord, Imported, RunRecord
+from benchctl.results.plan import StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Challenge, Task
@@ -72,10 +73,11 @@ def store(template: Path, tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def compare(store: RunStore, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command: its exit code, standard output and standard error."""
+    """Run the command, with all that it has to say: its exit code, standard output and standard error."""
 
-    def run(*words: str) -> tuple[int, str, str]:
-        status = guarded(root, ["compare", *words, "--runs", str(store.root)])
+    def run(*words: str, verbose: bool = True) -> tuple[int, str, str]:
+        more = ["-v"] if verbose else []
+        status = guarded(root, ["compare", *words, "--runs", str(store.root), *more])
         output = capsys.readouterr()
         return int(status), output.out, output.err
 
@@ -86,22 +88,50 @@ Compare = Callable[..., tuple[int, str, str]]
 
 
 def titles(text: str) -> list[str]:
-    return [line.split("c: ")[1].split(",")[0] for line in text.splitlines() if line.startswith("c: ")]
+    heads = (line for line in text.splitlines() if line.startswith("c: ") and line.endswith("is better)"))
+    return [line.split("c: ")[1].split(",")[0] for line in heads]
 
 
 def test_it_says_where_both_sides_come_from(compare: Compare):
     status, output, _ = compare("es", "os")
     assert status == 0
-    assert output.startswith(
+    assert output.endswith(
         f"es: 5 forks of run {NEWER} (2026-01-02T08:00:00Z, tags after)\n"
         f"os: 5 forks of run {NEWER} (2026-01-02T08:00:00Z, tags after)\n"
     )
     assert titles(output) == ["throughput", "p90 service time"]
 
 
+def test_looks_at_either_side_count(compare: Compare, store: RunStore):
+    def p_values() -> list[float]:
+        rows = json.loads(compare("es", "os", "--format", "json", verbose=False)[1])["rows"]
+        return [row["comparisons"][0]["p"] for row in rows]
+
+    once = p_values()
+    folder = store.find(NEWER)
+    folder.save(msgspec.structs.replace(folder.load(), looks=3))
+    assert p_values() == pytest.approx([min(1.0, 3 * p) for p in once])
+    plan = msgspec.structs.replace(folder.load().plan, stop=StopSpec(decided=True))
+    folder.save(msgspec.structs.replace(folder.load(), plan=plan))
+    assert all(many > p for many, p in zip(p_values(), once, strict=True) if p < 0.5)
+
+
+def test_it_fits_a_screen_that_begins_with_the_verdict(compare: Compare, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, output, _ = compare("es", "os", "--run", OLDER, "--run", NEWER, verbose=False)
+    assert status == 0
+    lines = output.splitlines()
+    assert lines[0] == "c: os vs es (baseline), 5 forks each, 1m documents"
+    assert lines[2].startswith("VERDICT  os vs es, 1 task: ")
+    assert f"run {OLDER} is not in these figures" in output  # what was passed over
+    assert "More:  the same command with -v" in lines
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
 def test_the_same_variant_before_and_after(compare: Compare):
     _, output, _ = compare("tag:before:es", "tag:after:es")
-    assert output.startswith(f"before:es: 5 forks of es of run {OLDER}")
+    assert f"\nbefore:es: 5 forks of es of run {OLDER}" in output
     assert "Diff %: variant / before:es - 1" in output
     assert compare("es", "--run", OLDER, "--run", NEWER)[1] == output
 
@@ -188,7 +218,7 @@ def test_margins_decide_what_is_equivalent(compare: Compare):
 
 def test_the_baseline_is_chosen(compare: Compare):
     _, output, _ = compare("es", "os", "slow", "--baseline", "slow")
-    assert output.splitlines()[0].startswith("slow: 5 forks")
+    assert output.startswith("c: es and os vs slow (baseline), 5 forks each")
     assert "Diff %: variant / slow - 1" in output
 
 

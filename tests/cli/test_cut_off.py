@@ -322,6 +322,10 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
             assert (after.status, len(after.forks)) == ("complete", 1)
             assert before.forks in ((), after.forks)
             assert list(folder.path.rglob("*.partial")) == []
+        assert guarded(root, ["run", "--more", after.id, "--forks", "1", "--quiet"]) == 0
+        more = folder.load()
+        assert (more.status, more.looks, more.plan.forks) == ("complete", 2, 2)
+        assert (more.forks[0], more.total, more.missing()) == (after.forks[0], 2, ())
     assert list(home.scratch.iterdir()) == []
 
 

@@ -63,14 +63,13 @@ def test_without_earlier_runs_it_says_how_to_get_one():
     done = call("plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g")
     assert done.exit_code == 0, done.output
     assert "ASSUMED" in done.output
-    assert "benchctl run --challenge range-only-short --heap 1024m --docs 1m --forks 5" in done.output
+    assert "benchctl run --challenge range-only-short --heap 1024m --docs 100k --forks 6" in done.output
 
 
 def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Path):
     RunStore(home / "runs").create("a").save(earlier())
-    done = call(
-        "plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g", "--format", "json"
-    )
+    asked = "plan --effect 5% --challenge range-only-short --as-written --heap 1g --format json"
+    done = call(*asked.split())
     found = json.loads(done.output)
     assert found["runs"] == ["a"]
     assert found["earlier_forks"] == 12
@@ -90,6 +89,13 @@ def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Pa
         (("run", "--challenge", "range-only", "--precision", "0%"), "more than 0 %"),
         (("run", "--challenge", "range-only", "--budget", "0s"), "more than no time"),
         (("run", "--challenge", "range-only", "--precision", "5%", "--variant", "es"), "only one variant"),
+        (("run", "--challenge", "range-only", "--until-decided", "--variant", "es"), "only one variant"),
+        (("run", "--challenge", "range-only", "--until-decided", "--forks", "4"), "at least 5 forks"),
+        (("run", "--challenge", "range-only", "--until-decided", "--forks", "201"), "at most 200 forks"),
+        (("run", "--challenge", "range-only", "--until-decided", "--unpaired"), "judges pairs"),
+        (("run", "--challenge", "range-only", "--until-decided", "--index-builds", "2"), "counts forks"),
+        (("run", "--challenge", "range-only", "--until-decided", "--precision", "5%"), "two rules"),
+        (("run", "--challenge", "range-only", "--margin", "5%"), "belongs to --until-decided"),
         (("run", "--challenge", "range-only", "--precision", "5"), "write 3%"),
         (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m, 2h or 7d"),
         (("run", "--challenge", "range-only", "--tag", "a b"), "is no tag"),

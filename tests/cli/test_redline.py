@@ -61,12 +61,10 @@ def test_operation_and_objective_have_no_default():
 
 
 def test_a_fork_says_what_it_found():
-    assert fork_result(redline_fork("es", 0, 123.45)) == "es, block 0: red-line of range 123.5/s (1.0 s)"
+    assert fork_result(redline_fork("es", 0, 123.45)) == "red-line of range 123.5/s (1.0 s)"
     bound = redline_fork(
         "es", 1, 123.45, redline_end="driver-limited", redline_text="driver-limited at 127/s"
     )
-    assert fork_result(bound) == (
-        "es, block 1: red-line of range at least 123.5/s, driver-limited at 127/s (1.0 s)"
-    )
+    assert fork_result(bound) == ("red-line of range at least 123.5/s, driver-limited at 127/s (1.0 s)")
     missed = redline_fork("es", 2, None, redline_text="p90 is 61 ms even at 1.01/s")
-    assert fork_result(missed) == "es, block 2: no red-line of range: p90 is 61 ms even at 1.01/s (1.0 s)"
+    assert fork_result(missed) == "no red-line of range: p90 is 61 ms even at 1.01/s (1.0 s)"

@@ -74,6 +74,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "challenges": (("--challenge", "range-only-short"), ("--challenge", "own challenge.json")),
     "restart": (("--restart", "never"), ("--restart", "task")),
     "warmups": (("--warmup-challenge", "warmup", "--param", "warmup.iterations=3"),),
+    "as_written": (("--as-written",), ("--as-written", "--challenge", "range-only-short")),
     "include_tasks": (("--include-tasks", "range,type:search"),),
     "exclude_tasks": (("--exclude-tasks", "desc_sort_timestamp"),),
     "targets": (
@@ -91,6 +92,8 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
     "precision": (("--precision", "2.5%"),),
+    "decided": (("--until-decided",),),
+    "margin": (("--until-decided", "--margin", "4%"),),
     "budget_s": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),
     "evidence": (("--evidence", "gc,jit"),),
     "evidence_forks": (
@@ -121,8 +124,9 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrating", "tags", "until_steady", "resume", "wait", "quiet", "verbose", "dry_run", "runs_folder",
-    "output_format",
+    "calibrating", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
+    "dry_run",
+    "runs_folder", "output_format",
 }  # fmt: skip
 FILES: Final = {
     "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
@@ -170,6 +174,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.home._check_reachable", lambda *_: None)
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
         patch.setattr("benchctl.cli.subjects.allowed_cpus", lambda: (0, 1, 2, 3))
+        patch.setattr("benchctl.cli.run.check_quiet", lambda *_, **__: None)
         for module in ("run", "redline"):
             patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))
             patch.setattr(f"benchctl.cli.{module}.check_host", lambda *_: None)
@@ -232,6 +237,25 @@ def test_what_is_ordinary_is_not_said():
     for least in LEAST.values():
         for option in ("--seed", "--track", "--restart", "--trust", "--test-mode", "--variant", "--segments"):
             assert option not in shlex.split(command(planned(*least)))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), False),
+        (("--as-written",), True),
+        (("--as-written", "--param", "iterations=30"), False),
+        (
+            ("--as-written", "--param", "range-only-short.iterations=30", "--challenge", "range-only-short"),
+            True,
+        ),
+        (("--as-written", "--test-mode"), False),
+    ],
+)
+def test_counts_as_written_are_said_where_others_would_be_chosen(words: Words, *, said: bool):
+    plan = planned(*LEAST["run"], *words)
+    assert ("--as-written" in shlex.split(command(plan))) is said
+    assert "--as-written" not in shlex.split(command(plan, until_steady=True))
 
 
 @settings(max_examples=40, deadline=None)

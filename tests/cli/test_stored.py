@@ -57,7 +57,8 @@ def test_imported_files_become_a_run(home: Path):
 
 def test_an_imported_run_is_shown_listed_and_asked(home: Path):
     call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
-    shown = call("show", "latest")
+    assert "Measured by another tool." in " ".join(call("show", "latest").stdout.split())
+    shown = call("show", "latest", "-v")
     assert shown.exit_code == 0, shown.output
     assert "measured by Rally 2.9.1" in shown.stdout
     assert "measured by another tool, one race a fork, without samples: es by Rally 2.9.1" in " ".join(
@@ -81,15 +82,31 @@ def test_show_latest_says_which_newer_runs_it_is_not(home: Path):
         "note: latest is 20260101-000000-c-0000, the newest finished run; "
         "newer: 20260102-000000-c-0001 (failed)\n"
     )
-    assert "Run: " in shown.stdout
+    assert "More:  benchctl show 20260101-000000-c-0000 -v" in shown.stdout
     assert call("show", "0001").exit_code == 0
+
+
+def test_parts_of_a_run_are_shown_alone(home: Path):
+    stored(home / "runs", "20260101-000000-c-0000")
+    screen, notes, precision, host, whole = (
+        call("show", "latest", *options).stdout
+        for options in ((), ("--notes",), ("--precision",), ("--host",), ("-v",))
+    )
+    assert screen.startswith("c: ")
+    assert whole.startswith("c: ")
+    assert "all: one index build per engine" in notes
+    assert "VERDICT" not in notes + precision + host
+    assert "Host\n" in host
+    assert host in whole
+    refused = call("show", "latest", "--notes", "--format", "json")
+    assert "--notes is plain text" in str(refused.exception)
 
 
 def test_races_of_one_tool_are_compared(home: Path):
     call("import", *races_of_es(home), "--variant", "es")
     slower = [write(home / f"new-{n}.json", race(n + 3, task_of("range", 20 + n / 10))) for n in range(1, 4)]
     call("import", *slower, "--variant", "new=es")
-    done = call("compare", "es", "new")
+    done = call("compare", "es", "new", "-v")
     assert done.exit_code == 0, done.output
     assert "new slower" in done.stdout
     assert "nothing says that they were measured on the same host" in " ".join(done.stdout.split())
@@ -101,14 +118,14 @@ def test_races_of_two_tools_need_force(home: Path):
     call("import", home / "os.json", "--variant", "os")
     refused = call("compare", "es", "os")
     assert "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)" in str(refused.exception)
-    forced = call("compare", "es", "os", "--force")
+    forced = call("compare", "es", "os", "--force", "-v")
     assert forced.exit_code == 0, forced.output
     assert "1 node start of os (es 3, os 1): start-to-start" in " ".join(forced.stdout.split())
-    gated = call("compare", "es", "os", "--force", "--gate")
+    gated = call("compare", "es", "os", "--force", "--gate")  # on one screen, too
     assert gated.exception is not None
     assert "gate: inconclusive, of unlike results compared by force: " in str(gated.exception)
     assert "Gate: inconclusive, of unlike results compared by force\n" in gated.stdout
-    assert "unlike results, compared by force: os: measured by different tools" in " ".join(
+    assert "Unlike results, compared by force: os: measured by different tools" in " ".join(
         gated.stdout.split()
     )
 
@@ -121,7 +138,7 @@ def test_a_race_stands_beside_a_run_of_ours_by_force(home: Path):
     call("import", *files, "--variant", "foreign=os")
     refused = call("compare", "es", "foreign")
     assert "host, heap and documents of Rally 2.9.1 are unknown" in str(refused.exception)
-    forced = call("compare", "es", "foreign", "--force")
+    forced = call("compare", "es", "foreign", "--force", "-v")
     assert forced.exit_code == 0, forced.output
     assert "foreign by Rally 2.9.1" in " ".join(forced.stdout.split())
 

@@ -1,17 +1,21 @@
 """What a person is told while a run goes on."""
 
+import io
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.progress import Progress
 
 from benchctl.cli.watch import (
     PlainObserver,
     RichObserver,
+    _Left,
     _live,
     duration,
     fork_result,
-    fork_title,
     step_progress,
     watching,
 )
@@ -57,27 +61,42 @@ def test_a_step_says_how_far_how_fast_and_how_long():
     assert step_progress("requests", 1, 10, 1, 0.0) == "1 request, 10 %"
 
 
-def test_a_fork_is_announced_and_told():
-    assert fork_title("es", 3, 10, None) == "fork 3/10: es"
-    assert fork_title("es", 3, 10, 61) == "fork 3/10: es, about 1 min 01 s left"
+def test_a_fork_says_what_it_measured():
     assert fork_result(FORK) == (
-        "es, block 2: p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, of it 0.0 s node start)"
+        "p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, including 0.0 s startup)"
     )
     failed = msgspec.structs.replace(FORK, status="failed", reason="the node died")
-    assert fork_result(failed) == "es, block 2: FAILED: the node died"
+    assert fork_result(failed) == "FAILED: the node died"
 
 
-def test_plain_output_goes_to_standard_error_only(capsys: pytest.CaptureFixture[str]):
+def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.CaptureFixture[str]):
     with watching(quiet=False) as observer:
         assert isinstance(observer, PlainObserver)
         observer.stage("preparing")
-        observer.fork_started("es", 1, 2, None)
-        observer.stage("range")
-        observer.fork_done(FORK)
+        for number, left_s in ((1, 7340.0), (2, 3650.0)):
+            observer.fork_started("es", number, 2, left_s)
+            observer.stage("range")
+            observer.progress("requests", 0, 10)
+            observer.fork_done(FORK)
     shown = capsys.readouterr()
     assert shown.out == ""
     said = [line.partition("] ")[2] for line in shown.err.splitlines()]
-    assert said == ["preparing", "fork 1/2: es", fork_result(FORK)]
+    assert said == [
+        "preparing",
+        "measuring 2 forks, about 2 h 02 min",
+        f"fork 1/2, es: {fork_result(FORK)}, about 2 h 02 min left",
+        f"fork 2/2, es: {fork_result(FORK)}",
+    ]
+
+
+def test_a_run_that_goes_on_says_how_much_is_left(capsys: pytest.CaptureFixture[str]):
+    observer = PlainObserver()
+    observer.fork_started("es", 9, 10, None)
+    assert "measuring 2 forks\n" in capsys.readouterr().err
+    observer.fork_done(FORK)
+    observer.stage("a stage behind it is said")
+    observer.fork_started("os", 10, 10, None)
+    assert "measuring" not in capsys.readouterr().err
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
@@ -89,7 +108,7 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]):
     assert shown.out + shown.err == ""
 
 
-def test_progress_of_a_fork_names_its_task(
+def test_only_a_long_fork_says_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("benchctl.cli.watch.PLAIN_PROGRESS_EVERY_S", -1.0)
@@ -97,7 +116,42 @@ def test_progress_of_a_fork_names_its_task(
     observer.fork_started("es", 1, 2, None)
     observer.stage("range-at-50")
     observer.progress("requests", 5, 10)
-    assert "range-at-50: 5 requests, 50 %" in capsys.readouterr().err
+    assert "requests" not in capsys.readouterr().err
+    monkeypatch.setattr("benchctl.cli.watch.PLAIN_FORK_PROGRESS_EVERY_S", -1.0)
+    observer.progress("requests", 0, 10)
+    assert not capsys.readouterr().err
+    observer.progress("requests", 5, 10)
+    assert "fork 1/2, es, range-at-50: 5 requests, 50 %" in capsys.readouterr().err
+
+
+def test_the_live_line_is_all_forks_with_the_time_that_is_left():
+    with Progress(_Left(), console=Console(file=io.StringIO()), auto_refresh=False) as progress:
+        observer = RichObserver(progress)
+        observer.stage("corpus")
+        observer.progress("documents", 50, 100)
+        (task,) = progress.tasks
+        assert (task.description, task.completed, task.total) == ("corpus", 50, 100)
+        observer.fork_started("os", 3, 10, 7340.0)
+        observer.stage("range")
+        observer.progress("requests", 30, 100)
+        (task,) = progress.tasks
+        assert (task.description, task.completed, task.total) == ("fork 3/10, os: range 30 %", 2, 10)
+        assert _Left().render(task).plain == "2 h 02 min left"
+        observer.fork_done(FORK)
+        observer.fork_started("os", 4, 10, None)
+        (task,) = progress.tasks
+        assert _Left().render(task).plain == ""
+
+
+def test_a_fork_that_failed_stays_above_the_live_line(capsys: pytest.CaptureFixture[str]):
+    with _live() as progress:
+        observer = RichObserver(progress)
+        observer.fork_started("es", 1, 2, None)
+        observer.fork_done(FORK)
+        assert "p90" not in capsys.readouterr().err
+        observer.fork_started("es", 2, 2, None)
+        observer.fork_done(msgspec.structs.replace(FORK, status="failed", reason="the node died"))
+    assert "fork 2/2, es: FAILED: the node died" in capsys.readouterr().err
 
 
 def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]):

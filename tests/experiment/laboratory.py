@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchctl.experiment.check import Experiment
-from benchctl.experiment.conduct import Laboratory, conduct, plans_to_open
+from benchctl.experiment.conduct import Laboratory, More, conduct, plans_to_open
 from benchctl.experiment.execution import adopted, begin
 from benchctl.home import Home
 from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
@@ -74,7 +74,7 @@ class MadeRun(OpenRun):
         self._world.forks.append(one)
         plan = self.record.plan
         summaries = [
-            make_summary(task.label, 10.0, schedule=schedule, task=place)
+            make_summary(task.label, self._world.time_ms(one), schedule=schedule, task=place)
             for schedule, challenge in enumerate(plan.schedules)
             for place, task in enumerate(challenge.schedule)
         ]
@@ -105,6 +105,7 @@ class World:
         after_open: called once a run has its folder.
         before_reopen: called with every record that is gone on with.
         fails: which forks fail.
+        time_ms: of every request of a fork.
         forks: that were run, in order.
     """
 
@@ -114,6 +115,7 @@ class World:
     after_open: Callable[[RunRecord], None] = nothing
     before_reopen: Callable[[RunRecord], None] = nothing
     fails: Callable[[Fork], bool] = lambda _fork: False
+    time_ms: Callable[[Fork], float] = lambda _fork: 10.0
     forks: list[Fork] = field(default_factory=list)
     observer: Observer = field(default_factory=Observer)
 
@@ -145,10 +147,12 @@ class World:
         folder = begin(self.experiments, experiment.spec, 12.0, NOW)
         return conduct(folder, self.bench, experiment.plans, budget_s=budget_s, laboratory=self.laboratory)
 
-    def resume(self, budget_s: float | None = None) -> ExperimentRecord:
+    def resume(self, budget_s: float | None = None, more: More | None = None) -> ExperimentRecord:
         self.folder.save(adopted(self.record, self.store))
         plans = plans_to_open(self.record, self.home)
-        return conduct(self.folder, self.bench, plans, budget_s=budget_s, laboratory=self.laboratory)
+        return conduct(
+            self.folder, self.bench, plans, budget_s=budget_s, more=more, laboratory=self.laboratory
+        )
 
     @property
     def bench(self) -> Bench:

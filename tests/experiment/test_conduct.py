@@ -1,7 +1,10 @@
 """Executions of experiments: interleaved, cut off at any time, gone on with, out of time, failing."""
 
+import math
 import shutil
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -9,11 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.experiment.changes import Changes
 from benchctl.experiment.check import Experiment
+from benchctl.experiment.conduct import More
 from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.orchestrate import NotResumable
+from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.multiplicity import FIRST_LOOK
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load
 
@@ -374,3 +381,116 @@ def test_a_challenge_that_changed_before_its_measurement_was_opened_is_told(worl
 )
 def test_a_run_is_known_to_belong_to_an_experiment_by_its_tags(tags: tuple[str, ...], expected: str):
     assert experiment_of(tags) == expected
+
+
+def noisy(fork: Fork) -> float:
+    """Twice as slow once used; forks differ by twelve per cent, blocks by as much."""
+    block, measurement, variant = fork
+    noise = sum(Random(seed).gauss(0, 0.12) for seed in (f"{fork}", f"{block}"))  # noqa: S311 - reproducible
+    return (20.0 if (measurement, variant) == ("used", "es") else 10.0) * math.exp(noise)
+
+
+@pytest.fixture
+def open_ended(tmp_path: Path) -> Experiment:
+    """One expectation takes many forks, the other one few."""
+    return load(tmp_path, EXPERIMENT.replace("forks: 3", "forks: 9"), Changes(until_decided=True))
+
+
+def decided(world: World) -> list[str]:
+    runs = {name: world.run(name) for name in world.record.runs}
+    return [one.outcome for one in analyse_experiment(world.record, runs).expectations]
+
+
+def test_forks_go_to_what_open_expectations_rest_on_and_to_nothing_else(world: World, open_ended: Experiment):
+    world.time_ms = noisy
+    record = world.begin(open_ended)
+    assert (record.status, record.stopped, decided(world)) == ("complete", "", ["confirmed", "confirmed"])
+    sides = Counter((measurement, variant) for _, measurement, variant in world.forks)
+    assert sides["used", "es"] == sides["used", "es-noinline"] == FIRST_LOOK
+    assert sides["fresh", "es"] == sides["fresh", "os"] > FIRST_LOOK
+    fresh, used = world.run("fresh"), world.run("used")
+    assert [one.block for one in fresh.compared("es")] == [one.block for one in fresh.compared("os")]
+    assert {run.status for run in (fresh, used)} == {"complete"}
+    assert all(run.plan.stop is not None and run.plan.stop.decided for run in (fresh, used))
+    assert not forks_missing(record, runs_of(record, world.store, pytest.fail))
+
+
+def test_sides_of_different_measurements_get_their_forks_in_the_same_blocks(world: World, tmp_path: Path):
+    hard = EXPERIMENT.replace("is: slower}", "is: alike, margin: 10%}").replace("forks: 3", "forks: 5")
+    world.time_ms = lambda fork: noisy((fork[0], "", f"{fork[1:]}")) * (1.05 if fork[2] == "os" else 1)
+    world.begin(load(tmp_path, hard, Changes(until_decided=True)), budget_s=200.0)
+    later = [fork for fork in world.forks if fork[0] >= FIRST_LOOK]
+    together = [{one[1:] for one in later if one[0] == block} for block in {one[0] for one in later}]
+    engines, after = {("fresh", "es"), ("fresh", "os")}, {("fresh", "es"), ("used", "es")}
+    assert engines in together
+    assert after in together
+    assert all(one in (engines, after) for one in together)
+    assert world.run("used").left_out["es-noinline"]
+
+
+def test_time_that_is_up_leaves_expectations_open_and_more_time_goes_on(world: World, open_ended: Experiment):
+    world.time_ms = noisy
+    record = world.begin(open_ended, budget_s=45.0)
+    assert (record.status, record.stopped) == (
+        "complete",
+        "the time was up after 6 blocks, with 1 expectation still open",
+    )
+    assert len(world.forks) == 4 * FIRST_LOOK + 2
+    assert forks_missing(record, runs_of(record, world.store, pytest.fail))
+    again = world.resume()
+    assert (again.status, again.stopped, decided(world)) == ("complete", "", ["confirmed", "confirmed"])
+    assert world.run("fresh").looks == 1
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(number=st.integers(15, 30))
+def test_deciding_can_be_interrupted_at_any_fork(
+    tmp_path_factory: pytest.TempPathFactory, open_ended: Experiment, number: int
+):
+    whole, cut = (World(tmp_path_factory.mktemp(name), time_ms=noisy) for name in ("whole", "cut"))
+    whole.begin(open_ended)
+    number = min(number, len(whole.forks) - 1)
+    interrupt_at(number, cut)
+    with pytest.raises(BenchctlError, match=f"{number} of .* forks are kept"):
+        cut.begin(open_ended)
+    go_on(cut)
+    assert cut.resume().status == "complete"
+    assert cut.forks == whole.forks
+
+
+def test_sides_that_fail_get_no_more_forks(world: World, open_ended: Experiment):
+    world.time_ms = noisy
+    world.fails = lambda fork: fork[0] >= FIRST_LOOK
+    record = world.begin(open_ended)
+    assert (record.status, record.stopped) == ("failed", "1 expectation still open that no forks decide")
+    assert len(world.forks) <= 4 * FIRST_LOOK + 4
+
+
+def test_more_forks_of_everything_are_another_look(world: World, experiment: Experiment):
+    world.begin(experiment)
+    record = world.resume(more=More(2, until_decided=False))
+    assert (record.status, record.spec.forks, record.runs.keys()) == ("complete", 5, {"fresh", "used"})
+    assert sorted({block for block, *_ in world.forks[EVERY:]}) == [3, 4]
+    assert len(world.forks) == EVERY + 2 * 4
+    assert {(world.run(name).looks, world.run(name).status) for name in record.runs} == {(2, "complete")}
+
+
+def test_more_until_it_is_decided_begins_with_what_is_there(world: World, experiment: Experiment):
+    world.time_ms = noisy
+    world.begin(experiment)
+    assert "inconclusive" in decided(world)
+    record = world.resume(more=More(0, until_decided=True))
+    assert (record.status, decided(world)) == ("complete", ["confirmed", "confirmed"])
+    assert ("used", "es-noinline") not in {one[1:] for one in world.forks[EVERY:]}
+    plans = [world.run(name).plan for name in record.runs]
+    assert all(plan.stop is not None and plan.stop.decided for plan in plans)
+
+
+def test_an_execution_that_cannot_get_more_stays_as_it_is(world: World, experiment: Experiment):
+    before = world.begin(experiment)
+    runs = {name: world.run(name) for name in before.runs}
+    world.before_reopen = not_resumable
+    with pytest.raises(NotResumable):
+        world.resume(more=More(2, until_decided=True))
+    assert world.record == before
+    assert {name: world.run(name) for name in before.runs} == runs

@@ -120,6 +120,21 @@ def test_the_cause_is_looked_up_where_the_blog_found_it(inlining: Experiment):
     assert not compared & {"jit", "jit-size-1"}
 
 
+def test_what_the_blog_says_without_figures_is_measured_too(inlining: Experiment):
+    """The median, the whole of big5 as a warm-up, each engine's own Java, and what is not the cause."""
+    plans = {name: planned.plan for name, planned in inlining.plans.items()}
+    assert set(plans["other-causes"].evidence_in(0)) == {"gc", "os", "profile"}
+    assert plans["other-causes"].schedules[0] == plans["debug"].schedules[0]
+    assert plans["big5-twice"].warmup_challenges == plans["big5-twice"].schedules == plans["big5"].schedules
+    rows = {row.name: row for row in inlining.spec.comparisons}
+    used = {name for one in inlining.spec.expectations for name in one.comparisons}
+    assert {"pair-after", "pair-fresh", "twice-range", "p50-patch-range"} <= used
+    assert rows["p50-patch-range"].metric == "service_time_p50"
+    jdks = {spec.name: spec.jdk for spec in inlining.spec.variants}
+    row = rows["pair-after"]
+    assert (jdks[row.baseline.variant], jdks[row.contender.variant]) == (None, "17")
+
+
 def test_the_same_plans_come_out_of_a_record_that_was_stored(inlining: Experiment, tmp_path: Path):
     stored = msgspec.json.decode(msgspec.json.encode(inlining.spec), type=ExperimentSpec)
     for measurement in stored.measurements:

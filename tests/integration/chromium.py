@@ -125,7 +125,8 @@ class View:
             assert time.monotonic() < deadline, f"it did not become true that {condition}"
 
     def draw_all(self) -> None:
-        """Scroll through the page as a reader does, until every plot is drawn."""
+        """Unfold and scroll through the page as a reader does, until every plot is drawn."""
+        self.value("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         count = self.value("document.querySelectorAll('.plot').length")
         for place in range(count):
             plot = f"document.querySelectorAll('.plot')[{place}]"

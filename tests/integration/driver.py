@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchctl.engine.node import Node
-from benchctl.load.branches import first_failure
+from benchctl.load.client import first_failure
 from benchctl.load.judge import is_unsupported
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.transport import WireClient

@@ -42,7 +42,7 @@ def test_the_whole_schedule_runs(trial: tuple[subprocess.CompletedProcess[str], 
 
 
 def test_what_a_side_lacks_is_said_with_its_own_reason(
-    trial: tuple[subprocess.CompletedProcess[str], RunRecord],
+    trial: tuple[subprocess.CompletedProcess[str], RunRecord], benchctl: Benchctl
 ):
     done, record = trial
     for fork in record.forks:
@@ -51,7 +51,8 @@ def test_what_a_side_lacks_is_said_with_its_own_reason(
         assert all("multi_terms" in (text or "") or "auto_date" in (text or "") for text in reasons.values())
         assert not any(summary.failures for summary in fork.summaries)
         assert all(one.samples == 3 for one in fork.summaries if one.label not in reasons)
-    assert "es cannot do this operation" in done.stdout
+    assert done.returncode == 0, done.stderr
+    assert "es cannot do this operation" in benchctl("show", record.id, "--notes").stdout
 
 
 def test_no_node_got_another_search_than_it_was_sent(

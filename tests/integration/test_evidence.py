@@ -31,7 +31,7 @@ VARIANTS = ("es-c2", "os-c2")
 def run(benchctl: Benchctl, store: RunStore) -> RunFolder:
     """A plain fork of either engine, and one more that carries evidence."""
     done = benchctl(
-        *("run", *SMALL, "--forks", "1", "--evidence", "all"),
+        *("run", *SMALL, "--forks", "1", "--evidence", "all", "-v"),
         *("--variant", f"es-c2=es,{BOTH_COMPILERS}", "--variant", f"os-c2=os,{BOTH_COMPILERS}"),
     )
     assert done.returncode == 0, done.stderr

@@ -44,7 +44,7 @@ class Run:
         self._store = store
 
     def __call__(self, track: Path, *arguments: str) -> tuple[str, RunRecord]:
-        done = self._benchctl("run", "--track-path", str(track), *ORDINARY, *arguments)
+        done = self._benchctl("run", "--track-path", str(track), "-v", *ORDINARY, *arguments)
         assert done.returncode == 0, done.stderr
         record = self._store.find("latest", finished=False).load()
         assert record.status == "complete"

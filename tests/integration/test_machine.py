@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 # As other modules have it: all of them find one prepared index.
-SMALL = ("--docs", "20k", "--heap", "512m", "--wait")
+SMALL = ("--as-written", "--docs", "20k", "--heap", "512m", "--wait")
 SEARCH = {"operation": "range", "iterations": 200}
 BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 75}
 # Throttled, so that it takes some seconds on a fast machine, too.

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
 SCHEDULE = [
     {"operation": {"name": "one", "operation-type": "search", "body": {"size": 1}}, "iterations": 1},
-    {"name": "warm-up", "operation": "range", "iterations": 100},
+    {"name": "warm-up", "operation": "range", "iterations": 300},
     # The first few on a fresh node take many times as long.
     {"operation": "range", "iterations": 3},
     {"operation": "term", "iterations": 3},
@@ -26,7 +26,7 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
     path.write_text(json.dumps({"name": "warmed", "schedule": SCHEDULE}), encoding="utf-8")
     done = benchctl(
         "minimize", "--challenge", str(path), "--effect", "range faster than fresh", "--variant", "os",
-        "--docs", "20k", "--heap", "512m", "--forks", "8", "--prefix-iterations", "0",
+        "--docs", "20k", "--heap", "512m", "--forks", "16", "--prefix-iterations", "0",
         "--output", str(output), "--wait",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -82,6 +82,7 @@ def test_every_plot_is_drawn_without_network_and_without_a_complaint(
 def test_plots_wait_until_they_come_into_view(browser: Browser, site: Path):
     view = browser.open((site / "page.html").as_uri(), width=PHONE, height=600)
     plots = "[...document.querySelectorAll('.plot')]"
+    view.value(f"{plots}.at(-1).closest('details').open = true")
     assert view.value(f"{plots}.at(-1).dataset.drawn") is None
     view.value(f"{plots}.at(-1).scrollIntoView({{behavior: 'instant'}})")
     view.wait_for(f"{plots}.at(-1).dataset.drawn")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched.jar import read_entry
+from benchctl.engine.patched.build import read_entry
 from benchctl.engine.provision.install import Installation
 from benchctl.results.plan import EngineName
 from integration.calls import Benchctl

@@ -123,7 +123,8 @@ def test_a_plug_in_runs_on_both_engines_once_it_is_trusted(benchctl: Benchctl, s
         tally = found["tally"]
         assert (tally.samples, tally.hits, tally.unit) == (3, BOOKS, "docs")
         assert tally.latency is not None
-    assert "spaced by the track's own scheduler 'unhurried'" in " ".join(done.stdout.split())
+    notes = benchctl("show", record.id, "--notes").stdout
+    assert "spaced by the track's own scheduler 'unhurried'" in " ".join(notes.split())
 
     with (books / "schedules.py").open("a", encoding="utf-8") as file:
         file.write("# another one\n")

@@ -24,7 +24,7 @@ from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
 
-SMALL = ("--docs", "20k", "--heap", "512m")
+SMALL = ("--as-written", "--docs", "20k", "--heap", "512m")
 
 
 @pytest.fixture(scope="session")
@@ -102,10 +102,9 @@ def test_the_main_job_measures_both_engines(main_job: tuple[subprocess.Completed
     record = folder.load()
     assert record.status == "complete"
     assert [len(record.done(variant)) for variant in ("es", "os")] == [2, 2]
-    for text in ("desc_sort_timestamp", "composite-date_histogram-daily", "range", "queries/s", "ms"):
+    for text in ("desc_sort_timestamp", "composite-date_", "range", "queries/s", "ms", "VERDICT  "):
         assert text in done.stdout
-    assert str(folder.path) in done.stdout
-    assert f"benchctl show {record.id}" in done.stdout
+    assert f"benchctl show {record.id} -v" in done.stdout
 
 
 def test_a_measured_node_gets_no_search_but_the_schedule(main_job: tuple[object, RunFolder]):
@@ -164,9 +163,10 @@ def test_show_and_compare_and_list_look_back(
     main_job: tuple[subprocess.CompletedProcess[str], RunFolder], benchctl: Benchctl
 ):
     folder = main_job[1]
-    shown = benchctl("show", folder.path.name)
+    shown = benchctl("show", folder.path.name, "-v")
     assert shown.returncode == 0, shown.stderr
     assert "Lucene" in shown.stdout
+    assert str(folder.path) in shown.stdout
     compared = benchctl("compare", "es", "os", "--run", folder.path.name, "--format", "json")
     assert compared.returncode == 0, compared.stderr
     assert folder.path.name in json.dumps(json.loads(compared.stdout))
@@ -227,11 +227,11 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
 ):
     arguments = ["run", "--variant", "os", "--forks", "2", "--challenge", "range-only-short", *SMALL]
     with running(environ, arguments) as run:
-        run.wait_for("fork 1/2")
+        run.wait_for("measuring 2 forks")
         refused = benchctl("run", "--challenge", "range-only-short", *SMALL)
         assert refused.returncode == 1
         assert f"process {run.process.pid}" in refused.stderr
-        run.wait_for("fork 2/2")
+        run.wait_for("fork 1/2")
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130, run.lines
         assert any("--resume" in line for line in run.lines)
@@ -245,6 +245,11 @@ def test_an_interrupted_run_keeps_its_forks_and_is_resumed(
     assert after.status == "complete"
     assert after.done("os")[0] == before.done("os")[0]
     assert len(after.done("os")) == 2
+    added = benchctl("run", "--more", "latest", "--forks", "1", "--quiet")
+    assert added.returncode == 0, added.stderr
+    more = store.find(before.id).load()
+    assert more.forks[:2] == after.forks
+    assert (more.status, more.looks, [fork.block for fork in more.done("os")]) == ("complete", 2, [0, 1, 2])
 
 
 def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
@@ -253,7 +258,7 @@ def test_a_node_killed_in_mid_task_is_a_failed_fork_with_a_reason(
     arguments = ["run", "--variant", "os", "--forks", "2", "--challenge", "range-only", *SMALL]
     arguments += ["--param", "target_throughput=60"]
     with running(environ, arguments) as run:
-        run.wait_for("fork 1/2")
+        run.wait_for("measuring 2 forks")
         killed = server_in_use(home, run)
         killed.kill()
         status = run.end()
@@ -271,7 +276,7 @@ def test_a_node_that_stands_still_in_mid_task_is_told(
     arguments = ["run", "--variant", "os", "--forks", "1", "--challenge", "range-only", *SMALL]
     arguments += ["--param", "target_throughput=60", "--param", "iterations=600"]
     with running(environ, arguments) as run:
-        run.wait_for("fork 1/1")
+        run.wait_for("measuring 1 fork")
         node = server_in_use(home, run, 50)  # behind its warm-up
         node.suspend()
         threading.Event().wait(3.0)
@@ -284,7 +289,7 @@ def test_a_node_that_stands_still_in_mid_task_is_told(
     assert driver.window_s is not None
     assert 2.5e9 < driver.longest_ns < driver.window_s * 1e9
     assert driver.stopped_s < 1.0
-    shown = benchctl("show", "latest").stdout
+    shown = benchctl("show", "latest", "--notes").stdout
     assert "stalled: os: in fork 0, one request took" in " ".join(shown.split())
     assert "warmup" not in shown
 
@@ -318,7 +323,7 @@ def server_in_use(home: Home, run: Running, searches: int = 3) -> psutil.Process
 def test_no_node_survives_a_benchctl_that_is_killed(environ: dict[str, str], home: Home):
     arguments = ["run", "--variant", "os", "--forks", "1", "--challenge", "range-only-short", *SMALL]
     with running(environ, arguments) as run:
-        run.wait_for("fork 1/1")
+        run.wait_for("measuring 1 fork")
         while not (nodes := java_processes(home)):
             assert run.process.poll() is None, run.lines
         run.process.kill()

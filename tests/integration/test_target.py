@@ -92,7 +92,7 @@ def filled(node: Node, benchctl: Benchctl) -> str:
 
 
 def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
-    done = benchctl(*RUN, "--target", filled, "--forks", "2")
+    done = benchctl(*RUN, "--target", filled, "--forks", "2", "-v")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
     assert record.status == "complete"
@@ -111,7 +111,7 @@ def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchct
 
 @ON_ONE
 def test_the_last_line_proposes_the_target_again(filled: str, benchctl: Benchctl):
-    done = benchctl("show", "latest")
+    done = benchctl("show", "latest", "-v")
     assert done.returncode == 0, done.stderr
     assert f"--target {filled}" in " ".join(done.stdout.replace("\\\n", " ").split())
     assert "found on the cluster, not filled by this run" in done.stdout
@@ -163,7 +163,7 @@ def searching(node: Node) -> Iterator[None]:
 @ON_ONE
 def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
     with searching(node):
-        done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50")
+        done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50", "-v")
     assert done.returncode == 0, done.stderr
     (fork,) = store.find("latest", finished=False).load().forks
     assert (fork.boots[0].searches_counted or 0) > fork.boots[0].searches_sent == 50

@@ -38,4 +38,4 @@ def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunSt
     assert (chosen in words) == (warm_up > 0)
     assert ("no task needs more warm-up" in done.stderr) == (warm_up == 0)
     assert "--until-steady" not in words
-    assert "pilot fork" in benchctl("show", record.id).stdout
+    assert "pilot fork" in benchctl("show", record.id, "--host").stdout

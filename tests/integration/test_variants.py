@@ -50,7 +50,7 @@ def file(installations: dict[EngineName, Installation], tmp_path_factory: pytest
 @pytest.fixture(scope="module")
 def run(benchctl: Benchctl, store: RunStore, file: Path) -> RunFolder:
     picked = [word for name in ("es", "es-same", "es-other", "os-17") for word in ("--variant", name)]
-    size = ("--docs", "2k", "--heap", "512m", "--forks", "1")
+    size = ("--as-written", "--docs", "2k", "--heap", "512m", "--forks", "1")
     done = benchctl("run", "--challenge", "range-only-short", *size, "--variants", str(file), *picked)
     assert done.returncode == 0, done.stderr
     return store.find("latest", finished=False)
@@ -92,7 +92,7 @@ def test_warm_ups_of_a_variant_run_on_it_alone_and_are_counted(run: RunFolder):
 
 
 def test_reports_say_how_variants_differ(run: RunFolder, benchctl: Benchctl):
-    text = " ".join(benchctl("show", run.path.name).stdout.split())
+    text = " ".join(benchctl("show", run.path.name, "-v").stdout.split())
     assert "es-same differs from es in: JVM flags -Xshare:off; jar lucene-core-9.8.0.jar" in text
     assert "heap 384 MiB instead of the run's" in text
     assert "environment MALLOC_ARENA_MAX=2" in text

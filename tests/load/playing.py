@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.load.branches import first_failure
+from benchctl.load.client import first_failure
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Reply, Script, Together, WorkContext, Workload

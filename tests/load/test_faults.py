@@ -61,8 +61,10 @@ def test_a_fault_is_one_sample_of_its_kind_and_the_next_request_gets_its_own_ans
         with HostileServer([PLAIN, act]) as server:
             # Apart enough for the wire to look at its connection before each.
             result = ask_one(server.url, search, iterations=4, target_throughput=500)
-        torn = server.torn > 0
-    columns = result.columns
+        columns = result.columns
+        # A driver that was late itself did not look.
+        rest_ns = columns["start_ns"][2] - columns["end_ns"][1]
+        torn = server.torn > 0 or (act.outcome is Outcome.OK and rest_ns < 300_000)
     assert [Outcome(one).name for one in columns["outcome"]] == ["OK", act.outcome.name, "OK", "OK"]
     assert columns["hits"][[0, 2, 3]].tolist() == [0, 2000, 3000]
     # Once each: libcurl itself repeats nothing, and follows no redirection.

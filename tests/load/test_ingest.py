@@ -15,8 +15,7 @@ import pytest
 
 from benchctl.corpus.ranges import merged
 from benchctl.errors import BenchctlError
-from benchctl.load.ingest import Checkpoints, Ingested, ingest
-from benchctl.load.senders import BODIES_AHEAD
+from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Ingested, ingest
 from waiting import eventually
 
 GOOD = json.dumps({"took": 1, "errors": False, "items": []}).encode()

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from benchctl.home import Home
-from benchctl.nightly.fitness import Snapshot
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.suites.suite import load_suite
@@ -21,6 +20,7 @@ from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
+from benchctl.run.fitness import Snapshot
 from benchctl.run.orchestrate import Extras, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
 

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk
-from benchctl.nightly.unwatched import of_unwatched, watched_again
+from benchctl.nightly.night import of_unwatched, watched_again
 from benchctl.results.nightly.events import Acknowledged, Event
 from benchctl.results.nightly.model import NightRecord
 from night_records import KEY, finding, night

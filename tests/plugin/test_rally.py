@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchctl.plugin.rally import exceptions, helpers, loader, params, runner, subject
-from benchctl.plugin.rally.names import served_modules
 from benchctl.plugin.registry import Registry
+from benchctl.plugin.session import served_modules
 
 # What public tracks and workloads import, found by reading their Python files.
 RUNNERS = ("BulkIndex", "PutSettings", "Query", "Retry", "Runner", "mandatory", "runner_for", "unwrap")

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from benchctl.report.adjusted import adjusted_grids
-from benchctl.report.builds import builds_grid
+from benchctl.report.details import adjusted_grids, builds_grid
 from benchctl.report.tables import render_text
 from benchctl.results.model import HostProbe, RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -78,7 +77,8 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     record = probed(build(), builds=3)
     words = " ".join(render_text(analyse_run(record), plan=record.plan).split())
     assert "Interval and p: Welch's t over index builds, on logarithms" in words
-    assert "Precision of the noisiest row: 3 index builds see differences from" in words
-    assert "6 would see" in words
+    assert "Precision of the noisiest row: minimum detectable effect" in words
+    assert "with 3 index builds, " in words
+    assert " with 6; " in words
     assert "index builds a side (80 % power)" in words
     assert "every build counts alike all the same" in words

@@ -67,7 +67,7 @@ def test_texts(
 def test_results_alone_have_no_table_of_the_driver_but_name_what_it_limited(build: Callable[..., RunRecord]):
     text = render_text(analyse_run(build(edit=driven)), width=120)
     assert "Driver:" not in text
-    _, throughput, service_time, _ = text.split("\n\n", 3)
+    _, _, throughput, service_time, _ = text.split("\n\n", 4)
     for table in (throughput, service_time):
         line = next(line for line in table.splitlines() if line.startswith("range"))
         assert "driver-limited" in line

@@ -17,7 +17,7 @@ from benchctl.results.model import (
     SegmentFacts,
 )
 from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, Plan, PluginSpec
-from builders import ES
+from builders import ES, make_record
 from races import race, write
 
 
@@ -203,7 +203,7 @@ def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
     lines = section(msgspec.structs.replace(record, forks=(*changed, *rest)), "Forks")
     assert "fork 0 of es: the node counted 901 searches where 900 were sent" in lines
     assert "fork 0 of os failed: the node died" in lines
-    assert "fork 1 of es was disturbed: the host's cpu probe ran 20 % slower than usual" in lines
+    assert "noisy host around fork 1 of es: the host's cpu probe ran 20 % slower than in most forks" in lines
 
 
 @pytest.mark.parametrize(
@@ -274,3 +274,10 @@ def test_of_imported_results_only_what_is_known_is_said(tmp_path: Path):
         f"fork 0: {path}",
     )
     assert section(record, "Engines") == ("es: version 8.11.0, build d9ec3fa6, Lucene unknown, Java unknown",)
+
+
+def test_forks_that_were_added_to_some_variants_are_counted_with_the_look_before_them():
+    record = msgspec.structs.replace(make_record().with_blocks([4, 5], None, {"es"}), looks=2)
+    lines = [line for section in fact_sections(record) for line in section.lines]
+    assert any(line.startswith("2 to 4 forks of every variant") for line in lines)
+    assert "forks were added after its figures could be seen: look 2" in lines

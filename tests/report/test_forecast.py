@@ -38,16 +38,18 @@ def test_two_lines_for_a_usual_plan():
     plan = plan_of("sort", "range")
     first, second = forecast_lines(history(plan, {"sort": 0.02, "range": 0.15}), plan)
     assert first == (
-        "this run (10 forks a side, about 6 min 00 s) sees differences in throughput from "
+        "this run (10 forks a side, about 6 min 00 s): minimum detectable effect in throughput "
         "sort 2.7 %, range 22 %"
     )
-    assert second == "  in p90 service time from sort 2.7 %, range 22 % (80 % power, from 20 earlier forks)"
+    assert second == "  in p90 service time sort 2.7 %, range 22 % (80 % power, from 20 earlier forks)"
 
 
 def test_forks_for_evidence_take_their_time():
     plan = plan_of("range", evidence=EvidenceSpec(("jit",), 2))
     text = forecast_lines(history(plan, {"range": 0.15}), plan)[0]
-    assert text.startswith("this run (10 forks a side, 2 more for evidence, about 7 min 12 s) sees")
+    assert text.startswith(
+        "this run (10 forks a side, 2 more for evidence, about 7 min 12 s): minimum detectable"
+    )
 
 
 def test_of_many_tasks_the_middle_and_both_ends():
@@ -55,7 +57,7 @@ def test_of_many_tasks_the_middle_and_both_ends():
     plan = plan_of(*labels)
     found = history(plan, {label: 0.01 * (1 + number) for number, label in enumerate(labels)})
     assert (
-        "throughput from 1.3 % (task0) to 9.7 % (task6), half of the tasks from 5.4 %"
+        "throughput 1.3 % (task0) to 9.7 % (task6), half of the tasks up to 5.4 %"
         in (forecast_lines(found, plan)[0])
     )
 
@@ -71,7 +73,7 @@ def test_without_earlier_runs_nothing_is_promised():
     (line,) = forecast_lines(NOTHING, plan_of("range"))
     assert line == (
         "this run (10 forks a side): no earlier run of this on this machine; "
-        "the first 5 forks will tell what it sees"
+        "the first 6 forks will tell what it sees"
     )
 
 

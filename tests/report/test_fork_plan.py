@@ -127,13 +127,6 @@ def test_tasks_of_several_challenges_are_told_apart():
     assert [row["challenge"] for row in table] == ["short", "long"]
 
 
-def test_forks_that_were_mostly_disturbed_are_said():
-    rows = KNOWN.requirements
-    text = " ".join(render_fork_plan(fork_plan(*rows, disturbed_forks=11)).split())
-    assert "11 of these 20 earlier forks were disturbed (a host probe was more than 5 % off)" in text
-    assert "disturbed" not in render_fork_plan(fork_plan(*rows, disturbed_forks=10))
-
-
 def test_markdown_is_a_table_and_the_command_is_code():
     text = render_fork_plan(KNOWN, "markdown")
     assert "| Operation | Metric | CV of forks | Forks a side | Time | Cautious | Cautious time |" in text

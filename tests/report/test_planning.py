@@ -3,33 +3,44 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from benchctl.report.planning import planning_lines, proposed_forks
+from benchctl.report.layout import Command
+from benchctl.report.planning import next_command, planning_lines, proposed_forks
+from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import PluginSpec, StopSpec
+from benchctl.results.plan import Plan, PluginSpec, StopSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, not_steady, small_scale
 
 
-@pytest.mark.parametrize(("forks", "proposed"), [(1, 5), (4, 5), (5, 10), (10, 20)])
-def test_more_forks_are_proposed(build: Callable[..., RunRecord], forks: int, proposed: int):
-    assert proposed_forks(analyse_run(build(forks=forks))) == proposed
+def following(analysis: Analysis, plan: Plan) -> Command:
+    """The command on the screen."""
+    found = next_command(analysis, plan)
+    assert found is not None
+    return found
+
+
+def proposed(analysis: Analysis, plan: Plan) -> str:
+    """The command below the tables."""
+    last = planning_lines(analysis, plan)[-1]
+    assert isinstance(last, Command)
+    return last.line
+
+
+@pytest.mark.parametrize(("forks", "number"), [(1, 6), (3, 6), (5, 10), (10, 20)])
+def test_more_forks_are_proposed(build: Callable[..., RunRecord], forks: int, number: int):
+    assert proposed_forks(analyse_run(build(forks=forks))) == number
 
 
 def test_more_iterations_only_where_they_would_help(build: Callable[..., RunRecord]):
     settled = build()
-    assert "iterations=300 " in planning_lines(analyse_run(settled), settled.plan)[-1]
+    assert "iterations=300 " in proposed(analyse_run(settled), settled.plan)
     few = build(edit=lambda summary, *_: msgspec.structs.replace(summary, samples=50))
-    assert "iterations=900 " in planning_lines(analyse_run(few), few.plan)[-1]
-
-
-def test_scale_is_said_once_a_task(record: RunRecord):
-    lines = planning_lines(analyse_run(record), record.plan)
-    assert len([line for line in lines if line.startswith("Scale: ")]) == 3
+    assert "iterations=900 " in proposed(analyse_run(few), few.plan)
 
 
 def test_without_a_plan_there_is_no_command(record: RunRecord):
-    assert not any("benchctl run" in line for line in planning_lines(analyse_run(record), None))
+    assert not any(isinstance(line, Command) for line in planning_lines(analyse_run(record), None))
 
 
 def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
@@ -43,17 +54,84 @@ def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
         ]
         shaken.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
     analysis = analyse_run(msgspec.structs.replace(paired, forks=tuple(shaken)))
-    line = next(one for one in planning_lines(analysis, None) if one.startswith("Precision"))
-    assert line == (
-        "Precision of the noisiest row: 5 forks see differences from 4.2 %, 10 would see 2.5 %; "
+    assert planning_lines(analysis, None)[0] == (
+        "Precision of the noisiest row: minimum detectable effect 4.2 % with 5 forks, 2.5 % with 10; "
         "5 % takes 5 forks a side (80 % power)"
     )
+
+
+def test_what_would_take_hundreds_of_forks_is_not_achievable(build: Callable[..., RunRecord]):
+    def noisy(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, throughput_per_s=100.0 + 40 * (block % 3))
+
+    lines = planning_lines(analyse_run(build(edit=noisy)), None)
+    assert "5 % is not achievable on this host (80 % power)" in str(lines[-1])
+
+
+def test_nothing_more_is_to_be_run_once_every_verdict_stands(build: Callable[..., RunRecord]):
+    record = build()
+    analysis = analyse_run(record)
+    assert following(analysis, record.plan) == Command("Next", proposed(analysis, record.plan))
+    rows = tuple(
+        msgspec.structs.replace(
+            row, comparisons=tuple(msgspec.structs.replace(one, verdict="slower") for one in row.comparisons)
+        )
+        for row in analysis.rows
+    )
+    decided = msgspec.structs.replace(analysis, rows=rows)
+    assert next_command(decided, record.plan) is None
+    (first, *rest) = rows
+    doubtful = msgspec.structs.replace(first.comparisons[0], provisional=True)
+    rows = (msgspec.structs.replace(first, comparisons=(doubtful,)), *rest)
+    assert next_command(msgspec.structs.replace(decided, rows=rows), record.plan)
+
+
+def test_where_tasks_had_settled_more_blocks_are_what_is_lacking(build: Callable[..., RunRecord]):
+    record = build()
+    analysis = analyse_run(record)
+    assert "--more" not in following(analysis, record.plan).line
+    settled = msgspec.structs.replace(record.plan, settled=True)
+    rows = tuple(
+        msgspec.structs.replace(
+            row, caveats=tuple(doubt for doubt in row.caveats if doubt.code != "not-steady")
+        )
+        for row in analysis.rows
+    )
+    cost = analysis.costs[0]
+    for minutes, lacking in ((9.9, 30), (10.1, 5)):
+        costs = tuple(
+            msgspec.structs.replace(cost, open=True, verdict_forks=forks, verdict_minutes=each)
+            for forks, each in ((5, 1.5), (30, minutes), (None, None))
+        )
+        found = following(msgspec.structs.replace(analysis, rows=rows, costs=costs), settled)
+        assert found.line == f"benchctl run --more {record.id} --forks {lacking}"
+        assert found.purpose == ("Next, about 10 min" if lacking == 30 else "Next, about 2 min")
+
+
+def test_chosen_counts_are_chosen_anew_for_more_documents(build: Callable[..., RunRecord]):
+    record = build()
+    schedules = tuple(
+        msgspec.structs.replace(
+            one, schedule=tuple(msgspec.structs.replace(task, warmup_iterations=200) for task in one.schedule)
+        )
+        for one in record.plan.schedules
+    )
+    plan = msgspec.structs.replace(record.plan, settled=True, params={}, schedules=schedules)
+    cold = (not_steady("es", "not warmed up", "was still getting faster", ""), small_scale("1000"))
+    analysis = msgspec.structs.replace(analyse_run(record), caveats=cold)
+    line = following(analysis, plan).line
+    assert line.endswith("--docs 4m --forks 6")
+    assert not any(word in line for word in ("--until-steady", "iterations", "--as-written"))
+    whole = msgspec.structs.replace(plan, corpus=msgspec.structs.replace(plan.corpus, documents=4_000_000))
+    line = following(msgspec.structs.replace(analysis, documents=4_000_000), whole).line
+    assert "--until-steady" in line
+    assert "iterations=300" in line
 
 
 def test_to_see_more_a_run_must_not_end_as_early_again(build: Callable[..., RunRecord]):
     record = build(forks=10)
     plan = msgspec.structs.replace(record.plan, forks=50, stop=StopSpec(precision=0.05))
-    line = planning_lines(analyse_run(msgspec.structs.replace(record, plan=plan)), plan)[-1]
+    line = proposed(analyse_run(msgspec.structs.replace(record, plan=plan)), plan)
     assert "--precision" not in line
     assert line.endswith("--forks 20")
 
@@ -62,7 +140,7 @@ def test_to_see_more_a_plug_in_is_trusted_again_and_the_run_is_no_trial(build: C
     record = build()
     changes = {"track": "/my books", "plugin": PluginSpec("/my books/track.py", "d"), "test_mode": True}
     plan = msgspec.structs.replace(record.plan, **changes)
-    line = planning_lines(analyse_run(record), plan)[-1]
+    line = proposed(analyse_run(record), plan)
     assert "--track-path '/my books'" in line
     assert "--trust" in line
     assert "--test-mode" not in line
@@ -75,8 +153,8 @@ def doubting(record: RunRecord, *doubts: Caveat) -> Analysis:
 
 def test_what_had_not_settled_asks_for_pilot_forks_and_keeps_its_iterations(build: Callable[..., RunRecord]):
     record = build()
-    found = doubting(record, not_steady("es", "was 9 % faster at the end"))
-    line = planning_lines(found, record.plan)[-1]
+    found = doubting(record, not_steady("es", "not warmed up", "was 9 % faster at the end"))
+    line = proposed(found, record.plan)
     assert "--until-steady" in line
     assert "iterations=300 " in line
     tasks = tuple(
@@ -85,14 +163,14 @@ def test_what_had_not_settled_asks_for_pilot_forks_and_keeps_its_iterations(buil
     )
     timed = msgspec.structs.replace(record.plan.schedules[0], schedule=tasks)
     plan = msgspec.structs.replace(record.plan, schedules=(timed,))
-    assert "--until-steady" not in planning_lines(found, plan)[-1]
+    assert "--until-steady" not in proposed(found, plan)
 
 
 def test_warm_ups_are_looked_for_anew_on_a_larger_corpus(build: Callable[..., RunRecord]):
     record = build()
     params = {**record.plan.params, "c.warmup_iterations": 470}
     plan = msgspec.structs.replace(record.plan, params=params)
-    larger = planning_lines(doubting(record, small_scale("20")), plan)[-1]
+    larger = proposed(doubting(record, small_scale("20")), plan)
     assert "warmup_iterations" not in larger
     assert "--until-steady" in larger
 
@@ -102,6 +180,6 @@ def test_more_index_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     forks = tuple(msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in record.forks)
     plan = msgspec.structs.replace(record.plan, index_builds=2)
     record = msgspec.structs.replace(record, forks=forks, plan=plan)
-    line = planning_lines(analyse_run(record), plan)[-1]
+    line = proposed(analyse_run(record), plan)
     assert "--index-builds 4 " in line
     assert line.endswith("--forks 8")

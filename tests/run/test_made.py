@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Failure, Job, TaskResult
 from benchctl.results.samples import Outcome
-from benchctl.run.made import check_made
+from benchctl.run.steps import check_made
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.results.plan import PinSpec, TargetSpec
+from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
+    SETTLING_DOCUMENTS,
     PlanOptions,
     block_order,
     boots,
@@ -20,6 +21,8 @@ from benchctl.run.plan import (
     operations_used,
     plan_run,
     reload_track,
+    settled,
+    settling_text,
     with_params,
 )
 from benchctl.track.model import Challenge, Task
@@ -326,3 +329,74 @@ def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_
 def test_the_shipped_track_is_prepared_as_ever():
     plan, _ = plan_run(options())
     assert (plan.origin, plan.corpus) == ("prepared", CORPUS)
+
+
+def counts(plan: Plan, schedule: int = 0) -> dict[str, tuple[int | None, int | None]]:
+    return {
+        task.label: (task.warmup_iterations, task.iterations) for task in plan.schedules[schedule].schedule
+    }
+
+
+def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
+    plan, track = plan_run(options(settle=True))
+    assert plan.settled
+    assert plan.corpus.documents == SETTLING_DOCUMENTS
+    assert counts(plan) == {
+        "desc_sort_timestamp": (150, 100),
+        "composite-date_histogram-daily": (200, 100),
+        "range": (1000, 500),
+    }
+    assert counts(plan, 1) == {"range": (1000, 500)}
+    assert settling_text(plan) == (
+        "100k documents; iterations raised to warm the JIT up: desc_sort_timestamp 150+100, "
+        "composite-date_histogram-daily 200+100, range 1000+500; as in the JSON: --as-written"
+    )
+    # Old runs of the same track can be compared with, and their answers are known.
+    assert "settles-after" in track.operations["range"].meta
+    assert not track.operations["range"].meaning.meta
+    assert track.digest == "d2888e778e299d4035be970c0b510cf61b681da3a1e1be14731879c69ef6ba0f"
+
+
+def test_operations_that_say_nothing_get_the_general_number():
+    challenge = Challenge("c", (Task("term", iterations=700), Task("range", clients=8, iterations=10)))
+    _, track = plan_run(options())
+    found = [(task.warmup_iterations, task.iterations) for task in settled(challenge, track).schedule]
+    # Iterations are those of each client; what settles is the node.
+    assert found == [(200, 700), (125, 63)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settle": False},
+        {"params": {"iterations": 300}},
+        {"params": {"warmup_iterations": 0}},
+        {"params": {"big5rangedebug.iterations": 300}},
+        {"params": {"target_throughput": 2}},
+        {"challenges": ("range-only",)},
+        {"challenges": ("big5",)},
+        {"challenges": ("test",)},
+        {"variants": (RUNNING,)},
+        {"corpus": msgspec.structs.replace(CORPUS, documents=1_740_763_348)},
+    ],
+)
+def test_what_says_more_is_left_as_it_is(changes: dict[str, Any]):
+    wanted = {"settle": True, "challenges": ("big5rangedebug",), **changes}
+    assert plan_run(options(**wanted)) == plan_run(options(**{**wanted, "settle": False}))
+
+
+def test_a_file_of_ones_own_and_a_number_of_documents_are_kept(tmp_path: Path):
+    path = tmp_path / "own.json"
+    path.write_text('{"name": "own", "schedule": [{"operation": "range", "iterations": 3}]}')
+    own, _ = plan_run(options(challenges=(str(path),), settle=True))
+    assert counts(own) == {"range": (None, 3)}
+    assert not own.settled
+    sized, _ = plan_run(options(settle=True, files=FileOptions(docs=CORPUS.documents)))
+    assert sized.settled
+    assert sized.corpus.documents == CORPUS.documents
+
+
+def test_one_challenge_with_counts_leaves_the_others_to_settle():
+    plan, _ = plan_run(options(settle=True, params={"range-only-short.iterations": 7}))
+    assert counts(plan)["range"] == (1000, 500)
+    assert counts(plan, 1) == {"range": (None, 7)}

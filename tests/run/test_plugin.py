@@ -9,7 +9,7 @@ from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.consent import Consent
 from benchctl.results.plan import Plan, PluginSpec
-from benchctl.run.changes import track_changes
+from benchctl.run.orchestrate import track_changes
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.run.trial import as_trial

@@ -8,6 +8,7 @@ import pytest
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import StopSpec
 from benchctl.run.stopping import reason_to_stop, remaining_s, seconds_spent, shortfall, stop_text
+from benchctl.stats.analyse import analyse_run
 from builders import make_fork, make_plan, make_record, make_summary
 
 STEADY = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0)
@@ -116,3 +117,45 @@ def test_the_rule_is_told_before_the_run():
         "ends when every 95 % interval is within +-2.5 %, from 8 forks on, or when the next block would take "
         "the forks beyond 30 min 00 s (preparation not counted); after 50 forks a side at the latest"
     )
+
+
+DECIDED = StopSpec(decided=True, least_forks=5)
+OTHERS = (1.0, 1.03, 1.0, 0.98, 1.02, 0.99)
+
+
+def pairs(blocks: int, factor: float) -> tuple[ForkRecord, ...]:
+    """Forks of two variants whose ratio is the factor, give or take 3 %."""
+    return tuple(
+        make_fork(variant, block, make_summary("range", ms), wall_s=10.0)
+        for block in range(blocks)
+        for variant, ms in (("es", 10.0), ("os", 10.0 * factor * OTHERS[block % len(OTHERS)]))
+    )
+
+
+def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
+    assert reason_to_stop(record(DECIDED, pairs(4, 2.0), paired=True), 4) == ""
+    text = reason_to_stop(record(DECIDED, pairs(5, 2.0), paired=True), 5)
+    assert text.startswith("ended after 5 of at most 50 forks a side, because --until-decided is reached: ")
+
+
+def test_what_is_open_goes_on_and_says_what_it_lacks():
+    running = record(DECIDED, pairs(6, 1.04), paired=True)
+    assert reason_to_stop(running, 6) == ""
+    assert "open: " in shortfall(running)
+    assert "more, if it stays as it is" in shortfall(running)
+
+
+def test_a_wider_margin_makes_the_same_forks_equivalent():
+    wide = msgspec.structs.replace(DECIDED, margin=0.15)
+    assert reason_to_stop(record(wide, pairs(9, 1.04), paired=True), 9)
+
+
+def test_looks_make_intervals_wider_and_verdicts_rarer():
+    """The same forks: one look finds a difference, where a look after every block does not yet."""
+    one_look = analyse_run(record(None, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
+    many = analyse_run(record(DECIDED, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
+    again = analyse_run(msgspec.structs.replace(record(None, pairs(5, 1.06), paired=True), looks=2))
+    twice = again.rows[0].comparisons[0]
+    assert twice.p == pytest.approx(2 * one_look.p)
+    assert twice.p < many.p
+    assert one_look.low_percent > twice.low_percent > many.low_percent

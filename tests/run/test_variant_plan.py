@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.run.variant_plan import check_index_settings
+from benchctl.run.plan import check_index_settings
 from benchctl.track.load import load_track
 from builders import ES
 from foreign_tracks import write_files

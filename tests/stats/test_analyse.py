@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import AnswerCheck, ForkRecord, HostProbe
+from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
 from benchctl.track.model import Challenge, Task
@@ -126,15 +126,12 @@ def test_every_analysis_says_that_the_index_was_built_once(
     assert analyse(forks(es=ES_MS), plan(Task("range"))).caveats[-1].code == "one-index-build"
 
 
-def test_unlike_runs_and_disturbed_forks_reach_the_reader(
+def test_unlike_runs_reach_the_reader(
     forks: Callable[..., dict[str, list[ForkRecord]]], plan: Callable[..., Plan]
 ):
     made = forks(es=ES_MS, os=OS_MS)
-    quiet, loud = HostProbe(100, 100, None, 0.0, None), HostProbe(120, 100, None, 0.0, None)
-    made["es"] = [msgspec.structs.replace(one, probes=(quiet, quiet)) for one in made["es"]]
-    made["os"][1] = msgspec.structs.replace(made["os"][1], probes=(quiet, loud))
     found = analyse(made, plan(Task("range")), unlike=["the hosts differ"])
-    assert [doubt.code for doubt in found.caveats[:2]] == ["unlike", "disturbed"]
+    assert found.caveats[0].code == "unlike"
     assert found.rows[0].comparisons[0].n_contender == 5
 
 

@@ -15,9 +15,15 @@ from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison, as_percent, compare
-from benchctl.stats.covariate import adjusted_effect
 from benchctl.stats.estimate import spread
-from benchctl.stats.multiplicity import adjusted_p
+from benchctl.stats.multiplicity import (
+    EVERY_BLOCK,
+    adjusted_p,
+    confidence_in_spite_of_looks,
+    p_in_spite_of_looks,
+)
+from benchctl.stats.power import forks_needed
+from benchctl.stats.sides import adjusted_effect
 from benchctl.stats.stopping import decide
 from stats.processes import (
     PHIS,
@@ -370,3 +376,94 @@ def test_adjusting_for_the_host_covers_and_narrows(
     bounds = {"most": 0.75} if slope else {}
     name = "adjusted for the host: width of the plain interval, median"
     calibration.check(name, cell, float(np.median(ratios)), **bounds)
+
+
+ENDLESS = 200
+"""Blocks: as many as a run that is looked at after every one may have."""
+
+
+def at_every_look(differences: Values) -> tuple[Values, Values, Values]:
+    """(mean, half of the 95 % interval, half of the 90 % interval) after every block from the fifth on."""
+    counts = np.arange(1, differences.shape[1] + 1)
+    means = differences.cumsum(axis=1) / counts
+    squares = (differences**2).cumsum(axis=1) - counts * means**2
+    errors = np.sqrt(np.maximum(squares, 0)[:, 4:] / (counts * np.maximum(counts - 1, 1))[4:])
+    halves = [
+        t.ppf((1 + confidence_in_spite_of_looks(confidence, EVERY_BLOCK)) / 2, counts[4:] - 1) * errors
+        for confidence in (0.95, 0.90)
+    ]
+    return means[:, 4:], halves[0], halves[1]
+
+
+def two_state_pairs(repetitions: int, fork_sd: float, slow_share: float) -> Values:
+    generator = seeded(61, fork_sd, slow_share)
+    left, right = fork_levels(generator, (2, repetitions, ENDLESS), fork_sd, slow_share)
+    return np.asarray(right - left)
+
+
+@pytest.mark.parametrize("fork_sd", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize("slow_share", [0.0, 0.1, 0.3, 0.5])
+def test_looking_after_every_block_misleads_no_more_often_than_looking_once(
+    calibration: Table, fork_sd: float, slow_share: float
+):
+    """Both false verdicts, at any of 196 looks: a difference where there is none, and none at the margin."""
+    differences = two_state_pairs(calibration.repetitions, fork_sd, slow_share)
+    cell = f"fork SD {fork_sd:.0%}, {slow_share:.0%} slow"
+    means, wide, _ = at_every_look(differences)
+    found = float((np.abs(means) > wide).any(axis=1).mean())
+    calibration.check("every block: different at any look, without a difference", cell, found, most=0.065)
+    for margin in (0.05, 0.10):
+        at_margin, _, narrow = at_every_look(differences + math.log1p(margin))
+        called_equal = (np.abs(at_margin) + narrow < math.log1p(margin)).any(axis=1)
+        calibration.check(
+            "every block: equivalent at any look, at the margin",
+            f"{cell}, margin {margin:.0%}",
+            float(called_equal.mean()),
+            most=0.065,
+        )
+
+
+@pytest.mark.parametrize("effect", [0.5, 1.0, 2.0])
+def test_looking_after_every_block_takes_about_as_many_as_planning_would(calibration: Table, effect: float):
+    """Differences in SDs of the pairs; a fixed plan has 80 % power, and knows the effect beforehand."""
+    generator = seeded(67, effect)
+    means, wide, _ = at_every_look(generator.normal(effect, 1, (calibration.repetitions, ENDLESS)))
+    found = np.abs(means) > wide
+    assert found.any(axis=1).mean() > 0.99
+    took = found.argmax(axis=1) + 5
+    planned = forks_needed(effect, 1.0, paired=True)
+    calibration.check(
+        "every block: mean blocks to a verdict over those of a fixed plan",
+        f"an effect of {effect:g} SD, planned {planned}",
+        float(took.mean() / planned),
+        most=1.5,
+    )
+
+
+def test_p_in_spite_of_looks_is_uniform_enough(calibration: Table):
+    """The least p of all looks, made to hold for them, falls below a level no more often than that level."""
+    differences = seeded(71).normal(0, 1, (10 * calibration.repetitions, ENDLESS))
+    counts = np.arange(1, ENDLESS + 1)
+    means = differences.cumsum(axis=1) / counts
+    variances = ((differences**2).cumsum(axis=1) - counts * means**2)[:, 4:] / (counts[4:] - 1)
+    least = 2 * t.sf(np.abs(means[:, 4:]) / np.sqrt(variances / counts[4:]), counts[4:] - 1).min(axis=1)
+    worth = np.array([p_in_spite_of_looks(p, EVERY_BLOCK) for p in least])
+    for level in (0.1, 0.05, 0.01):
+        share = float((worth <= level).mean())
+        calibration.check("every block: p at most its level", f"level {level:g}", share, most=1.3 * level)
+
+
+@pytest.mark.parametrize(("looks", "most"), [(2, 0.075), (3, 0.085), (10, 0.105)])
+def test_adding_blocks_until_p_pleases_misleads_little_more_than_looking_once(
+    calibration: Table, looks: int, most: float
+):
+    """Five blocks more each time, p times the number of looks: the first look was at the whole level."""
+    differences = seeded(73).normal(0, 1, (calibration.repetitions, 5 * looks))
+    pleased = np.zeros(calibration.repetitions, dtype=bool)
+    for look in range(1, looks + 1):
+        n = 5 * look
+        found = differences[:, :n].mean(axis=1) / (differences[:, :n].std(axis=1, ddof=1) / math.sqrt(n))
+        pleased |= np.minimum(1.0, look * 2 * t.sf(np.abs(found), n - 1)) <= 0.05
+    calibration.check(
+        "blocks added after looks: different at any look", f"{looks} looks", float(pleased.mean()), most=most
+    )

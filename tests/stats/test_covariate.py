@@ -9,9 +9,8 @@ from scipy.stats import linregress, t
 from benchctl.results.model import HostProbe
 from benchctl.stats.analyse import analyse
 from benchctl.stats.builds import build_means
-from benchctl.stats.covariate import adjusted_cvs, adjusted_effect, host_probes
 from benchctl.stats.metrics import THROUGHPUT
-from benchctl.stats.sides import Side, compare_sides
+from benchctl.stats.sides import Side, adjusted_cvs, adjusted_effect, compare_sides, host_probes
 from builders import make_fork, make_plan, make_summary
 
 MS = 1_000_000

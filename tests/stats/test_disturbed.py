@@ -2,11 +2,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, HostProbe
 from benchctl.stats.disturbed import disturbances, stalled, stalls
-from builders import make_driver
+from builders import make_driver, make_fork
 
 
 def probe(cpu_ns: int = 100, memory_ns: int = 100):
@@ -18,7 +20,31 @@ def test_a_slow_host_during_one_fork(fork: Callable[..., ForkRecord]):
     loud = fork("os", 2, probes=(probe(), probe(memory_ns=130)))
     found = disturbances({"es": quiet, "os": [loud]})
     assert [(one.variant, one.block, one.kernel) for one in found] == [("os", 2, "memory")]
-    assert found[0].text == "the host's memory probe ran 30 % slower than usual"
+    assert found[0].text == "the host's memory probe ran 30 % slower than in most forks"
+
+
+def test_a_host_that_is_never_quiet_marks_few_forks(fork: Callable[..., ForkRecord]):
+    """A mark that nearly all forks bear says nothing."""
+    ran = (100, 130, 80, 112, 95, 121, 88, 104, 140, 92)
+    forks = [fork("es", block, probes=(probe(cpu_ns=cpu),)) for block, cpu in enumerate(ran)]
+    assert disturbances({"es": forks}) == []
+    loud = fork("os", 3, probes=(probe(cpu_ns=300),))
+    assert [(one.variant, one.block) for one in disturbances({"es": forks, "os": [loud]})] == [("os", 3)]
+
+
+@given(st.lists(st.integers(50, 400), min_size=2, max_size=40), st.integers(1, 1000))
+def test_at_most_half_of_the_forks_stand_out_whatever_the_unit(cpu: list[int], factor: int):
+    marked = [
+        [
+            one.block
+            for one in disturbances(
+                {"es": [make_fork("es", block, probes=(probe(ns * by),)) for block, ns in enumerate(cpu)]}
+            )
+        ]
+        for by in (1, factor)
+    ]
+    assert marked[0] == marked[1]
+    assert 2 * len(marked[0]) <= len(cpu)
 
 
 def test_without_probes_nothing_is_known(fork: Callable[..., ForkRecord]):

@@ -62,7 +62,7 @@ def test_alike_and_faster_pass():
 def test_what_may_hide_a_regression_is_inconclusive():
     found = gate(analysis((FLAT, FLAT), (FLAT, NOISY)))
     assert found.outcome == "inconclusive"
-    assert "these forks see differences from" in found.reasons[0]
+    assert "minimum detectable effect" in found.reasons[0]
 
 
 def test_slower_by_an_unclear_amount_is_no_pass_but_faster_is():

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import HostProbe, Imported, RunRecord
+from benchctl.results.model import Imported, RunRecord
 from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.stats.history import ENOUGH_FORKS, History, collect_history, kind_of
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT
@@ -47,19 +47,6 @@ def test_forks_of_the_same_plan_give_its_spread_and_its_time():
     assert found.noise(RANGE, THROUGHPUT, OS) is not None
     assert (found.forks, found.runs) == (6, ("a",))
     assert found.block_s(PLAN) == 25.0
-
-
-def test_forks_that_were_disturbed_are_counted():
-    record = run("a", {"es": [10, 11, 12], "os": [20, 22, 20]})
-    forks = tuple(
-        msgspec.structs.replace(
-            fork,
-            probes=(HostProbe(100, 130 if fork.variant == "os" and fork.block else 100, None, 0.0, None),),
-        )
-        for fork in record.forks
-    )
-    assert look(msgspec.structs.replace(record, forks=forks)).disturbed == 2
-    assert look(record).disturbed == 0
 
 
 def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_it():

@@ -71,6 +71,15 @@ def test_a_figure_that_half_of_the_forks_are_far_from_is_not_the_steady_one():
     assert steadiness(forks(WARM_UP, FLAT, FLAT)).state == "steady"
 
 
+def test_forks_that_a_host_moved_either_way_have_settled():
+    assert steadiness(forks(WARM_UP, SLOWER, FLAT)).state == "steady"
+    found = steadiness(forks(WARM_UP, SLOWER, WARM_UP))
+    assert found.text == (
+        "got faster until request 90 of 300 in 2 of 3 forks; a request takes 15 % longer on average than at "
+        "the end"
+    )
+
+
 def test_a_warm_up_that_hardly_moves_the_figure_is_no_reason_to_doubt_it():
     found = steadiness(forks(QUICK, QUICK, QUICK))
     assert (found.state, found.kind, found.text, found.remark) == ("steady", "warm-up", "", "")
@@ -104,6 +113,25 @@ def test_a_drift_over_forks_counts_where_single_courses_are_too_noisy():
 def test_where_levels_went_both_ways_the_drift_gives_the_direction():
     found = steadiness(forks(SLOWER, SLOWER, FLAT, drift=math.log(0.8)))
     assert found.text.startswith("was still getting faster: last third")
+
+
+@pytest.mark.parametrize(
+    ("summaries", "trend"),
+    [
+        (forks(WARM_UP, WARM_UP, WARM_UP), "not warmed up"),
+        (forks(WARM_UP, LATE, FLAT), "not warmed up"),
+        (forks(WARM_UP, WARM_UP, WARM_UP, SLOWER), "not warmed up"),
+        (forks(WARM_UP, SLOWER, WARM_UP, SLOWER), "drifting"),
+        (forks(SLOWER, SLOWER, SLOWER), "drifting"),
+        (forks(None, None, drift=math.log(0.7)), "not warmed up"),
+        (forks(None, None, drift=math.log(1.4)), "drifting"),
+        (forks(FLAT, FLAT), None),
+    ],
+)
+def test_forks_that_agree_on_getting_faster_had_not_warmed_up(
+    summaries: list[TaskSummary], trend: str | None
+):
+    assert steadiness(summaries).trend == trend
 
 
 def test_a_lasting_slowdown_is_told_though_the_figure_stands():

@@ -10,6 +10,9 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
+from benchctl.stats.cost import further_forks
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK
+from benchctl.stats.power import interval_half_width
 from benchctl.stats.stopping import decide, half_width
 
 FIVE_PERCENT = StopSpec(precision=0.05)
@@ -132,3 +135,64 @@ def test_p_has_no_say(half: float, p: float, effect: float):
     plain = decide([row(comparison(half))], FIVE_PERCENT, 8)
     other = comparison(half, p=p, p_adjusted=p, verdict="slower", mde_percent=100 * abs(effect))
     assert decide([row(other)], FIVE_PERCENT, 8) == plain
+
+
+DECIDED = StopSpec(least_forks=5, decided=True)
+
+
+def decided(verdict: str, label: str = "range", **changes: Any) -> Row:
+    return row(
+        comparison(0.03, **{"forks": 9, "verdict": verdict, "looks": EVERY_BLOCK} | changes), label=label
+    )
+
+
+@pytest.mark.parametrize("verdict", ["faster", "slower", "equivalent"])
+def test_a_verdict_on_every_row_is_enough(verdict: str):
+    found = decide([decided(verdict), decided("equivalent", "sort")], DECIDED, 9)
+    assert found.enough
+    assert found.text == "2 of 2 are decided"
+
+
+@pytest.mark.parametrize("verdict", ["different", "inconclusive"])
+def test_rows_without_a_verdict_are_open_and_say_what_they_lack(verdict: str):
+    rows = [decided("faster"), decided(verdict, "sort", error=0.05, effect_percent=8.0, margin_percent=3.0)]
+    found = decide(rows, DECIDED, 9)
+    assert not found.enough
+    assert found.text.startswith("1 of 2 are open: throughput of sort (about ")
+
+
+def test_what_is_never_judged_does_not_keep_a_run_from_ending():
+    found = decide([decided("faster"), decided("n/a", "sort", judged=False)], DECIDED, 9)
+    assert found.enough
+    assert "left out, because there can be no verdict: throughput of sort" in found.text
+
+
+def test_nothing_is_decided_before_the_first_look():
+    assert not decide([decided("faster", forks=4)], DECIDED, 4).enough
+
+
+@given(
+    effect=st.floats(0.1, 60), error=st.floats(0.001, 0.3), margin=st.floats(1, 10), pairs=st.integers(5, 60)
+)
+def test_further_blocks_are_the_fewest_that_would_tell(
+    effect: float, error: float, margin: float, pairs: int
+):
+    one = comparison(
+        0.1, pairs, effect_percent=effect, error=error, margin_percent=margin, paired=True, looks=EVERY_BLOCK
+    )
+    further = further_forks(msgspec.structs.replace(one, verdict="inconclusive"))
+    if further is not None:
+        beyond = math.log1p(effect / 100) - math.log1p(margin / 100)
+        # The p of a difference counts, too; that of what is equal does not.
+        bounds = [(0.008, abs(beyond))] + [(0.0035, math.log1p(effect / 100))] * (beyond > 0)
+
+        def widest(more: int) -> float:
+            sd = error * math.sqrt(pairs)
+            return max(
+                interval_half_width(pairs + more, sd, paired=True, alpha=alpha) / distance
+                for alpha, distance in bounds
+            )
+
+        assert widest(further) < 1.01
+        first_to_be_equal = beyond < 0 and pairs + further == BLOCKS_FOR_EQUIVALENCE
+        assert further == 1 or first_to_be_equal or widest(further - 1) > 0.99

@@ -7,7 +7,14 @@ from click.shell_completion import CompletionItem
 
 from benchctl.cli.comparison import Measures, compared, require_pairs
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import PercentType, format_option, open_store, runs_option, style_option
+from benchctl.cli.options import (
+    PercentType,
+    format_option,
+    open_store,
+    runs_option,
+    style_option,
+    verbose_option,
+)
 from benchctl.cli.output import print_comparison
 from benchctl.cli.streams import complain, emit
 from benchctl.cli.subjects import BUILT_IN
@@ -71,6 +78,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 @runs_option
 @style_option
 @format_option
+@verbose_option
 def compare_command(
     sides: tuple[str, ...],
     challenge: str | None,
@@ -86,6 +94,7 @@ def compare_command(
     paired: bool,
     gating: bool,
     force: bool,
+    verbose: bool,
 ) -> None:
     """Compare the newest comparable results of SIDES, such as `es os`; the first is the baseline.
 
@@ -111,7 +120,7 @@ def compare_command(
 
         emit(whole_page(comparison_page(archive, selection, analysis)))
     else:
-        print_comparison(selection, analysis, output_format, style=style, gate=result)
+        print_comparison(selection, analysis, output_format, style=style, gate=result, verbose=verbose)
     if result is not None:
         _conclude(result)
 

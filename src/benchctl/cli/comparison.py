@@ -18,7 +18,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.imported import with_imports
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeMetricKind, percentile, time_metric
-from benchctl.stats.multiplicity import Method
+from benchctl.stats.multiplicity import Method, looks_at
 from benchctl.stats.requantile import SUMMARISED, requantiled
 
 _DEFAULT_QUANTILE = 0.9
@@ -138,6 +138,7 @@ def comparison_analysis(
         calibration=first.calibration if alone else None,
         metrics=metrics,
         method=method,
+        looks=looks_at(side.run for side in sides),
     )
     marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for side in sides for text in side.run.caveats)]
@@ -147,7 +148,15 @@ def comparison_analysis(
         *found.caveats,
     )
     found = msgspec.structs.replace(
-        found, caveats=tuple(dict.fromkeys(caveats)), differences=_differences(sides)
+        found,
+        caveats=tuple(dict.fromkeys(caveats)),
+        differences=_differences(sides),
+        versions={
+            side.label: facts.version
+            for side in sides
+            for facts in side.run.engines
+            if facts.variant == side.variant
+        },
     )
     return with_imports(found, {side.label: side.run.imported for side in sides})
 

@@ -30,7 +30,7 @@ def conclude(
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
-    print_run(folder, output_format, usual=home.runs, details=details)
+    print_run(folder, output_format, usual=home.runs, part="all" if details else None)
     if record.missing():
         name = reference(folder, home.runs)
         raise BenchctlError(

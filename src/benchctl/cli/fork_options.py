@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import click
+import msgspec
 
 from benchctl.cli.options import DurationType, PercentType, grouped
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import StopSpec
+from benchctl.stats.multiplicity import FIRST_LOOK
 
-DEFAULT_FORKS = 5
 MOST_FORKS = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 
@@ -20,18 +22,23 @@ class ForkOptions:
         forks: as given; None when not.
         precision: half width of intervals that is enough, as a ratio - 1; None not to end early.
         budget_s: seconds for the forks; None for as long as they take.
+        decided: end when everything has a verdict.
+        margin: for these verdicts, as a ratio - 1; None for each metric's own.
     """
 
     forks: int | None
     precision: float | None
     budget_s: float | None
+    decided: bool
+    margin: float | None
 
     @property
     def stop(self) -> StopSpec | None:
         """The rule; None when all forks are run."""
-        if self.precision is None and self.budget_s is None:
+        if (self.precision, self.budget_s, self.margin, self.decided) == (None, None, None, False):
             return None
-        return StopSpec(precision=self.precision, budget_s=self.budget_s)
+        found = StopSpec(self.precision, self.budget_s, decided=self.decided, margin=self.margin)
+        return msgspec.structs.replace(found, least_forks=FIRST_LOOK) if self.decided else found
 
     @property
     def count(self) -> int:
@@ -50,7 +57,21 @@ fork_options = grouped(
         type=int,
         default=None,
         help="Passes of every variant on fresh nodes  "
-        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --precision or --budget]",
+        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget]",
+    ),
+    click.option(
+        "--until-decided",
+        "decided",
+        is_flag=True,
+        help="End when every difference is faster, slower or equivalent; looked at after every "
+        f"block from the {FIRST_LOOK}th on, by levels that hold in spite of it.",
+    ),
+    click.option(
+        "--margin",
+        type=PercentType(),
+        default=None,
+        metavar="PERCENT",
+        help="Difference that does not matter to --until-decided  [default: 3% of throughput, 5% of times].",
     ),
     click.option(
         "--precision",

@@ -15,7 +15,7 @@ from benchctl.cli.new_file import check_new_file
 from benchctl.cli.options import DurationType, PercentType, format_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
-from benchctl.cli.resuming import refuse_beside_resume
+from benchctl.cli.resuming import refuse_beside
 from benchctl.cli.schedule_options import ScheduleOptions
 from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
@@ -183,7 +183,7 @@ def minimize_command(
         )
         search = _begun(home, replace(options, consent=consent), spec)
     else:
-        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a search")
+        refuse_beside("--resume", click.get_current_context(), _WITH_RESUME, "a search")
         search = _known(home, resume, consent)
     record = search.record
     if record.status != "complete":

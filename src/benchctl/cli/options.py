@@ -120,7 +120,7 @@ def verbose_option(command: F) -> F:
     """`--verbose`."""
     return under("Output", click.option(
         "-v", "--verbose", is_flag=True,
-        help="Print host, engines, indices and times with the result, as show does.",
+        help="Print all notes, precision and details with the result, not what fits a screen.",
     ))(command)  # fmt: skip
 
 

@@ -4,14 +4,16 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from benchctl.cli.streams import emit, is_terminal, paint, say, text_width
+from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
 from benchctl.report.numbers import counted
+from benchctl.report.screen import render_screen
 from benchctl.report.styles import Style, render_styled
-from benchctl.report.tables import terminal_report
+from benchctl.report.tables import render_part, terminal_report
 from benchctl.report.visible import visible
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -22,7 +24,10 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.gate import GateResult
 from benchctl.stats.metrics import THROUGHPUT
 
-FOR_READERS = frozenset({"text", "markdown"})
+FOR_READERS: frozenset[Format] = frozenset({"text", "markdown"})
+
+Part = Literal["all", "notes", "precision", "host"]
+"""What of a report is printed when it need not fit a screen."""
 
 
 def print_run(
@@ -30,7 +35,7 @@ def print_run(
     output_format: Format,
     *,
     usual: Path,
-    details: bool = False,
+    part: Part | None = None,
     style: Style | None = None,
 ) -> RunRecord:
     """Print what a run found.
@@ -39,17 +44,16 @@ def print_run(
         folder: of the run.
         output_format: as `--format`.
         usual: where runs are looked for by default.
-        details: host, engines, indices and times as well, for readers.
+        part: what of it, for readers; None for what fits a screen.
         style: whose tables; None for our own.
 
     Returns:
         The run's record.
     """
     record = folder.load()
-    if output_format == "text" and details:
-        say("\n".join(fact_lines(record, width=text_width())) + "\n")
-    elif output_format == "markdown" and details:
-        say(fact_markdown(record) + "\n")
+    if part == "host":
+        say("\n".join(fact_lines(record, width=text_width())))
+        return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
     metrics = (THROUGHPUT,) if style == "luceneutil" and record.plan.redline is None else None
@@ -60,9 +64,12 @@ def print_run(
 
         emit(whole_page(run_page(folder, record, found, usual=usual)))
         return record
-    _print(found, output_format, plan, [record], details=details, style=style)
-    if output_format in FOR_READERS:
-        say(f"\nRun: {folder.path}\nAgain: benchctl show {reference(folder, usual)}")
+    more = f"benchctl show {reference(folder, usual)} -v"
+    _print(found, output_format, plan, [record], part=part, style=style, more=more)
+    if output_format == "text" and part == "all":
+        say("\n" + "\n".join(fact_lines(record, width=text_width())) + f"\n\nRun: {folder.path}")
+    elif output_format == "markdown":
+        say(f"\n{fact_markdown(record)}" if part == "all" else f"\nRun: {folder.path}")
     return record
 
 
@@ -73,6 +80,7 @@ def print_comparison(
     *,
     style: Style | None = None,
     gate: GateResult | None = None,
+    verbose: bool = False,
 ) -> None:
     """Print stored results side by side, and say where they come from.
 
@@ -82,15 +90,25 @@ def print_comparison(
         output_format: as `--format`.
         style: whose tables; None for our own.
         gate: what a gate made of it; None where none was asked for.
+        verbose: all of it, for readers, and not what fits a screen.
     """
     records = [side.run for side in selection.sides]
     runs = {record.id for record in records}
-    if output_format in FOR_READERS:
-        for side in selection.sides:
-            say(_origin(side))
-        say("")
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
-    _print(analysis, output_format, plan, records, style=style, gate=gate)
+    origins = [*map(_origin, selection.sides), *selection.remarks] if output_format in FOR_READERS else []
+    _print(
+        analysis,
+        output_format,
+        plan,
+        records,
+        part="all" if verbose else None,
+        style=style,
+        gate=gate,
+        more="the same command with -v",
+        below=len(origins),
+    )
+    for text in origins:
+        say(textwrap.fill(visible(text), text_width(), subsequent_indent="  "))
     if gate is not None and output_format in FOR_READERS:
         say(f"\nGate: {gate.text}")
         for reason in gate.reasons:
@@ -111,27 +129,41 @@ def _print(
     plan: Plan | None,
     records: Sequence[RunRecord],
     *,
-    details: bool = False,
-    style: Style | None = None,
+    part: Part | None,
+    style: Style | None,
+    more: str,
     gate: GateResult | None = None,
+    below: int = 0,
 ) -> None:
+    """Print an analysis, on a screen that is to have some lines left below it."""
+    width, terminal = text_width(), is_terminal(sys.stdout)
     if style is not None:
         if output_format not in ("text", "markdown"):
             raise UsageError(
                 f"--style is for readers: {output_format} has everything",
                 hint="use --format text or markdown",
             )
-        say(render_styled(analysis, style, output_format, width=text_width()), nl=False)
-    elif output_format == "text" and is_terminal(sys.stdout):
-        paint(terminal_report(analysis, plan=plan, width=text_width(), details=details))
+        say(render_styled(analysis, style, output_format, width=width), nl=False)
+    elif output_format == "text" and part is None:
+        # A terminal's last line is the prompt's.
+        lines = text_height() - below - terminal
+        shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more)
+        if terminal:
+            paint(shown)
+        else:
+            say(shown.plain)
+    elif output_format == "text" and part in ("notes", "precision"):
+        say(render_part(analysis, part, plan=plan, width=width), nl=False)
+    elif output_format == "text" and terminal:
+        paint(terminal_report(analysis, plan=plan, width=width, details=True))
     else:
         written = render(
             analysis,
             output_format,
             plan=plan,
             records=records,
-            width=text_width(),
-            details=details,
+            width=width,
+            details=part == "all",
             gate=gate,
         )
         emit(written)

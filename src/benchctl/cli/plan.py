@@ -7,7 +7,6 @@ import click
 import msgspec
 
 from benchctl.cli.filter_options import FilterOptions, filter_options
-from benchctl.cli.fork_options import DEFAULT_FORKS
 from benchctl.cli.options import PercentType, open_store, runs_option
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
@@ -21,6 +20,7 @@ from benchctl.home import resolve_home
 from benchctl.plugin.consent import Consent
 from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import CorpusFile, Plan
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs

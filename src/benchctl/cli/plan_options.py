@@ -57,4 +57,5 @@ def plan_options(
         workers=workers,
         index_builds=subject.index_builds,
         pin=subject.pin_spec(workers),
+        settle=not schedule.as_written,
     )

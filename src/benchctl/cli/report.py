@@ -15,8 +15,9 @@ from benchctl.home import resolve_home
 from benchctl.report.html.page import Entry, render_index, render_page
 from benchctl.report.html.parts import anchor
 from benchctl.report.html.stored import comparison_page, run_page, write_pages
-from benchctl.report.html.subject import Command, Subject
-from benchctl.report.paragraph import verdict_paragraph
+from benchctl.report.html.subject import Subject
+from benchctl.report.layout import Command
+from benchctl.report.verdict import verdict_sentence
 from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Selection
@@ -114,5 +115,5 @@ def _of_runs(runs: Sequence[tuple[RunFolder, RunRecord]], usual: Path) -> dict[s
         # Runs of different stores may have the same id, and an id is no more than a name in a file.
         name = f"{number}-{anchor(record.id)}.html"
         pages[name] = render_page(subject)
-        entries.append(Entry(name, subject.title, subject.subtitle, verdict_paragraph(subject.analysis)))
+        entries.append(Entry(name, subject.title, subject.subtitle, verdict_sentence(subject.analysis)))
     return {**pages, INDEX: render_index(f"{len(entries)} runs", entries)}

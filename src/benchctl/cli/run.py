@@ -28,7 +28,7 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.plan_options import plan_options
-from benchctl.cli.resuming import refuse_beside_resume
+from benchctl.cli.resuming import refuse_beside
 from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
 from benchctl.cli.sections import SectionedCommand, under
 from benchctl.cli.streams import say
@@ -48,12 +48,13 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate
-from benchctl.run.forecast import announce
+from benchctl.run.fitness import check_quiet
+from benchctl.run.forecast import announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
 from benchctl.run.offer import needs_calibration, with_workers
-from benchctl.run.orchestrate import Extras, resume_run, start_run
+from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import plan_run, reload_track
+from benchctl.run.plan import plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.run.trial import as_trial
@@ -62,7 +63,10 @@ if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 # What may stand beside --resume: it says where, how and what to show, not what to measure.
-_WITH_RESUME = frozenset({"resume", "wait", "quiet", "verbose", "runs_folder", "output_format", "trust"})
+_WITH_RESUME = frozenset(
+    {"resume", "wait", "quiet", "verbose", "runs_folder", "output_format", "trust", "require_quiet"}
+)
+_WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 
 
 @click.command("run", cls=SectionedCommand)
@@ -113,6 +117,24 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "verbose", "runs_folder", "
     ),
 )
 @under(
+    "How much",
+    click.option(
+        "--more",
+        metavar="RUN",
+        shell_complete=complete_runs,
+        help="Add blocks to a finished run, on the same indices: --forks of them, or as many as fit into "
+        "--budget.",
+    ),
+)
+@under(
+    "Output",
+    click.option(
+        "--require-quiet",
+        is_flag=True,
+        help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
+    ),
+)
+@under(
     "Output",
     click.option(
         "-n",
@@ -128,6 +150,7 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "verbose", "runs_folder", "
 def run_command(
     tags: tuple[str, ...],
     resume: str | None,
+    more: str | None,
     runs_folder: Path | None,
     output_format: "Format",
     *,
@@ -143,6 +166,7 @@ def run_command(
     test_mode: bool,
     trust: bool,
     until_steady: bool,
+    require_quiet: bool,
     wait: bool,
     quiet: bool,
     dry_run: bool,
@@ -158,7 +182,7 @@ def run_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
-    if resume is None:
+    if resume is None and more is None:
         options = plan_options(
             subject_options,
             param_options,
@@ -177,15 +201,17 @@ def run_command(
                 stop=fork_options.stop,
                 evidence=evidence_options.spec,
                 consent=consent,
+                # Both choose counts of their own.
+                settle=options.settle and not (test_mode or until_steady),
             )
         )
         plan = as_trial(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
         if dry_run:
-            _only_say(plan, home, store)
+            _only_say(plan, home, store, require_quiet=require_quiet)
             return
-        with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
+        with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
                 plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
             )
@@ -197,30 +223,44 @@ def run_command(
             )
             folder, record = start_run(bench, plan, track, extras)
     else:
-        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "a run")
-        folder = store.find(resume, finished=False)
+        adding = more is not None
+        option, allowed = ("--more", _WITH_MORE) if adding else ("--resume", _WITH_RESUME)
+        refuse_beside(option, click.get_current_context(), allowed, "a run")
+        folder = store.find(more or resume or "", finished=adding)
         begun = folder.load()
-        _refuse_measurement(begun, home)
+        _refuse_measurement(begun, home, option)
+        blocks, budget_s = fork_options.count, fork_options.budget_s
+        if adding:
+            extended(begun, blocks, budget_s)
         plan = begun.plan
         confirm_plugin(plan, consent)
         track = reload_track(plan)
-        with _bench(home, store, plan, wait=wait, quiet=quiet) as bench:
-            record = resume_run(bench, folder, track)
+        with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+            if adding:
+                record = add_blocks(bench, folder, track, blocks=blocks, budget_s=budget_s)
+            else:
+                record = resume_run(bench, folder, track)
     conclude(folder, record, home, output_format, details=verbose)
 
 
-def _only_say(plan: Plan, home: Home, store: RunStore) -> None:
+def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:
     """What a run would be, once all that can be checked without it has been."""
     check_host(plan, home)
     challenges, variants = (", ".join(one.name for one in found) for found in (plan.schedules, plan.variants))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
     say(f"would measure {challenges} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    if plan.settled:
+        say(settling_text(plan))
+    host = describe_host()
+    for line in preparation(plan, home, earlier_runs(store, plan, host.fingerprint).block_s(plan)):
+        say(line)
     with watching(quiet=False) as observer:
-        announce(store, plan, describe_host().fingerprint, observer)
+        check_quiet(home, plan, host, observer.note, required=require_quiet)
+        announce(store, plan, host.fingerprint, observer)
 
 
-def _refuse_measurement(record: RunRecord, home: Home) -> None:
-    """A run of an experiment that is there goes on with the others of it.
+def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
+    """A run of an experiment that is there goes on with the others of it, by the same option.
 
     Raises:
         UsageError: it is one.
@@ -230,17 +270,23 @@ def _refuse_measurement(record: RunRecord, home: Home) -> None:
         raise UsageError(
             f"run {record.id} is a measurement of experiment {experiment}: its forks are interleaved with "
             "those of the other measurements, and alone they would not be",
-            hint=f"go on with all of it: benchctl experiment run --resume {experiment}",
+            hint=f"go on with all of it: benchctl experiment run {option} {experiment}",
         )
 
 
 @contextmanager
-def _bench(home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool) -> Iterator[Bench]:
+def _bench(
+    home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
+) -> Iterator[Bench]:
     """All that a run of the plan needs, with the host held."""
     store.open()
     check_host(plan, home)
+    endpoints = endpoints_of(plan.variants, os.environ)
     with measuring(wait=wait, quiet=quiet) as observer:
-        yield Bench(home, store, observer, threading.Event(), endpoints_of(plan.variants, os.environ))
+        if plan.settled:
+            observer.note(settling_text(plan))
+        check_quiet(home, plan, describe_host(), observer.note, required=require_quiet)
+        yield Bench(home, store, observer, threading.Event(), endpoints)
 
 
 def _calibrated(

@@ -18,11 +18,13 @@ class ScheduleOptions:
         challenges: names or files, in order.
         restart: when a fresh node comes in between.
         warmups: names or files of challenges that run unmeasured after every boot.
+        as_written: ask as often as the challenges say, however small the corpus is.
     """
 
     challenges: tuple[str, ...]
     restart: RestartPolicy
     warmups: tuple[str, ...]
+    as_written: bool = True
 
 
 schedule_options = grouped(
@@ -52,6 +54,12 @@ schedule_options = grouped(
         metavar="NAME|FILE",
         shell_complete=completing(challenge_names),
         help="Run unmeasured on every fresh node before the schedule.",
+    ),
+    click.option(
+        "--as-written",
+        is_flag=True,
+        help="Keep the counts of shipped challenges that only say `iterations`, instead of those that warm "
+        "the JIT up on a small corpus.",
     ),
 )
 """The options; the command gets them as one, `schedule_options`."""

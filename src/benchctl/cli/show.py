@@ -1,4 +1,4 @@
-"""`benchctl show`: a stored run, as it was printed when it ended, with everything that belongs to it."""
+"""`benchctl show`: a stored run, as it was printed when it ended, or with everything that belongs to it."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import click
 
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import format_option, open_store, runs_option, style_option
-from benchctl.cli.output import print_run
+from benchctl.cli.output import Part, print_run
+from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.report.styles import Style
@@ -14,14 +15,24 @@ from benchctl.report.styles import Style
 
 @click.command("show")
 @click.argument("run", shell_complete=complete_runs)
+@click.option("--notes", "part", flag_value="notes", help="Print all doubts, with the tasks they are about.")
+@click.option(
+    "--precision", "part", flag_value="precision", help="Print what it could see, and what it takes."
+)
+@click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
+@click.option("-v", "--verbose", "part", flag_value="all", help="Print all of it.")
 @runs_option
 @style_option
 @format_option
-def show_command(run: str, runs_folder: Path | None, style: Style | None, output_format: Format) -> None:
+def show_command(
+    run: str, part: Part | None, runs_folder: Path | None, style: Style | None, output_format: Format
+) -> None:
     """Print RUN again: an id, its beginning or end, a path, or `latest`."""
+    if part in ("notes", "precision", "host") and (output_format != "text" or style is not None):
+        raise UsageError(f"--{part} is plain text", hint="leave out --format and --style; -v has all of it")
     home = resolve_home()
     store = open_store(home, runs_folder)
     folder = store.find(run)
-    record = print_run(folder, output_format, usual=home.runs, details=True, style=style)
+    record = print_run(folder, output_format, usual=home.runs, part=part, style=style)
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)

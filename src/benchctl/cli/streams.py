@@ -23,6 +23,12 @@ def text_width() -> int:
     return shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).columns
 
 
+def text_height() -> int:
+    """Lines of the terminal, or of what stands in for one; at least 24."""
+    least = 24
+    return max(least, shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, least)).lines)
+
+
 def accept_all_characters() -> None:
     """Print `?` for what a stream's encoding lacks, such as the lines of a table: results are worth more."""
     for stream in (sys.stdout, sys.stderr):

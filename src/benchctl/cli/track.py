@@ -1,21 +1,34 @@
-"""`benchctl track`: check a track of one's own, and see what it would do, without any node."""
+"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, and see what it would do."""
 
+import os
+import shlex
 import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 
 import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from benchctl.cli.filter_options import FilterOptions, filter_options
+from benchctl.cli.options import DocumentsType
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.streams import is_terminal, paint, say, shown
-from benchctl.cli.track_new import new_command
-from benchctl.cli.track_trust import trust_command, untrust_command
-from benchctl.cli.trust_option import echo_plugin, trust_option
+from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
+from benchctl.cli.targets import certificates, endpoint_of
+from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
+from benchctl.endpoint import OptionNames, read_hosts
+from benchctl.engine.client import connect
+from benchctl.engine.refusals import explained
+from benchctl.engine.target import Address, identify
 from benchctl.errors import UsageError
+from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
+from benchctl.plugin.code import Code
+from benchctl.plugin.consent import Consent
+from benchctl.results.plan import TargetSpec
+from benchctl.run.capture import Captured, capture, check_free
 from benchctl.track.corpora import Corpus
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
@@ -27,6 +40,138 @@ _UNFOLDED = 10_000
 _NOTHING = "-"
 
 _PATH = click.argument("path")
+
+
+# `benchctl track new`: an index of a live cluster becomes a track of one's own.
+
+_NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
+_EVERY_S = 5.0
+_OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
+
+
+@click.command("new")
+@click.option(
+    "--from-index",
+    "origin",
+    nargs=2,
+    required=True,
+    metavar="URL INDEX",
+    help="Address of a cluster, and an index of it.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Folder of the track, which must not be there yet  [default: the index's name]",
+)
+@click.option(
+    "--docs", type=DocumentsType(), default=None, help="Documents, drawn at random  [default: all]."
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the draw.")
+@click.option(
+    "--auth", "auth_file", type=click.Path(path_type=Path), default=None, metavar="FILE",
+    help="YAML of user and password, api-key, or bearer, that only you can read.",
+)  # fmt: skip
+@click.option(
+    "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
+)
+@click.option(
+    "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
+)
+def new_command(
+    origin: tuple[str, str],
+    output: Path | None,
+    docs: int | None,
+    seed: int,
+    auth_file: Path | None,
+    ca: str | None,
+    *,
+    insecure: bool,
+) -> None:
+    """Make a track of an index: mappings and settings, a sample of the documents, and searches that suit it.
+
+    Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, or in
+    BENCHCTL_SOURCE_API_KEY or _BEARER.
+    """
+    url, index = origin
+    folder = output or Path(index)
+    check_free(folder)
+    target = TargetSpec(
+        hosts=read_hosts(url, _OPTIONS),
+        ca=None if ca is None else certificates(ca, "--ca"),
+        verify=not insecure,
+        auth_file=None if auth_file is None else str(auth_file.expanduser().absolute()),
+    )
+    address = Address(_NAME, endpoint_of(_NAME, target, os.environ, _OPTIONS))
+    facts = identify(address)
+    with explained(_NAME, address.endpoint), connect(facts.engine, address.endpoint) as client:
+        made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())
+    _conclude(made)
+
+
+def _progress() -> Callable[[int], None]:
+    """Tells now and then how many documents there are."""
+    done, told = 0, time.monotonic()
+
+    def count(more: int) -> None:
+        nonlocal done, told
+        done += more
+        if time.monotonic() - told >= _EVERY_S:
+            told = time.monotonic()
+            complain(f"{done:,} documents")
+
+    return count
+
+
+def _conclude(made: Captured) -> None:
+    say(
+        f"{made.folder}: {made.documents:,} of {made.held:,} documents, "
+        f"{made.uncompressed_bytes:,} bytes ({made.compressed_bytes:,} packed); "
+        f"searches: {', '.join(made.operations)}"
+    )
+    for setting in made.left_out:
+        note(f"the setting {setting} is left out: it belongs to the cluster")
+    folder = shlex.quote(str(made.folder))
+    say(f"Look at it: benchctl track show {folder}")
+    say(f"Run it: benchctl run --track-path {folder}")
+
+
+# `benchctl track trust` and `untrust`: remember that a Python plug-in may be executed, or forget it.
+
+
+@click.command("trust")
+@click.argument("path")
+def trust_command(path: str) -> None:
+    """Let `benchctl run` execute the Python plug-in of the track at PATH, until one of its files changes.
+
+    A plug-in is a program: it can do whatever you can. Read the files that are named first.
+    """
+    code = _existing(path)
+    Consent(resolve_home()).remember(code)
+    say(f"trusted {code.digest[:12]}: {code.describe()}")
+
+
+@click.command("untrust")
+@click.argument("path")
+def untrust_command(path: str) -> None:
+    """Take that back, for what the plug-in is now and whatever it was before."""
+    code = _existing(path)
+    found = Consent(resolve_home()).forget(code)
+    say(f"no longer trusted: {code.path}" if found else f"was not trusted: {code.path}")
+
+
+def _existing(path: str) -> Code:
+    code = code_of(path)
+    if code is None:
+        raise UsageError(
+            f"the track at {path} has no Python plug-in", hint="one is called track.py or workload.py"
+        )
+    return code
+
+
+# Checking a track, and seeing what it would do.
 
 
 @click.group("track")
@@ -68,8 +213,8 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
         _print(table)
     _echo_lacking(track, challenges.values())
     echo_plugin(path, track, challenges.values(), trust=trust)
-    for note in track.notes:
-        say(f"note: {note}")
+    for remark in track.notes:
+        say(f"note: {remark}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
     _raise_faults(track)
 

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import (
@@ -13,18 +14,19 @@ from rich.progress import (
     SpinnerColumn,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
 from benchctl.cli.streams import is_terminal, shown
-from benchctl.report.numbers import duration
+from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.run.observer import Observer, SilentObserver
 
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
 PLAIN_PROGRESS_EVERY_S = 10.0
+# Most forks are over before, and say what they measured then.
+PLAIN_FORK_PROGRESS_EVERY_S = 60.0
 
 
 @contextmanager
@@ -60,20 +62,51 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
     return ", ".join(parts)
 
 
-def fork_title(variant: str, number: int, total: int, remaining_s: float | None) -> str:
-    """The line that announces a fork."""
-    left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
-    return f"fork {number}/{total}: {variant}{left}"
+@dataclass(frozen=True)
+class _Fork:
+    """The fork that is being measured.
+
+    Attributes:
+        title: which of how many, and its variant.
+        done: how many are over.
+        total: how many there are.
+        ends: when the last is expected to be over, on the monotonic clock; None while unknown.
+        begun: when it began, on the same.
+    """
+
+    title: str
+    done: int
+    total: int
+    ends: float | None
+    begun: float
+
+    @classmethod
+    def started(cls, variant: str, number: int, total: int, remaining_s: float | None) -> "_Fork":
+        now = time.monotonic()
+        ends = None if remaining_s is None else now + remaining_s
+        return cls(f"fork {number}/{total}, {variant}", number - 1, total, ends, now)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the last is over; None while unknown."""
+        return None if self.ends is None else max(0.0, self.ends - time.monotonic())
+
+    @property
+    def left(self) -> str:
+        """The same for readers, behind something; nothing once the last is over."""
+        if self.left_s is None or self.done + 1 >= self.total:
+            return ""
+        return f", about {duration(self.left_s)} left"
 
 
 def fork_result(record: ForkRecord) -> str:
-    """The line that says what a fork measured."""
+    """What a fork measured, in a line."""
     if record.status == "failed":
-        return f"{record.variant}, block {record.block}: FAILED: {record.reason}"
+        return f"FAILED: {record.reason}"
     parts = []
     for summary in record.summaries:
         if summary.redline_end is not None:
-            return f"{record.variant}, block {record.block}: {_redline(summary)} ({record.wall_s:.1f} s)"
+            return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
             parts.append(f"{summary.label} unsupported")
         elif summary.service_time is None:
@@ -81,10 +114,7 @@ def fork_result(record: ForkRecord) -> str:
         else:
             parts.append(f"{summary.label} {summary.service_time.p90 / 1e6:.2f} ms")
     starts = sum(boot.start_s for boot in record.boots)
-    return (
-        f"{record.variant}, block {record.block}: p90 {', '.join(parts)} "
-        f"({record.wall_s:.1f} s, of it {starts:.1f} s node start)"
-    )
+    return f"p90 {', '.join(parts)} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
 
 
 def _redline(summary: TaskSummary) -> str:
@@ -102,7 +132,8 @@ class PlainObserver:
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self._spoken = self._begun
-        self._fork = ""
+        self._fork: _Fork | None = None  # the latest
+        self._in_fork = False
         self._stage = ""
         self._step: tuple[str, float, int] | None = None
 
@@ -118,7 +149,7 @@ class PlainObserver:
         """Print it; the tasks of a fork are too short to be lines of their own, and name their progress."""
         self._stage = text
         self._step = None
-        if not self._fork:
+        if not self._in_fork:
             self._say(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
@@ -126,54 +157,75 @@ class PlainObserver:
         now = time.monotonic()
         if self._step is None or self._step[0] != what:
             self._step = (what, now, done)
-        if now - self._spoken > PLAIN_PROGRESS_EVERY_S:
+        quiet_since, every_s, task = self._spoken, PLAIN_PROGRESS_EVERY_S, ""
+        if self._fork is not None and self._in_fork:
+            quiet_since, every_s = max(self._spoken, self._fork.begun), PLAIN_FORK_PROGRESS_EVERY_S
+            task = f"{self._fork.title}, {self._stage}: "
+        if done and now - quiet_since > every_s:
             _, since, first = self._step
-            task = f"{self._stage}: " if self._fork else ""
             self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        """Print it."""
-        self._fork = fork_title(variant, number, total, remaining_s)
-        self._say(self._fork)
+        """Its result is its line; only the first one says how long all of them will take."""
+        if number == 1 or self._fork is None:
+            left = "" if remaining_s is None else f", about {duration(remaining_s)}"
+            self._say(f"measuring {counted(total - number + 1, 'fork')}{left}")
+        self._fork = _Fork.started(variant, number, total, remaining_s)
+        self._in_fork = True
 
     def fork_done(self, record: ForkRecord) -> None:
         """Print what it measured."""
-        self._fork = ""
-        self._say(fork_result(record))
+        self._in_fork = False
+        title, left = (self._fork.title, self._fork.left) if self._fork else (record.variant, "")
+        self._say(f"{title}: {fork_result(record)}{left}")
 
 
 class RichObserver:
-    """One live line with bar, speed and time left; notes and finished forks scroll above it."""
+    """One live line: what is done now, a bar, time left. While forks are measured, the bar is all of them."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task = progress.add_task("", total=None, what="")
-        self._fork = ""
+        self._task = progress.add_task("", total=None, what="", fork=None)
+        self._fork: _Fork | None = None
+        self._title = ""
 
     def note(self, text: str) -> None:
         """Print it above the live line."""
         self._progress.console.print(shown(text), highlight=False, markup=False)
 
     def stage(self, text: str) -> None:
-        """Begin the live line anew."""
-        title = f"{self._fork} · {text}" if self._fork else text
-        # A new task: a total cannot be taken back.
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(shown(title), total=None, what="")
+        """Begin the live line anew, or name the task of the fork."""
+        self._title = text if self._fork is None else f"{self._fork.title}: {text}"
+        if self._fork is not None:
+            self._progress.update(self._task, description=shown(self._title))
+            return
+        self._begin(self._title, None)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Move the bar."""
-        self._progress.update(self._task, completed=done, total=total or None, what=what)
+        """Move the bar; within a fork, say how far its task is."""
+        if self._fork is None:
+            self._progress.update(self._task, completed=done, total=total or None, what=what)
+        elif total:
+            self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total} %"))
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        """Name the fork on the live line."""
-        self._fork = fork_title(variant, number, total, remaining_s)
+        """Name the fork on the live line, and set the bar to those that are done."""
+        self._fork = _Fork.started(variant, number, total, remaining_s)
+        self._begin(self._fork.title, self._fork)
         self.stage("starting the node")
 
     def fork_done(self, record: ForkRecord) -> None:
-        """Print what it measured above the live line."""
-        self._fork = ""
-        self.note(fork_result(record))
+        """Only what failed stays on the screen; the tables show the rest."""
+        if record.status == "failed":
+            title = self._fork.title if self._fork else record.variant
+            self.note(f"{title}: {fork_result(record)}")
+        self._fork = None
+
+    def _begin(self, title: str, fork: _Fork | None) -> None:
+        # A new task: a total cannot be taken back.
+        self._progress.remove_task(self._task)
+        done, total = (0, None) if fork is None else (fork.done, fork.total)
+        self._task = self._progress.add_task(shown(title), total=total, completed=done, what="", fork=fork)
 
 
 class _Speed(ProgressColumn):
@@ -187,13 +239,22 @@ class _Speed(ProgressColumn):
         return Text(f"{task.speed:,.0f} {task.fields['what']}/s")
 
 
+class _Left(ProgressColumn):
+    """Of all forks, or of the present step."""
+
+    def render(self, task: Task) -> Text:
+        fork: _Fork | None = task.fields["fork"]
+        left_s = task.time_remaining if fork is None else fork.left_s
+        return Text("" if left_s is None else f"{duration(left_s)} left")
+
+
 def _live() -> Progress:
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=16),
         _Speed(),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        _Left(),
         console=Console(stderr=True),
         transient=True,
     )

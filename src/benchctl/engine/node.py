@@ -141,14 +141,17 @@ class Node:
         if self._stop_s is None:
             self._launch.check_alive("while it was in use", within_s)
 
-    def stop(self) -> float:
+    def stop(self, *, at_once: bool = False) -> float:
         """Stop the node and everything it started.
+
+        Args:
+            at_once: kill it, where nothing of it is kept that it would write at its end.
 
         Returns:
             Seconds until its last process was gone; the same again when called again.
         """
         if self._stop_s is None:
-            self._stop_s = self._launch.process.stop(STOP_GRACE_S)
+            self._stop_s = self._launch.process.stop(0.0 if at_once else STOP_GRACE_S)
         return self._stop_s
 
 

@@ -138,7 +138,7 @@ class NodeProcess:
         return self._status
 
     def stop(self, grace_s: float) -> float:
-        """Ask the server process to end, and kill whatever is left after grace_s.
+        """Ask the server process to end, and kill whatever is left after grace_s; at once where that is 0.
 
         Returns:
             Seconds until no process was left; about 0 when there was none.
@@ -149,8 +149,9 @@ class NodeProcess:
         start = time.monotonic()
         self._listen(0.0)
         if not self._gone:
-            self._terminate()
-            if not self._wait_gone(grace_s):
+            if grace_s:
+                self._terminate()
+            if not grace_s or not self._wait_gone(grace_s):
                 self._kill()
         if self._status is None:
             self._kill_orphans()

@@ -116,7 +116,7 @@ class Target:
         with explained(self._address.name, self.endpoint):
             return searches_run(self.client) - self._searches
 
-    def stop(self) -> float:
+    def stop(self, *, at_once: bool = False) -> float:  # noqa: ARG002 - as a node's
         """Leave it as it is; the seconds that this took, none."""
         return 0.0
 

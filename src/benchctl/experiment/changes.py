@@ -12,6 +12,7 @@ from benchctl.experiment.form import MOST_FORKS
 from benchctl.nearest import suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.experiment.model import ComparisonSpec, Expectation, ExperimentSpec, Measurement
+from benchctl.stats.multiplicity import FIRST_LOOK
 
 _FEWEST_FORKS = 1
 
@@ -24,6 +25,7 @@ class Changes:
         forks, docs, heap_mb, seed: None for the file's.
         params: over those of the experiment and of its measurements.
         only: names of the measurements that are made; empty for all.
+        until_decided: give forks to open expectations; all begin with as many as the first look takes.
     """
 
     forks: int | None = None
@@ -32,6 +34,7 @@ class Changes:
     seed: int | None = None
     params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     only: tuple[str, ...] = ()
+    until_decided: bool = False
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
@@ -40,14 +43,17 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     Raises:
         UsageError: a measurement does not exist, or there would be no fork, or more than can be.
     """
-    if changes.forks is not None and changes.forks < _FEWEST_FORKS:
-        raise UsageError(f"--forks must be at least {_FEWEST_FORKS}")
+    fewest = FIRST_LOOK if changes.until_decided else _FEWEST_FORKS
+    if changes.forks is not None and changes.forks < fewest:
+        option = " with --until-decided" if changes.until_decided else ""
+        raise UsageError(f"--forks must be at least {fewest}{option}")
     if changes.forks is not None and changes.forks > MOST_FORKS:
         raise UsageError(f"--forks must be at most {MOST_FORKS:,}")
+    few = FIRST_LOOK if changes.until_decided else None
     sizes = {
         name: value
         for name, value in (
-            ("forks", changes.forks),
+            ("forks", changes.forks or few),
             ("docs", changes.docs),
             ("heap_mb", changes.heap_mb),
             ("seed", changes.seed),
@@ -58,6 +64,7 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         spec,
         params={**spec.params, **changes.params},
         measurements=tuple(_overridden(one, changes.params) for one in spec.measurements),
+        until_decided=changes.until_decided,
         **sizes,
     )
     return _narrowed(changed, changes.only) if changes.only else changed

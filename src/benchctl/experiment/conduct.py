@@ -1,8 +1,9 @@
 """An experiment from plans to record: all measurements opened, then interleaved; or what is left of that."""
 
 import dataclasses
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -11,20 +12,63 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import runs_of, tags_of
-from benchctl.experiment.naming import Named
-from benchctl.experiment.plan import Plans, digest_of, plan_measurement
+from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
 from benchctl.home import Home
+from benchctl.report.numbers import counted
 from benchctl.results.experiment.folder import ExperimentFolder
 from benchctl.results.experiment.model import ExperimentRecord, ExperimentStatus
-from benchctl.results.model import RunRecord
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.interleave import TIME_UP, interleave
-from benchctl.run.opened import OpenRun
+from benchctl.run.observer import Observer
+from benchctl.run.opened import MAX_FAILURES_IN_A_ROW, OpenRun
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
+from benchctl.stats.experiment.model import Lack
+from benchctl.stats.multiplicity import MOST_BLOCKS
 
 _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
+
+
+# Progress of one measurement among several: whatever is told of it bears its name.
+
+
+class Named:
+    """Passes everything on, with the measurement's name where there is room for it.
+
+    Args:
+        observer: that is told.
+        name: of the measurement.
+    """
+
+    def __init__(self, observer: Observer, name: str) -> None:
+        self._observer = observer
+        self._name = name
+
+    def note(self, text: str) -> None:
+        """Pass it on, named."""
+        self._observer.note(f"{self._name}: {text}")
+
+    def stage(self, text: str) -> None:
+        """Pass it on, named."""
+        self._observer.stage(f"{self._name}: {text}")
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Pass it on."""
+        self._observer.progress(what, done, total)
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        """Pass it on; several measurements may have a variant of that name."""
+        self._observer.fork_started(f"{self._name}/{variant}", number, total, remaining_s)
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """Pass it on, as for a fork's beginning."""
+        named = msgspec.structs.replace(record, variant=f"{self._name}/{record.variant}")
+        self._observer.fork_done(named)
+
+
+# An experiment from plans to record.
 
 
 @dataclass(frozen=True)
@@ -40,6 +84,19 @@ class Laboratory:
     open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run
     reopen: Callable[..., OpenRun] = reopen_run
     interleave: Callable[..., str] = interleave
+
+
+@dataclass(frozen=True)
+class More:
+    """What an execution gets beyond the forks that it has.
+
+    Attributes:
+        forks: of every side, but where the experiment says that fewer are enough.
+        until_decided: give further forks to open expectations from now on.
+    """
+
+    forks: int
+    until_decided: bool
 
 
 def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
@@ -70,15 +127,17 @@ def conduct(
     plans: Plans,
     *,
     budget_s: float | None = None,
+    more: More | None = None,
     laboratory: Laboratory | None = None,
 ) -> ExperimentRecord:
-    """Open what is not open yet, measure what is missing, and say how it ended.
+    """Open what is not open yet, measure what is missing, then what is open, and say how it ended.
 
     Args:
         folder: of the execution; its record is in there.
         bench: what runs have in common.
         plans: of the measurements that have no run yet.
         budget_s: for the forks from now on; None for as long as they take.
+        more: what is added to an execution that is complete; None for nothing.
         laboratory: what runs are measured with.
 
     Returns:
@@ -88,7 +147,7 @@ def conduct(
         NotResumable: what is measured, or where, is not what it was; the record stays as it is.
         BenchctlError: it was interrupted, or cannot go on; the record says so.
     """
-    return _Conduct(folder, bench, plans, laboratory or Laboratory()).all(budget_s)
+    return _Conduct(folder, bench, plans, laboratory or Laboratory()).all(budget_s, more)
 
 
 class _Conduct:
@@ -103,52 +162,125 @@ class _Conduct:
         self._open: dict[str, OpenRun] = {}
         self._prepared: dict[str, dict[str, float]] = {}
         self._reopened: list[tuple[RunFolder, RunRecord]] = []
+        self._failures: dict[tuple[str, str], int] = {}
 
-    def all(self, budget_s: float | None) -> ExperimentRecord:
+    def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
         """Do it."""
         with self._ending():
-            self._reopen_all()
+            self._reopen_all(more)
             self._open_all()
-            # The order within blocks depends on these numbers: it is the same when some are complete.
-            numbers = {
-                one.name: number
-                for number, one in enumerate(self._record.spec.measurements)
-                if one.name in self._open
-            }
-            names = list(numbers)
-            runs = [self._open[name] for name in names]
+            if more is not None:
+                self._extend(more)
+            runs = list(self._open.values())
             before = _spent_s(runs)
-            stopped = self._laboratory.interleave(
-                runs,
-                seed=self._record.spec.seed,
-                observer=self._bench.observer,
-                numbers=list(numbers.values()),
-                left_s=None if budget_s is None else lambda: budget_s - (_spent_s(runs) - before),
-                prepared=[self._prepared[name] for name in names],
-            )
-            if stopped:
-                self._bench.observer.note(stopped)
+
+            def left_s() -> float:
+                return math.inf if budget_s is None else budget_s - (_spent_s(runs) - before)
+
+            stopped = self._measure(list(self._open), left_s)
             if stopped.startswith(TIME_UP):
                 for run in runs:
                     _end_early(run, stopped)
+            elif self._record.spec.until_decided:
+                stopped = self._decide(left_s) or stopped
+            if stopped:
+                self._bench.observer.note(stopped)
         missing = any(run.missing() for run in self._runs().values())
         self._end("failed" if missing else "complete", stopped)
         return self._record
 
-    def _reopen_all(self) -> None:
+    def _measure(self, names: Collection[str], left_s: Callable[[], float]) -> str:
+        """What is missing of some measurements; why not all of it, if so."""
+        # The order within blocks depends on these numbers: it is the same when some are complete.
+        numbers = [number for number, one in enumerate(self._record.spec.measurements) if one.name in names]
+        runs = [self._open[self._record.spec.measurements[number].name] for number in numbers]
+        prepared = [self._prepared.pop(run.record.id, {}) for run in runs]
+        return self._laboratory.interleave(
+            runs,
+            seed=self._record.spec.seed,
+            observer=self._bench.observer,
+            numbers=numbers,
+            left_s=left_s,
+            prepared=prepared,
+        )
+
+    def _decide(self, left_s: Callable[[], float]) -> str:
+        """Block after block of the sides of the expectation that is nearest to its outcome; why it ends."""
+        # Half a second of scipy, which executions without the option need not wait for.
+        from benchctl.stats.experiment.analyse import analyse_experiment  # noqa: PLC0415 - see above
+
+        while True:
+            runs = {name: run.record for name, run in self._open.items()}
+            analysis = analyse_experiment(self._record, runs)
+            still = [one for one in analysis.expectations if one.outcome == "inconclusive"]
+            able = [(one, one.lacks) for one in still if one.lacks and self._can_grow(one.lacks)]
+            if not able:
+                return (
+                    f"{counted(len(still), 'expectation')} still open that no forks decide" if still else ""
+                )
+            # Of those that seem out of reach, the cheapest block: estimates of few forks may be wrong.
+            chosen, lack = min(able, key=lambda one: (one[1].seconds, one[1].block_s, one[0].place))
+            if lack.block_s > left_s():
+                open_now = counted(len(still), "expectation")
+                return f"{TIME_UP} after {_blocks(runs.values())} blocks, with {open_now} still open"
+            self._bench.observer.stage(f"deciding: {chosen.statement}")
+            self._measure(self._add_block(lack), left_s)
+            for side, run in self._sides(lack):
+                failed = any(fork.variant == side[1] and fork.status == "failed" for fork in run.record.forks)
+                self._failures[side] = self._failures.get(side, 0) + 1 if failed else 0
+
+    def _sides(self, lack: Lack) -> Iterator[tuple[tuple[str, str], OpenRun]]:
+        """((measurement, variant), run) of each side."""
+        for side in lack.sides:
+            measurement, _, variant = side.partition("/")
+            yield (measurement, variant), self._open[measurement]
+
+    def _can_grow(self, lack: Lack) -> bool:
+        """Whether more forks can be had: not of sides that fail, or have as many as are judged."""
+        return all(
+            self._failures.get(side, 0) < MAX_FAILURES_IN_A_ROW
+            and len(run.record.compared(side[1])) < MOST_BLOCKS
+            for side, run in self._sides(lack)
+        )
+
+    def _add_block(self, lack: Lack) -> dict[str, set[str]]:
+        """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs."""
+        variants: dict[str, set[str]] = {}
+        for (measurement, variant), _ in self._sides(lack):
+            variants.setdefault(measurement, set()).add(variant)
+        block = _blocks(run.record for run in self._open.values())
+        for name, names in variants.items():
+            run = self._open[name]
+            run.extend(run.record.with_blocks([block], run.record.plan.stop, names))
+        return variants
+
+    def _extend(self, more: More) -> None:
+        """Have all runs miss further blocks."""
+        spec = self._record.spec
+        first = _blocks(run.record for run in self._open.values())
+        added = range(first, first + more.forks)
+        for one in spec.measurements:
+            run = self._open[one.name]
+            stop = DECIDED if more.until_decided else run.record.plan.stop
+            found = run.record.with_blocks(added if one.forks is None else (), stop)
+            run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
+        decided = spec.until_decided or more.until_decided
+        self._update(spec=msgspec.structs.replace(spec, forks=spec.forks + more.forks, until_decided=decided))
+
+    def _reopen_all(self, more: More | None) -> None:
         """What went on before; all of it before anything is opened, which may take long."""
         self._update(status="running", stopped="")
         folders = {name: self._find(name, run_id) for name, run_id in self._record.runs.items()}
+        growing = more is not None or self._record.spec.until_decided
         for name, run_folder in folders.items():
             record = run_folder.load()
-            if not record.missing() and not record.stopped and record.status != "running":
+            if not (growing or record.missing() or record.stopped or record.status == "running"):
                 continue
             bench = self._named(name)
             bench.observer.stage("preparing")
             self._reopened.append((run_folder, record))
-            run = self._laboratory.reopen(bench, _going_on(run_folder, record), reload_track(record.plan))
-            self._open[name] = run
-            self._prepared[name] = {}
+            folder = run_folder if more is not None else _going_on(run_folder, record)
+            self._open[name] = self._laboratory.reopen(bench, folder, reload_track(record.plan))
 
     def _find(self, name: str, run_id: str) -> RunFolder:
         try:
@@ -166,7 +298,7 @@ class _Conduct:
             extras = Extras(tags=tags_of(self._record.id, name), files=planned.files, forecast=False)
             run, timings = self._laboratory.open(bench, planned.plan, planned.track, extras)
             self._open[name] = run
-            self._prepared[name] = timings
+            self._prepared[run.record.id] = timings
             self._update(runs={**self._record.runs, name: run.record.id})
 
     def _named(self, name: str) -> Bench:
@@ -202,9 +334,13 @@ class _Conduct:
 
     def _interrupted(self) -> BenchctlError:
         runs = self._runs()
+        spec = self._record.spec
         done = sum(run.total - len(run.missing()) for run in runs.values())
+        total = sum(
+            runs[one.name].total if one.name in runs else spec.planned(one) for one in spec.measurements
+        )
         return BenchctlError(
-            f"the experiment is interrupted; {done} of {self._record.spec.total_forks} forks are kept",
+            f"the experiment is interrupted; {done} of {total} forks are kept",
             hint=f"go on with: {self._resume}",
             exit_code=ExitCode.INTERRUPTED,
         )
@@ -236,6 +372,11 @@ class _Conduct:
     def _update(self, **changes: object) -> None:
         self._record = msgspec.structs.replace(self._record, **changes)
         self._folder.save(self._record)
+
+
+def _blocks(runs: Iterable[RunRecord]) -> int:
+    """The number behind those of all blocks."""
+    return 1 + max(block for run in runs for block in run.block_numbers)
 
 
 def _spent_s(runs: Sequence[OpenRun]) -> float:

@@ -66,9 +66,10 @@ def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
 
 
 def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bool:
-    """Whether there is anything left to measure, in blocks that a budget cut off, too."""
+    """Whether there is anything left to measure, in blocks that a budget cut off, too, or to be decided."""
     whole = (runs.get(one.name) for one in record.spec.measurements)
-    return any(run is None or run.missing() or run.stopped for run in whole)
+    undecided = record.spec.until_decided and bool(record.stopped)
+    return undecided or any(run is None or run.missing() or run.stopped for run in whole)
 
 
 def runs_of(

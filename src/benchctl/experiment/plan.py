@@ -11,7 +11,7 @@ import msgspec
 from benchctl.home import Home
 from benchctl.plugin.consent import Consent
 from benchctl.results.experiment.model import ExperimentSpec, Measurement
-from benchctl.results.plan import CorpusSpec, Plan
+from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import PlanOptions, plan_run
 from benchctl.track.load import UnusedParameter
@@ -19,6 +19,9 @@ from benchctl.track.model import Track
 
 CORPUS_SEED = 1
 """Of generated documents, as `--corpus-seed` has it by default."""
+
+DECIDED = StopSpec(decided=True, least_forks=1)
+"""Of runs that are looked at after every block; whoever looks decides when they end."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             left = {name: value for name, value in options.params.items() if name != err.name}
             options = _with_params(options, left)
         else:
+            if spec.until_decided:
+                plan = msgspec.structs.replace(plan, stop=DECIDED)
             return Planned(plan, track, options.files, frozenset(unused))
 
 

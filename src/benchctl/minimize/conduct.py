@@ -21,8 +21,7 @@ from benchctl.minimize.pairs import (
 )
 from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
 from benchctl.minimize.search import Subset, Verdict, smallest
-from benchctl.minimize.wording import outcome, title
-from benchctl.report.numbers import counted
+from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.minimize.folder import MinimizeFolder
 from benchctl.results.minimize.model import Decision, MinimizeRecord, Phase
 from benchctl.results.model import RunRecord
@@ -33,6 +32,32 @@ from benchctl.track.model import Challenge
 
 _MOST_OF_NAME = 60
 """Of each name in that of a file; file systems take 255 bytes in all."""
+
+
+# Questions and answers in words, for whoever watches.
+
+
+def title(decision: Decision, target: str) -> str:
+    """A question as it is asked."""
+    tasks = " > ".join((*decision.tasks, target))
+    cut = ", counts cut" if decision.short else ""
+    without = f", without {', '.join(decision.removed)}" if decision.removed else ""
+    return f"question {decision.number}{cut}{without}: is it there in {tasks}?"
+
+
+def outcome(decision: Decision) -> str:
+    """A question as it was answered."""
+    because = f" ({decision.reason})" if decision.reason else ""
+    effect = ""
+    if decision.effect_percent is not None:
+        effect = f", {signed_percent(decision.effect_percent)} %"
+    return (
+        f"question {decision.number}: {decision.verdict}{because}{effect} after "
+        f"{counted(len(decision.contender), 'pair')}, {duration(decision.seconds)}"
+    )
+
+
+# The search as it is carried out.
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from benchctl.report.layout import Grid
 
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""
-
+LEAST_POINTS, LEAST_READINGS = 5, 10
+"""What has fewer is told by its table: a plot of them shows nothing."""
 
 _MOST_ABSENT = 6
 

@@ -2,8 +2,9 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 import msgspec
 
@@ -52,6 +53,7 @@ def command(
     if iterations is not None:
         params["iterations"] = iterations
     words += _repeated("--param", [f"{name}={_param(value)}" for name, value in params.items()])
+    words += ["--as-written"] if _as_written(plan, params) and not until_steady else []
     words += ["--include-tasks", plan.include_tasks] if plan.include_tasks else []
     words += ["--exclude-tasks", plan.exclude_tasks] if plan.exclude_tasks else []
     words += _file_words(plan)
@@ -66,11 +68,20 @@ def command(
     return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(count)])
 
 
+def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
+    """Whether counts are as in a shipped challenge where a run would choose others by itself."""
+    shipped = [one for one in plan.schedules if one.name not in plan.sources]
+    choosing = plan.redline is None and not plan.test_mode and not PurePath(plan.track).is_absolute()
+    return choosing and any(one.only_counts(params) for one in shipped)
+
+
 def _stop_words(stop: StopSpec | None) -> list[str]:
     """When it may end with fewer forks; the least number of them is no option."""
     if stop is None:
         return []
     words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
+    words += ["--until-decided"] if stop.decided else []
+    words += [] if stop.margin is None else ["--margin", f"{_exact(100 * stop.margin)}%"]
     if stop.budget_s is None:
         return words
     minutes = stop.budget_s / _S_PER_MINUTE

@@ -1,5 +1,6 @@
 """Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -9,18 +10,84 @@ import msgspec
 
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
-from benchctl.report.flags import in_force
-from benchctl.report.foreign import imported_lines
 from benchctl.report.markdown import escaped
 from benchctl.report.numbers import counted, figure, mebibytes
 from benchctl.report.visible import visible
 from benchctl.results.checks import stray_boots
 from benchctl.results.cpus import cpu_list
-from benchctl.results.model import EngineFacts, Environment, ForkRecord, IndexFacts, Pilot, RunRecord
+from benchctl.results.foreign.race import TITLES, UNKNOWN
+from benchctl.results.model import (
+    EngineFacts,
+    Environment,
+    ForkRecord,
+    Imported,
+    IndexFacts,
+    Pilot,
+    RunRecord,
+)
 from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6
+
+
+# What is known of results that another tool measured, for readers.
+
+
+def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
+    """In place of what a run of our own has to say of itself.
+
+    Args:
+        record: the run.
+        found: where it comes from.
+    """
+    plan = record.plan
+    yield f"{record.id}, measured {record.created}"
+    if record.tags:
+        yield f"tags: {' '.join(record.tags)}"
+    tool = f"{TITLES[found.tool]} {found.version or '(version unknown)'}"
+    yield f"measured by {tool}, imported by benchctl {record.environment.benchctl}, without samples"
+    _, environment, car = record.environment.fingerprint.split(":", 2)
+    yield f"environment '{environment}', nodes '{car or UNKNOWN}': all that is known of host and heap"
+    names = ", ".join(one.name for one in plan.schedules)
+    yield f"track {plan.track}, challenge {names}; corpus, order and node restarts unknown"
+    if plan.params:
+        yield f"parameters: {' '.join(f'{key}={value}' for key, value in sorted(plan.params.items()))}"
+    for block, path in enumerate(found.files):
+        yield f"fork {block}: {path}"
+
+
+# Which of a virtual machine's flags are in force.
+
+# Of flags of one kind, a virtual machine obeys the last; these commands add up.
+_SETS = re.compile(
+    r"-X(?:ms|mx|ss)|-XX:(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?(?P<option>[^=]+)"
+    r"|-D(?P<property>[^=]+)"
+)
+
+
+def in_force(flags: Sequence[str]) -> list[str]:
+    """Without those that a later one of the same kind supersedes."""
+    kinds = [_kind_of(flag) for flag in flags]
+    last = {kind: place for place, kind in enumerate(kinds)}
+    return [
+        flag
+        for place, (flag, kind) in enumerate(zip(flags, kinds, strict=True))
+        if not kind or last[kind] == place
+    ]
+
+
+def _kind_of(flag: str) -> str:
+    """`-Xmx` of `-Xmx1g`, `-XX:UseG1GC` of `-XX:-UseG1GC`, `-Dname` of `-Dname=value`; else nothing."""
+    found = _SETS.match(flag)
+    if found is None:
+        return ""
+    if found["option"]:
+        return f"-XX:{found['option']}"
+    return f"-D{found['property']}" if found["property"] else found[0]
+
+
+# Where a run was measured, on what, and how it went.
 
 
 class FactSection(msgspec.Struct, frozen=True):
@@ -99,9 +166,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     for name, own in plan.variant_warmups.items():
         yield f"warm-up of {name} before that: {', '.join(one.name for one in own)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
-    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
-    forks = counted(record.blocks - extra, "fork")
-    yield f"{forks} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
+    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
     yield from _beside_lines(record)
     if plan.pin is not None:
         yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
@@ -111,6 +176,14 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield "every fork began on an empty node: the challenge makes its own data"
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _forks(record: RunRecord) -> str:
+    """`5 forks`, or `3 to 5 forks` where variants sat blocks out."""
+    blocks = {*record.own_blocks}
+    counts = [len(blocks.difference(record.left_out.get(spec.name, ()))) for spec in record.plan.variants]
+    fewest, most = min(counts), max(counts)
+    return counted(most, "fork") if fewest == most else f"{fewest} to {counted(most, 'fork')}"
 
 
 def _corpus_line(corpus: CorpusSpec) -> str:
@@ -126,6 +199,8 @@ def _corpus_line(corpus: CorpusSpec) -> str:
 def _beside_lines(record: RunRecord) -> Iterator[str]:
     """What was done beside the forks that are compared."""
     evidence = record.plan.evidence
+    if record.looks > 1:
+        yield f"forks were added after its figures could be seen: look {record.looks}"
     if evidence is not None:
         extra = f"{counted(evidence.extra_forks, 'further fork')} of every variant"
         forks = extra if evidence.extra_forks else "all forks"
@@ -344,7 +419,7 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
         yield from _stray_searches(fork)
     variants = [spec.name for spec in record.plan.variants]
     for one in disturbances({name: record.compared(name) for name in variants}):
-        yield f"fork {one.block} of {one.variant} was disturbed: {one.text}"
+        yield f"noisy host around fork {one.block} of {one.variant}: {one.text}"
 
 
 def _stray_searches(fork: ForkRecord) -> Iterator[str]:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchctl.report.numbers import counted, duration
-from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import Prospect, expected_forks, prospects, unknown_tasks, visible
 
 _MOST_NAMED = 4
-_TELLING_FORKS = 5
 
 
 def forecast_lines(history: History, plan: Plan) -> list[str]:
@@ -30,16 +29,16 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} forks a side"]
     if not found:
-        first = min(forks, _TELLING_FORKS)
+        first = min(forks, DEFAULT_FORKS)
         return [
             f"{size}: no earlier run of this on this machine; the first {first} forks will tell what it sees"
         ]
     lines = [
-        f"in {metric_of(key).title} from {_least([one for one in found if one.metric == key], forks, plan)}"
+        f"in {metric_of(key).title} {_least([one for one in found if one.metric == key], forks, plan)}"
         for key in dict.fromkeys(one.metric for one in found)
     ]
     unknown = unknown_tasks(history, plan)
-    lines = [f"{size} sees differences {lines[0]}", *(f"  {line}" for line in lines[1:])]
+    lines = [f"{size}: minimum detectable effect {lines[0]}", *(f"  {line}" for line in lines[1:])]
     lines[-1] += f" ({_source(history, found)})"
     if unknown:
         lines[-1] += f"; no earlier run has {', '.join(unknown)}"
@@ -87,7 +86,7 @@ def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
     middle = median(least for least, _ in seen.values())
     return (
         f"{_rounded(low[0])} ({low[1]}) to {_rounded(high[0])} ({high[1]}), "
-        f"half of the tasks from {_rounded(middle)}"
+        f"half of the tasks up to {_rounded(middle)}"
     )
 
 

@@ -5,12 +5,10 @@ import io
 
 from benchctl.report.formats import Format, planning_item
 from benchctl.report.json_text import json_text
-from benchctl.report.layout import Grid
+from benchctl.report.layout import Command, Grid
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import duration, percent
-from benchctl.report.planning import split_command
 from benchctl.report.tables import WIDE, render_page
-from benchctl.stats.disturbed import TOLERANCE_PERCENT
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
 from benchctl.stats.power import MOST_FORKS
@@ -21,7 +19,6 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 _OF_PROSPECT = _CSV_COLUMNS.index("cv_percent")
 _OTHER = "*"
-_MOST = 0.5  # of the earlier forks
 
 
 def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
@@ -79,19 +76,14 @@ def plan_grids(found: ForkPlan) -> list[Grid]:
     return [grid if len({one.contender for one in who}) > 1 else grid.without("Variant")]
 
 
-def plan_lines(found: ForkPlan) -> list[str]:
+def plan_lines(found: ForkPlan) -> list[str | Command]:
     """Sentences for below the table."""
-    lines = []
+    lines: list[str | Command] = []
     if not found.requirements:
         lines.append("No earlier run of this on this machine says how much its forks differ.")
     if any(_other_sizes(one) for one in found.requirements):
         lines.append(
             f"{_OTHER} from runs of the same task with other sizes or settings: the CV may be another here"
-        )
-    if found.requirements and found.disturbed_forks > _MOST * found.earlier_forks:
-        lines.append(
-            f"{found.disturbed_forks} of these {found.earlier_forks} earlier forks were disturbed (a host "
-            f"probe was more than {TOLERANCE_PERCENT:g} % off): on a quiet host it may take fewer forks."
         )
     if found.unknown and found.requirements:
         lines.append(f"Not in the table, because no earlier run has them: {', '.join(found.unknown)}")
@@ -110,25 +102,17 @@ def plan_lines(found: ForkPlan) -> list[str]:
         )
     if found.command:
         words = "To measure it" if found.requirements else "First measure a few forks, then ask again"
-        lines.append(f"{words}: {found.command}")
+        lines.append(Command(words, found.command))
     return lines
 
 
 def _page(found: ForkPlan) -> str:
     # Templates take a while to load, which no other form needs.
     from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
-    from benchctl.report.html.subject import Command  # noqa: PLC0415 - see above
     from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
 
-    lines, commands = [], []
-    for text in plan_lines(found):
-        purpose, line = split_command(text)
-        if line:
-            commands.append(Command(purpose, line))
-        else:
-            lines.append(text)
     title = f"Forks for a difference of {found.effect_percent:g} %"
-    return render_tables(title, [table(grid) for grid in plan_grids(found)], lines=lines, commands=commands)
+    return render_tables(title, [table(grid) for grid in plan_grids(found)], lines=plan_lines(found))
 
 
 def plan_csv(found: ForkPlan) -> str:

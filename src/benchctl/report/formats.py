@@ -10,12 +10,12 @@ from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids
 from benchctl.report.document import document
 from benchctl.report.json_text import json_text
-from benchctl.report.layout import result_grids
+from benchctl.report.layout import Command, result_grids
 from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import collect_notes
-from benchctl.report.paragraph import conclusion
-from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.planning import planning_lines
 from benchctl.report.tables import WIDE, legend, render_text
+from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.report.visible import visible
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -75,7 +75,7 @@ def render(
 
 def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     notes = collect_notes(analysis)
-    parts = [escaped(conclusion(analysis))]
+    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict_sentence(analysis))}"]
     parts += [grid_table(grid) for grid in result_grids(analysis, notes)]
     parts.append(escaped(" ".join(legend(analysis))))
     parts += note_lists(notes)
@@ -88,10 +88,9 @@ def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def planning_item(line: str) -> str:
+def planning_item(line: str | Command) -> str:
     """A planning line in Markdown: a sentence, or a command in code style."""
-    words, command = split_command(line)
-    return f"{words}: `{visible(command)}`" if command else escaped(line)
+    return escaped(line) if isinstance(line, str) else f"{line.purpose}: `{visible(line.line)}`"
 
 
 def _csv(analysis: Analysis) -> str:

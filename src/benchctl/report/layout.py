@@ -32,6 +32,13 @@ class VerdictCell(msgspec.Struct, frozen=True):
         return ", ".join(self.words)
 
 
+class Command(msgspec.Struct, frozen=True):
+    """A command line, and what it is for."""
+
+    purpose: str
+    line: str
+
+
 Line = tuple[str | VerdictCell, ...]
 """The cells of one line of a table."""
 
@@ -80,30 +87,50 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def precision_grid(analysis: Analysis) -> Grid | None:
-    """What the run could see: spread of forks, detectable difference, cross-check.
+    """What the run could see, and what it takes to see a difference that is told for all: forks and minutes.
 
     None where that says nothing: for one variant, or with one fork of each.
     """
-    lines = tuple(
-        (
-            task_name(row, analysis),
-            metric_title(row),
-            comparison.contender,
-            f"{percent(comparison.cv_baseline_percent)}, {percent(comparison.cv_contender_percent)}",
-            percent(comparison.mde_percent),
-            _cross_check(comparison),
-        )
-        for row in analysis.rows
-        for comparison in row.comparisons
-    )
-    if not any(comparison.mde_percent is not None for row in analysis.rows for comparison in row.comparisons):
+    pairs = [(row, one) for row in analysis.rows for one in row.comparisons]
+    if not any(one.mde_percent is not None for _, one in pairs):
         return None
-    headers = ("Operation", "Metric", "Variant", "CV of forks", "Sees from", "Permutation p (least)")
-    title = f"Precision: CV of {analysis.variants[0]} and of the variant; what 80 % of such runs would find"
-    return _without_variant(Grid(title, headers, lines, frozenset({0, 1, 2})), analysis)
+    costs = {(one.schedule, one.task, one.metric, one.contender): one for one in analysis.costs}
+    told = f"{analysis.costs[0].effect_percent:g} %" if analysis.costs else "a difference"
+    lines = []
+    for row, one in pairs:
+        cost = costs.get((row.schedule, row.task, row.metric, one.contender))
+        lines.append(
+            (
+                task_name(row, analysis),
+                metric_title(row),
+                one.contender,
+                f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
+                _tenths(one.mde_percent),
+                _cross_check(one),
+                NOT_AVAILABLE if cost is None else f"{cost.forks:,}",
+                NOT_AVAILABLE if cost is None else _tenths(cost.minutes),
+                _to_go(cost),
+            )
+        )
+    headers = ("Operation", "Metric", "Variant", "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go")
+    title = (
+        f"Precision: CV of {analysis.variants[0]} and of the variant; minimum detectable effect (MDE, "
+        "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
+        f"of {told}"
+    )
+    if any(one.open for one in analysis.costs):
+        title += "; minutes to go until open rows have a verdict, if all stays as it is"
+    grid = Grid(title, headers, tuple(lines), frozenset({0, 1, 2})).without_empty("To go")
+    return _without_variant(grid if analysis.costs else grid.without("Forks").without("Minutes"), analysis)
 
 
-def task_name(row: Row | DriverRow | TimeRow | VerdictCost, analysis: Analysis) -> str:
+def _to_go(cost: VerdictCost | None) -> str:
+    if cost is None or not cost.open:
+        return ""
+    return "far" if cost.verdict_minutes is None else _tenths(cost.verdict_minutes)
+
+
+def task_name(row: Row | DriverRow | TimeRow, analysis: Analysis) -> str:
     """The task, with its challenge where there are several."""
     if len(analysis.sections) == 1:
         return row.label
@@ -142,12 +169,12 @@ def verdict_cell(
         remark: one more thing that weakens it.
     """
     loads = dict.fromkeys(state for side in sides for state in side.load)
-    words = [] if comparison.verdict == "n/a" and loads else [_verdict_word(comparison, who)]
+    word = f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
+    words = [] if comparison.verdict == "n/a" and loads else [word]
     words += loads
     if any(doubt.code == "failures" for doubt in caveats):
         words.append("requests failed")
-    if any(side.steady.state == "not steady" for side in sides):
-        words.append("not steady")
+    words += dict.fromkeys(side.steady.trend for side in sides if side.steady.trend)
     if remark:
         words.append(remark)
     return VerdictCell(comparison.verdict, tuple(words))
@@ -199,14 +226,14 @@ def _result_grid(
 def _alone(row: Row, notes: Notes) -> tuple[str, ...]:
     only = row.figures[0]
     remarks = " ".join((*only.load, notes.numbers(row)))
-    return (row.label, _value(only), percent(only.cv_percent), remarks)
+    return (row.label, value_text(only), percent(only.cv_percent), remarks)
 
 
 def _side_by_side(row: Row, notes: Notes) -> Line:
     comparison = row.comparisons[0]
     return (
         row.label,
-        *(_value(figures) for figures in row.figures),
+        *(value_text(figures, comparison) for figures in row.figures),
         *_tested(comparison),
         verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
         notes.numbers(row),
@@ -217,16 +244,24 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[Line]:
     """The baseline's line, then one a contender."""
     baseline, *others = row.figures
     first = VerdictCell(None, ("baseline", *baseline.load))
-    yield (row.label, baseline.variant, _value(baseline), "", "", "", first, notes.numbers(row))
+    yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.numbers(row))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
-        yield ("", figures.variant, _value(figures), *_tested(comparison), verdict, "")
+        yield ("", figures.variant, value_text(figures, comparison), *_tested(comparison), verdict, "")
 
 
-def _value(figures: Figures) -> str:
+def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
+    """A variant's value: a lower bound says so.
+
+    Of pairs, that of the blocks which both sides have: the change beside it is theirs.
+    """
     if figures.unsupported:
         return NOT_AVAILABLE
-    return f">= {figure(figures.value)}" if figures.at_least else figure(figures.value)
+    value = figures.value
+    if comparison is not None and comparison.paired and comparison.baseline_value is not None:
+        of_baseline = figures.variant == comparison.baseline
+        value = comparison.baseline_value if of_baseline else comparison.contender_value
+    return f">= {figure(value)}" if figures.at_least else figure(value)
 
 
 def _tested(comparison: Comparison) -> tuple[str, str, str]:
@@ -242,6 +277,10 @@ def _cross_check(comparison: Comparison) -> str:
         return NOT_AVAILABLE
     drawn = "" if comparison.p_permutation_exact else ", drawn"
     return f"{_short(comparison.p_permutation)} ({_short(comparison.p_permutation_least)}{drawn})"
+
+
+def _tenths(value: float | None) -> str:
+    return percent(value).removesuffix(" %")
 
 
 def _short(p: float | None) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchctl.report.formats import planning_item
 from benchctl.report.json_text import json_text
-from benchctl.report.layout import Grid
-from benchctl.report.markdown import escaped, grid_table
+from benchctl.report.layout import Command, Grid
+from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, percent, signed_percent
-from benchctl.report.planning import split_command
 from benchctl.report.tables import WIDE, render_page
 from benchctl.results.minimize.model import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
@@ -60,7 +60,7 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
     # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
     found = "" if ended.search.found is None else challenge_text(ended.search.found)
     if output_format == "markdown":
-        listed = "\n".join(f"- {escaped(line)}" for line in lines)
+        listed = "\n".join(f"- {planning_item(line)}" for line in lines)
         fenced = f"\n```json\n{found}```\n" if found else ""
         return f"{grid_table(grid)}\n\n{listed}\n{fenced}"
     text = render_page([grid], lines, width)
@@ -126,7 +126,7 @@ def _minimal(record: MinimizeRecord, left: Decision, open_ones: Sequence[Decisio
     )
 
 
-def _below(ended: Ended) -> list[str]:
+def _below(ended: Ended) -> list[str | Command]:
     """How to read the table, and what to do next."""
     record = ended.search
     counts = (
@@ -139,12 +139,9 @@ def _below(ended: Ended) -> list[str]:
         "what stays open is kept. Intervals are plain 95 % t intervals over pairs, which share a block; they "
         "decide nothing."
     )
-    lines = [
-        explained,
-        f"Its forks took {duration(record.spent_s)}.",
-    ]
-    lines += [f"Challenge file: {path}" for path in ended.files]
-    return [*lines, *(f"{purpose}: {line}" for purpose, line in ended.commands.items())]
+    files = [f"Challenge file: {path}" for path in ended.files]
+    commands = [Command(purpose, line) for purpose, line in ended.commands.items()]
+    return [explained, f"Its forks took {duration(record.spent_s)}.", *files, *commands]
 
 
 def _left(record: MinimizeRecord) -> Decision:
@@ -203,17 +200,9 @@ def _csv(record: MinimizeRecord) -> str:
     return stream.getvalue()
 
 
-def _page(grid: Grid, lines: Sequence[str]) -> str:
+def _page(grid: Grid, lines: Sequence[str | Command]) -> str:
     # Templates take a while to load, which no other form needs.
     from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
-    from benchctl.report.html.subject import Command  # noqa: PLC0415 - see above
     from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
 
-    plain, commands = [], []
-    for text in lines:
-        purpose, line = split_command(text)
-        if line:
-            commands.append(Command(purpose, line))
-        else:
-            plain.append(text)
-    return render_tables("The smallest schedule", [table(grid)], lines=plain, commands=commands)
+    return render_tables("The smallest schedule", [table(grid)], lines=lines)

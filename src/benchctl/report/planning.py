@@ -1,44 +1,68 @@
-"""What to run to see more: scale, detectable differences, and a command."""
+"""What to run to see more: detectable effects, and a command."""
 
 import math
-from collections.abc import Iterator
+import shlex
 
 import msgspec
 
 from benchctl.report.command_line import command
+from benchctl.report.layout import Command
 from benchctl.report.numbers import percent
-from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import DECIDED, Comparison
 from benchctl.stats.cost import fork_sd
 from benchctl.stats.power import forks_needed, mde, mde_paired
 
-_DEFAULT_FORKS = 5
+_COFFEE_MINUTES = 10
 _WARM_UP = "warmup_iterations"
 _GROWTH = 2
 _WORTHWHILE_PERCENT = 5.0
+_MOST_FORKS = 200
 _LEAST_ITERATIONS = 100
 _ITERATION_GROWTH = 3
 _DOCUMENT_GROWTH = 4
 _MOST_DOCUMENTS = 4_000_000
 
 
-def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str]:
-    """Sentences for below the tables.
+def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]:
+    """A sentence and a command for below the tables.
 
     Args:
         analysis: what was found.
         plan: what was run; without it there is no command to propose.
     """
-    lines = [f"Scale: {text}" for text in _scale_texts(analysis)]
+    lines: list[str | Command] = []
     forks = proposed_forks(analysis)
     noisiest = _noisiest(analysis)
     if noisiest is not None:
         lines.append(_precision_text(noisiest, forks))
     if plan is not None:
-        lines.append(f"To see more: {_proposal(analysis, plan)}")
+        lines.append(Command("To see more", _proposal(analysis, plan)))
     return lines
+
+
+def next_command(analysis: Analysis, plan: Plan) -> Command | None:
+    """The one command that would tell most; None when every verdict stands.
+
+    Where tasks had settled, more blocks of the same are what is lacking, and what there is stays: as many as
+    decide every row that a coffee's time can, else the row that lacks least.
+    """
+    done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
+    if done and len(analysis.variants) > 1:
+        return None
+    lacking = [
+        (one.verdict_minutes or 0.0, one.verdict_forks)
+        for one in analysis.costs
+        if one.open and one.verdict_forks
+    ]
+    settled = "not-steady" not in _codes(analysis) and (plan.settled or "small-scale" not in _codes(analysis))
+    if settled and lacking and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
+        minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
+        line = shlex.join(["benchctl", "run", "--more", analysis.runs[0], "--forks", str(forks)])
+        return Command(f"Next, about {math.ceil(minutes)} min", line)
+    return Command("Next", _proposal(analysis, plan))
 
 
 def _proposal(analysis: Analysis, plan: Plan) -> str:
@@ -51,7 +75,12 @@ def _proposal(analysis: Analysis, plan: Plan) -> str:
     documents = _proposed_documents(analysis)
     grows = documents != plan.corpus.documents
     unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
-    until_steady = unfit and _can_lengthen(plan)
+    # Counts that benchctl chose are chosen anew for more documents, of which each request then teaches more.
+    anew = plan.settled and grows
+    until_steady = unfit and _can_lengthen(plan) and not anew
+    if anew and unfit and not _by_build(analysis):
+        # It is not forks that are lacking.
+        forks = max(DEFAULT_FORKS, min(analysis.forks.values(), default=0))
     params = dict(plan.params)
     if grows and until_steady:
         # How many requests it takes to warm up was found out for this corpus, not for a larger one.
@@ -92,21 +121,19 @@ def _warm_ups(plan: Plan) -> set[str]:
     return {name for name in plan.params if name.replace("-", "_").endswith(_WARM_UP)}
 
 
-def split_command(line: str) -> tuple[str, str]:
-    """What a planning line says, and the command line at its end; that is empty when it has none."""
-    words, _, rest = line.partition(": ")
-    return (words, rest) if rest.startswith("benchctl ") else (line, "")
-
-
 def proposed_forks(analysis: Analysis) -> int:
-    """The default when there were fewer, else twice as many."""
-    fewest = min(analysis.forks.values(), default=0)
-    return _DEFAULT_FORKS if fewest < _DEFAULT_FORKS else _GROWTH * fewest
+    """Twice as many, and no fewer than by default."""
+    return max(DEFAULT_FORKS, _GROWTH * min(analysis.forks.values(), default=0))
 
 
 def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) -> int | None:
-    """More where a task rests on few requests, or had not settled and can do so no other way; else None."""
+    """More where a task rests on few requests, or had not settled and can do so no other way; else None.
+
+    Those that benchctl chose are chosen anew, but for a pilot, which chooses the warm-up only.
+    """
     counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
+    if plan.settled:
+        return max(counts) if until_steady and counts else None
     wanting = {"few-samples"} if until_steady else {"few-samples", "not-steady"}
     if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
@@ -124,16 +151,6 @@ def _proposed_documents(analysis: Analysis) -> int:
 def _codes(analysis: Analysis) -> set[str]:
     in_rows = {doubt.code for row in analysis.rows for doubt in row.caveats}
     return in_rows | {doubt.code for doubt in analysis.caveats}
-
-
-def _scale_texts(analysis: Analysis) -> Iterator[str]:
-    """One sentence a task, however many metrics it has."""
-    seen = {}
-    for row in analysis.rows:
-        if row.scale is not None:
-            challenge = analysis.sections[row.schedule].challenge
-            seen[row.schedule, row.task] = f"{challenge}, {row.label}: {row.scale.text}"
-    yield from seen.values()
 
 
 def _noisiest(analysis: Analysis) -> Comparison | None:
@@ -154,8 +171,13 @@ def _precision_text(noisiest: Comparison, forks: int) -> str:
     spread = fork_sd(noisiest) or 0.0
     then = mde_paired(forks, spread) if noisiest.paired else mde(forks, forks, spread)
     needed = forks_needed(math.log1p(_WORTHWHILE_PERCENT / 100), spread, paired=noisiest.paired)
+    small = (
+        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} {unit} a side"
+        if needed <= _MOST_FORKS
+        else f"{_WORTHWHILE_PERCENT:g} % is not achievable on this host"
+    )
     return (
-        f"Precision of the noisiest row: {fewest} {unit} see differences from "
-        f"{percent(noisiest.mde_percent)}, {forks} would see {percent(100 * math.expm1(then))}; "
-        f"{_WORTHWHILE_PERCENT:g} % takes {needed:,} {unit} a side (80 % power)"
+        "Precision of the noisiest row: minimum detectable effect "
+        f"{percent(noisiest.mde_percent)} with {fewest} {unit}, "
+        f"{percent(100 * math.expm1(then))} with {forks}; {small} (80 % power)"
     )

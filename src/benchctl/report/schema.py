@@ -1,12 +1,7 @@
 """The JSON Schemas of what benchctl writes, from the types that it is written from.
 
-They are published in `schemas/` beside this file. After a change of the types, write them again:
-
-    benchctl schema analysis > src/benchctl/report/schemas/analysis-2.json
-    benchctl schema run > src/benchctl/report/schemas/run-1.json
-    benchctl schema message > src/benchctl/report/schemas/message-1.json
-
-A change that a reader of the older form could stumble over takes a new version number, and a new file.
+A change that a reader of the older form could stumble over takes a new version number. A test holds the form
+of each version fast.
 """
 
 import inspect
@@ -33,11 +28,6 @@ _SECTION = re.compile(r"\n\s*Attributes:\n")
 _FIELDS = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
 
 Schema = dict[str, Any]
-
-
-def schema_file(name: SchemaName) -> str:
-    """Name of the published file of the current version."""
-    return f"{name}-{_TYPES[name][2]}.json"
 
 
 def schema_text(name: SchemaName) -> str:

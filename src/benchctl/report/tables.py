@@ -5,6 +5,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterable
+from typing import Literal
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -12,16 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from benchctl.report.curve import curve_grids, curve_plot
-from benchctl.report.details import further_grids
-from benchctl.report.layout import Grid, VerdictCell, result_grids
+from benchctl.report.details import further_grids, precision_grids
+from benchctl.report.layout import Command, Grid, VerdictCell, result_grids, task_name
 from benchctl.report.notes import Notes, collect_notes
-from benchctl.report.paragraph import conclusion
-from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.planning import planning_lines
+from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import Verdict
+from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.curve import RedlineCurves
+from benchctl.stats.multiplicity import EVERY_BLOCK
 
 WIDE = 100
 _NAME_WIDTH = 20
@@ -29,7 +31,7 @@ _VARIANT_WIDTH = 12
 _STATE_WIDTH = len("saturated,")
 _NAME_HEADERS = ("Operation", "Task", "Variant")
 _LUCENEUTIL_HEADER = "Pct diff (low - high)"
-_VERDICT_STYLES: dict[Verdict | None, str] = {
+VERDICT_STYLES: dict[Verdict | None, str] = {
     "equivalent": "green",
     "faster": "bold green",
     "slower": "bold red",
@@ -53,23 +55,50 @@ def render_text(
 
 
 def render_page(
-    grids: Iterable[Grid], sentences: Iterable[str], width: int = WIDE, *, notes: Notes | None = None
+    grids: Iterable[Grid],
+    sentences: Iterable[str | Command],
+    width: int = WIDE,
+    *,
+    notes: Notes | None = None,
 ) -> str:
     """Tables of something else than an analysis, with sentences below them, as plain text.
 
     Args:
         grids: the tables.
-        sentences: one paragraph each; a command behind a colon gets lines of its own.
+        sentences: one paragraph each; a command gets lines of its own.
         width: columns.
         notes: below the sentences, numbered as in the tables.
     """
     parts: list[RenderableType] = []
     for grid in grids:
-        parts += [_paragraph(grid.title, width, style="bold"), _table(grid, width), Text()]
+        parts += [paragraph(grid.title, width, style="bold"), _table(grid, width), Text()]
     parts += [_planning_paragraph(line, width) for line in sentences]
     if notes is not None:
         parts += _note_paragraphs(notes, width)
     return _plain(Group(*parts), width)
+
+
+def render_part(
+    analysis: Analysis, part: Literal["notes", "precision"], *, plan: Plan | None = None, width: int = WIDE
+) -> str:
+    """One part of the whole report as plain text.
+
+    Args:
+        analysis: what to print.
+        part: `notes`, each with the tasks that it is about, or `precision` with what more would show.
+        plan: what was run; without it no command is proposed.
+        width: columns.
+    """
+    if part == "precision":
+        return render_page(precision_grids(analysis), planning_lines(analysis, plan), width)
+    notes = collect_notes(analysis)
+    lines = [
+        (dict.fromkeys(task_name(row, analysis) for row in analysis.rows if doubt in row.caveats), doubt)
+        for doubt in notes.numbered
+    ]
+    texts = [f"{', '.join(names)}: {doubt.text}" for names, doubt in lines]
+    texts += [f"all: {doubt.text}" for doubt in notes.general]
+    return _plain(Group(*(paragraph(text, width) for text in (*texts, *legend(analysis)))), width)
 
 
 def _plain(report: RenderableType, width: int) -> str:
@@ -92,15 +121,15 @@ def terminal_report(
     """
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
-    if found := conclusion(analysis):
-        parts += [_paragraph(found, width), Text()]
+    parts += [paragraph(headline(analysis), width, style="bold"), Text()]
+    parts += [paragraph(verdict_sentence(analysis), width, lead="VERDICT  ", style="bold"), Text()]
     for result in result_grids(analysis, notes):
-        parts += [_paragraph(result.title, width, style="bold"), _table(result, width), Text()]
+        parts += [paragraph(result.title, width, style="bold"), _table(result, width), Text()]
     for line in legend(analysis):
-        parts.append(_paragraph(line, width))
+        parts.append(paragraph(line, width))
     parts += _note_paragraphs(notes, width)
     for grid in further_grids(analysis, details=details):
-        parts += [Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width)]
+        parts += [Text(), paragraph(grid.title, width, style="bold"), _table(grid, width)]
     if analysis.redline is not None:
         parts += _curve_parts(analysis.redline, width)
     parts.append(Text())
@@ -113,14 +142,24 @@ def legend(analysis: Analysis) -> list[str]:
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
     lines = [f"Values: geometric means over forks ({counts})."]
     if len(analysis.variants) > 1:
-        by_build = any(one.replicate == "build" for row in analysis.rows for one in row.comparisons)
+        comparisons = [one for row in analysis.rows for one in row.comparisons]
+        by_build = any(one.replicate == "build" for one in comparisons)
         units = ("pairs of index builds", "index builds") if by_build else ("blocks", "forks")
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
         lines.append(
             f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
-            f"are unadjusted, p is adjusted {adjustment(analysis)}."
+            f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
         )
     return [*lines, *(f"{line}." for line in analysis.differences)]
+
+
+def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
+    """What looking at figures before there were more of them has cost; empty where nobody could."""
+    looks = {one.looks for one in comparisons}
+    if EVERY_BLOCK in looks:
+        return "; both are wider so as to hold in spite of a look after every block (Pocock)"
+    most = max(looks, default=1)
+    return f"; both are wider so as to hold in spite of {most} looks (Bonferroni)" if most > 1 else ""
 
 
 def adjustment(analysis: Analysis) -> str:
@@ -172,7 +211,7 @@ def _natural_width(grid: Grid) -> int:
 def _cell(cell: str | VerdictCell, header: str, *, narrow: bool, broken: bool) -> Text:
     if isinstance(cell, VerdictCell):
         words = (",\n" if broken else ", ").join(map(visible, cell.words))
-        return Text(words, style=_VERDICT_STYLES.get(cell.verdict, ""))
+        return Text(words, style=VERDICT_STYLES.get(cell.verdict, ""))
     text = visible(cell)
     if header in _NAME_HEADERS and narrow:
         return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
@@ -187,7 +226,7 @@ def _cell(cell: str | VerdictCell, header: str, *, narrow: bool, broken: bool) -
 
 def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
     for grid in curve_grids(curves):
-        yield from (Text(), _paragraph(grid.title, width, style="bold"), _table(grid, width))
+        yield from (Text(), paragraph(grid.title, width, style="bold"), _table(grid, width))
     plot = curve_plot(curves, width)
     if plot:
         yield from (Text(), Text(visible("\n".join(plot)), no_wrap=True))
@@ -195,23 +234,22 @@ def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:
 
 def _note_paragraphs(notes: Notes, width: int) -> Iterable[Text]:
     for number, doubt in enumerate(notes.numbered, 1):
-        yield _paragraph(doubt.text, width, lead=f"{number:>3}  ")
+        yield paragraph(doubt.text, width, lead=f"{number:>3}  ")
     for doubt in notes.general:
-        yield _paragraph(doubt.text, width, lead="all  ")
+        yield paragraph(doubt.text, width, lead="all  ")
 
 
-def _planning_paragraph(line: str, width: int) -> Text:
-    words, command = split_command(line)
-    if command:
-        return Text(visible("\n".join([f"{words}:", *_continued(shlex.split(command), width)])))
-    return _paragraph(line, width)
+def _planning_paragraph(line: str | Command, width: int) -> Text:
+    if isinstance(line, Command):
+        return Text(visible("\n".join([f"{line.purpose}:", *command_lines(shlex.split(line.line), width)])))
+    return paragraph(line, width)
 
 
-def _continued(words: list[str], width: int) -> list[str]:
+def command_lines(words: list[str], width: int, *, lead: str = "  ") -> list[str]:
     """A command line over several lines that a shell takes as one."""
-    lines = ["  "]
+    lines = [lead]
     for quoted in (shlex.quote(word) for word in words):
-        if lines[-1].strip() and len(lines[-1]) + len(quoted) + len(" \\") > width:
+        if lines[-1] != lead and len(lines[-1]) + len(quoted) + len(" \\") > width:
             lines[-1] += "\\"
             lines.append("    ")
         lines[-1] += f"{quoted} "
@@ -219,7 +257,8 @@ def _continued(words: list[str], width: int) -> list[str]:
     return lines
 
 
-def _paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
+def paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
+    """A text in lines of its own, the further ones below the end of what leads it."""
     wrapped = textwrap.fill(
         visible(text),
         width,

@@ -1,16 +1,21 @@
 """The record of a run: its plan, its environment, and what became of every fork. Written as run.json."""
 
+from collections.abc import Collection, Iterable
+from itertools import count, islice
 from typing import Literal
 
 import msgspec
 
 from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
-from benchctl.results.plan import EvidenceKind, Plan
+from benchctl.results.plan import EvidenceKind, Plan, StopSpec
 
 RECORD_VERSION = 1
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
+
+DEFAULT_FORKS = 6
+"""The fewest that a permutation test can confirm: of five pairs, no arrangement is as rare as 5 %."""
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -335,6 +340,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         stopped: why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
         pilot: how its counts were found, where they were looked for.
         imported: where it comes from, when benchctl did not measure it.
+        looks: how often its figures could have been seen before more blocks were added, plus one.
+        left_out: variant -> blocks of the run that have no fork of it: of an experiment that gives forks to
+            what is open, those in which others were measured.
     """
 
     record_version: int
@@ -355,6 +363,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     stopped: str = ""
     pilot: Pilot | None = None
     imported: Imported | None = None
+    looks: int = 1
+    left_out: dict[str, tuple[int, ...]] = {}
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """The finished forks of one variant, in block order."""
@@ -390,26 +400,76 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return f"it has {words} of {variant}, and a verdict takes {FORKS_FOR_VERDICT}"
 
     @property
+    def own_blocks(self) -> tuple[int, ...]:
+        """The blocks whose figures count: those planned, or begun once it stopped."""
+        idle = set.intersection(*(set(self.left_out.get(spec.name, ())) for spec in self.plan.variants))
+        free = (block for block in count() if not self.plan.is_extra(block) and block not in idle)
+        own = tuple(islice(free, self.plan.forks))
+        if not self.stopped:
+            return own
+        last = max((fork.block for fork in self.forks if not self.plan.is_extra(fork.block)), default=-1)
+        return tuple(block for block in own if block <= last)
+
+    @property
     def block_numbers(self) -> tuple[int, ...]:
-        """The blocks that belong to it: those planned, or begun once it stopped; then those of evidence."""
-        planned, extra = self.plan.forks, 0 if self.plan.evidence is None else self.plan.evidence.extra_forks
-        own = planned
-        if self.stopped:
-            own = 1 + max((fork.block for fork in self.forks if fork.block < planned), default=-1)
-        return (*range(own), *range(planned, planned + extra))
+        """The blocks that belong to it, those for evidence behind all others."""
+        return (*self.own_blocks, *self.plan.extra_blocks)
 
     @property
     def blocks(self) -> int:
-        """Forks of every variant that belong to it, those for evidence included."""
+        """How many these are."""
         return len(self.block_numbers)
 
     @property
     def total(self) -> int:
         """Forks of all variants that belong to it."""
-        return self.blocks * len(self.plan.variants)
+        return len(self._wanted())
 
     def missing(self) -> tuple[tuple[int, str], ...]:
         """(block, variant) of every fork that belongs to it and is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
-        wanted = [(block, v.name) for block in self.block_numbers for v in self.plan.variants]
-        return tuple(pair for pair in wanted if pair not in have)
+        return tuple(pair for pair in self._wanted() if pair not in have)
+
+    def with_blocks(
+        self, blocks: Iterable[int], stop: StopSpec | None, variants: Collection[str] | None = None
+    ) -> "RunRecord":
+        """The same to be gone on with: what was said of its end is taken back.
+
+        Args:
+            blocks: that are added, all behind its own so far; the numbers that these leave are left out.
+            stop: the rule from now on.
+            variants: that have forks in the new blocks; None for all.
+        """
+        own, added = self.own_blocks, [block for block in blocks if not self.plan.is_extra(block)]
+        passed = set(range(1 + max(own, default=-1), 1 + max(added, default=-1))) - set(added)
+        idle = {block for block in passed if not self.plan.is_extra(block)}
+        evidence = self.plan.evidence
+        if evidence is not None and evidence.extra_forks:
+            evidence = msgspec.structs.replace(evidence, first=self.plan.extra_blocks.start)
+        without = {
+            spec.name: idle if variants is None or spec.name in variants else idle | set(added)
+            for spec in self.plan.variants
+        }
+        left_out = {
+            name: tuple(sorted({*self.left_out.get(name, ()), *numbers}))
+            for name, numbers in without.items()
+            if numbers or name in self.left_out
+        }
+        return msgspec.structs.replace(
+            self,
+            plan=msgspec.structs.replace(
+                self.plan, forks=len(own) + len(added), stop=stop, evidence=evidence
+            ),
+            status="running",
+            stopped="",
+            caveats=tuple(text for text in self.caveats if text != self.stopped),
+            left_out=left_out,
+        )
+
+    def _wanted(self) -> list[tuple[int, str]]:
+        return [
+            (block, spec.name)
+            for block in self.block_numbers
+            for spec in self.plan.variants
+            if block not in self.left_out.get(spec.name, ())
+        ]

@@ -167,7 +167,10 @@ class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """When a run ends before it has all of its forks: decided after whole blocks, never by a p-value.
+    """When a run ends before it has all of its forks: decided after whole blocks.
+
+    With `precision`, p-values have no say. With `decided` they have, and are judged at levels that hold for
+    all looks together.
 
     Attributes:
         precision: half width of the 95 % interval of every judged effect that is enough, as a ratio - 1
@@ -175,11 +178,16 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         budget_s: seconds for the forks, from the start of the first; a block that is not expected to fit is
             not begun. None for as long as it takes.
         least_forks: that every variant gets whatever the intervals are; a budget may cut it short.
+        decided: end when every judged effect is faster, slower or equivalent.
+        margin: the difference that does not matter, as a ratio - 1, of every metric; None for each metric's
+            own.
     """
 
     precision: float | None = None
     budget_s: float | None = None
     least_forks: int = 8
+    decided: bool = False
+    margin: float | None = None
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -190,10 +198,12 @@ class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         extra_forks: forks of every variant that it is collected in, behind the plan's own, which then stay
             plain; their figures enter no comparison. 0 to collect it in all of the plan's own forks, which
             are compared with each other, since all of them bear its cost.
+        first: block of the first of these; None for right behind the plan's own.
     """
 
     kinds: tuple[EvidenceKind, ...]
     extra_forks: int = 0
+    first: int | None = None
 
 
 class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -244,6 +254,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         assertions: an answer that is not what its operation asserts has failed; else assertions mean nothing.
         evidence: what is collected beside the figures; None for nothing.
         variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
+        settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
     """
 
     variants: tuple[VariantSpec, ...]
@@ -276,6 +287,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     assertions: bool = False
     evidence: EvidenceSpec | None = None
     variant_warmups: dict[str, tuple[Challenge, ...]] = {}
+    settled: bool = False
 
     @property
     def all_warmups(self) -> tuple[Challenge, ...]:
@@ -289,7 +301,15 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     def is_extra(self, block: int) -> bool:
         """Whether the forks of a block are there for evidence alone, and enter no comparison."""
-        return self.evidence is not None and bool(self.evidence.extra_forks) and block >= self.forks
+        return block in self.extra_blocks
+
+    @property
+    def extra_blocks(self) -> range:
+        """The blocks that are there for evidence alone."""
+        if self.evidence is None:
+            return range(0)
+        first = self.forks if self.evidence.first is None else self.evidence.first
+        return range(first, first + self.evidence.extra_forks)
 
     def evidence_in(self, block: int) -> tuple[EvidenceKind, ...]:
         """What is collected in the forks of a block."""

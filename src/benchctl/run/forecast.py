@@ -1,15 +1,87 @@
 """What a run says before it starts: how it will end, and what earlier runs say that it is going to see."""
 
 import itertools
+from pathlib import PurePath
 
+from benchctl.corpus.generated.files import corpus_name, needed_bytes
+from benchctl.engine.prepared.index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST
+from benchctl.home import Home
+from benchctl.report.numbers import counted, duration
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
+from benchctl.run.documents import is_generated
 from benchctl.run.observer import Observer
+from benchctl.run.plan import boots
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history
 
 # The first request waits for it: about 2 ms each.
 _MOST_RECORDS = 100
+
+
+# Bytes: an archive of Maven Central, what becomes of it with the archive of its classes, a Java runtime.
+_ARCHIVE_BYTES = {"elasticsearch": 81e6, "opensearch": 46e6}
+_UNPACKED_BYTES = {"elasticsearch": 175e6, "opensearch": 125e6}
+_RUNTIME_BYTES = 120e6
+# Seconds, measured on two cores: fetching and unpacking; an index but for its documents, with its answers.
+_ENGINE_S = 20.0
+_INDEX_S = 20.0
+_DOCUMENTS_PER_S = 12_000.0
+# Of forks that nobody has measured yet: a node start with its end, and a request.
+_START_S = 5.0
+_REQUEST_S = 0.003
+_REQUEST_S_PER_DOCUMENT = 1e-8
+
+
+def preparation(plan: Plan, home: Home, block_s: float | None) -> list[str]:
+    """The steps of a run, and roughly what they take: lines for readers. Nothing of it is done.
+
+    Args:
+        plan: that is about to start.
+        home: what is there already is looked up by name.
+        block_s: seconds of one fork of every variant; None where no earlier run says.
+    """
+    documents = plan.corpus.documents
+    steps: list[str] = []
+    download = disk = seconds = 0.0
+    engines = dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None)
+    for engine, version in engines:
+        if not (home.artifacts / f"{engine}-{version}.zip").exists():
+            steps.append(f"fetch {engine} {version}")
+            download += _ARCHIVE_BYTES[engine]
+            disk += _ARCHIVE_BYTES[engine] + _UNPACKED_BYTES[engine]
+            seconds += _ENGINE_S
+    if engines and not any(home.jdks.iterdir()):
+        disk += _RUNTIME_BYTES
+    generated = is_generated(plan) and (bool(engines) or plan.origin == "empty")
+    if generated and not (home.corpora / corpus_name(documents, plan.corpus.seed)).exists():
+        steps.append(f"generate {documents:,} documents")
+        disk += needed_bytes(documents)
+    for engine, version in engines if plan.origin == "prepared" else ():
+        kept = len(list(home.indices.glob(f"{engine}-{version}-{PurePath(plan.track).stem}-{documents}-*")))
+        missing = max(plan.index_builds - kept, 0)
+        if missing:
+            steps.append(f"index on {engine} {version}{f', {missing} times' if missing > 1 else ''}")
+            disk += documents * (BYTES_PER_DOCUMENT + (missing - 1) * BYTES_PER_DOCUMENT_AT_REST)
+            seconds += missing * (_INDEX_S + documents / _DOCUMENTS_PER_S)
+    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
+    forks = plan.forks + extra
+    steps.append(f"measure {counted(forks * len(plan.variants), 'fork')}")
+    seconds += forks * (block_s or len(plan.variants) * _fork_s(plan))
+    sizes = ((download, "to download"), (disk, "of disk"))
+    size = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount)
+    return [f"steps: {'; '.join(steps)}", f"in all about {size}{duration(seconds)}"]
+
+
+def _fork_s(plan: Plan) -> float:
+    """Of one fork, by rule."""
+    request_s = _REQUEST_S + _REQUEST_S_PER_DOCUMENT * plan.corpus.documents
+    tasks = [task for challenge in (*plan.warmup_challenges, *plan.schedules) for task in challenge.schedule]
+    asking = sum(
+        task.planned_s or request_s * task.clients * ((task.warmup_iterations or 0) + (task.iterations or 1))
+        for task in tasks
+    )
+    return asking + _START_S * len(boots(plan))
 
 
 def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | None = None) -> History:
@@ -24,13 +96,20 @@ def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | N
     return collect_history(itertools.islice(store.newest(), most), plan, fingerprint)
 
 
-def announce(store: RunStore, plan: Plan, fingerprint: str, observer: Observer) -> None:
-    """Say it."""
+def announce(store: RunStore, plan: Plan, fingerprint: str, observer: Observer) -> float:
+    """Say it.
+
+    Returns:
+        Seconds that a fork is expected to take, on average over the variants.
+    """
     # A sixth of a second of scipy, which `benchctl run --help` need not wait for.
     from benchctl.report.forecast import forecast_lines  # noqa: PLC0415 - see above
 
     rule = stop_text(plan)
     if rule:
         observer.note(rule)
-    for line in forecast_lines(earlier_runs(store, plan, fingerprint, most=_MOST_RECORDS), plan):
+    history = earlier_runs(store, plan, fingerprint, most=_MOST_RECORDS)
+    for line in forecast_lines(history, plan):
         observer.note(line)
+    block_s = history.block_s(plan)
+    return _fork_s(plan) if block_s is None else block_s / len(plan.variants)

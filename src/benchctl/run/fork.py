@@ -1,6 +1,7 @@
 """One fork: fresh nodes on a private copy of the index, the schedules, and nothing else."""
 
 import dataclasses
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -40,6 +41,9 @@ from benchctl.track.model import Track
 
 if TYPE_CHECKING:
     from benchctl.run.redline import RedlineResult
+
+
+_PROBE_HOLDS_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class ForkRunner:
         self._expected = wanted.target if plan.origin == "prepared" else None
         self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, track))))
         self._steps = StepRunner(plan, track, home, observer, stop, workers)
+        self._probed = -math.inf
 
     def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
         """Run one fork and write its samples.
@@ -205,10 +210,16 @@ class ForkRunner:
         return job.block % max(len(job.subject.builds), 1)
 
     def _probe(self, progress: _Progress) -> None:
-        """Where the node runs, if that is elsewhere: its CPUs are what the figures come from."""
+        """Where the node runs, if that is elsewhere: its CPUs are what the figures come from.
+
+        The probe after a fork is that before the next one, where it follows at once.
+        """
         clock = time.monotonic()
-        with thread_on(self._node_cpus):
-            progress.probes.append(probe_host())
+        if progress.probes or clock - self._probed > _PROBE_HOLDS_S:
+            with thread_on(self._node_cpus):
+                self._latest = probe_host()
+            self._probed = time.monotonic()
+        progress.probes.append(self._latest)
         progress.probe_s += time.monotonic() - clock
 
     def _boot(self, place: _Place, number: int, steps: Sequence[Step], progress: _Progress) -> None:
@@ -235,7 +246,10 @@ class ForkRunner:
                     evidence.measured(serving)
                 counted = _searches_counted(serving)
                 plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
-                stop_s = serving.stop()
+                # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
+                # come when it ends in peace.
+                writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
+                stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
         if isinstance(serving, Node) and log_clock is not None:
             place.telemetry.add_pauses(number, read_pauses(BootFolders(kept).logs, serving.pid, log_clock))

@@ -158,16 +158,17 @@ class _Blocks:
             return
         begun = self._clock()
         self._done += 1
+        left_s = self._remaining_s()
         self._steps.remove((number, job))
         try:
-            self._runs[number].fork(job, self._done, self._total, self._remaining_s())
+            self._runs[number].fork(job, self._done, self._total, left_s)
         except Hopeless as err:
             self._hopeless.add(key)
             self._observer.note(f"{err.message}; the rest goes on without it")
         self._seconds.setdefault(key, []).append(self._clock() - begun)
 
     def _remaining_s(self) -> float | None:
-        """What the forks that are left are expected to take; None before the first is known."""
+        """What the forks that are not over are expected to take; None before the first is."""
         return self._expected_s(self._steps) if self._seconds else None
 
     def _expected_s(self, steps: Sequence[tuple[int, ForkJob]]) -> float:

@@ -18,7 +18,14 @@ class Observer(Protocol):
         """How far the present step is, in its own units (`documents`, `bytes`, `requests`)."""
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        """Fork `number` of `total`, counted over all variants from 1; remaining_s is None while unknown."""
+        """Fork `number` of `total`, counted over all variants from 1.
+
+        Args:
+            variant: whose it is.
+            number: of it.
+            total: how many there are.
+            remaining_s: seconds until the last of them is over, this one included; None while unknown.
+        """
 
     def fork_done(self, record: ForkRecord) -> None:
         """A fork is on disk, or failed."""

@@ -47,6 +47,7 @@ class OpenRun:
         track: of its plan.
         subjects: its variants, ready to boot.
         ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
+        fork_s: seconds that a fork is expected to take, until the first is known.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class OpenRun:
         subjects: Sequence[AnySubject],
         *,
         ask_anew: bool = False,
+        fork_s: float | None = None,
     ) -> None:
         self._bench = bench
         self._ask_anew = ask_anew
@@ -67,7 +69,8 @@ class OpenRun:
         self._subjects = {subject.spec.name: subject for subject in subjects}
         self._held: ExitStack | None = None
         self._runner: ForkRunner | None = None
-        self._seconds: list[float] = []
+        self._fork_s = fork_s
+        self._seconds = [fork.wall_s for fork in record.forks if fork.status == "done"]
         self._failures_in_a_row: dict[str, int] = {}
 
     @property
@@ -79,6 +82,11 @@ class OpenRun:
     def folder(self) -> RunFolder:
         """Where it is kept."""
         return self._folder
+
+    def extend(self, record: RunRecord) -> None:
+        """Have it miss the blocks that a record of it has been given beyond those that it has."""
+        self._record = record
+        self._folder.save(record)
 
     def execute(self, timings: dict[str, float]) -> RunRecord:
         """Check the answers, run what is missing, and say how it ended."""
@@ -173,7 +181,8 @@ class OpenRun:
                 # Those for evidence are left.
                 jobs = self.jobs()
                 continue
-            expected = statistics.median(self._seconds) * left if self._seconds else None
+            fork_s = statistics.median(self._seconds) if self._seconds else self._fork_s
+            expected = None if fork_s is None else fork_s * left
             self.fork(jobs.pop(0), total - left + 1, total, remaining_s(self._record, expected))
 
     def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:

@@ -1,42 +1,154 @@
 """A run from plan to record: what is new is prepared, what was cut off gone on with, if all is as it was."""
 
+import itertools
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 
 import msgspec
 
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.results.cpus import cpu_list
 from benchctl.results.figures import Calibration
-from benchctl.results.model import RECORD_VERSION, RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
+from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, new_run_id
 from benchctl.run.bench import Bench
 from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, sharing_caveats
-from benchctl.run.changes import (
-    corpus_changes,
-    engine_changes,
-    environment_changes,
-    pin_changes,
-    track_changes,
+from benchctl.run.documents import (
+    FileOptions,
+    Parcel,
+    check_files,
+    find_corpus,
+    is_generated,
+    needs_documents,
+    parcels,
 )
-from benchctl.run.documents import FileOptions, check_files, find_corpus, needs_documents
 from benchctl.run.forecast import announce
 from benchctl.run.host import describe_host
 from benchctl.run.opened import OpenRun
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
-from benchctl.run.prepare import check_memory
-from benchctl.run.session import TargetSubject
-from benchctl.run.stopping import within
-from benchctl.run.subjects import prepare_subjects
-from benchctl.run.targets import target_caveats
+from benchctl.run.plugin import plugin_changes
+from benchctl.run.prepare import check_memory, prepare_corpus, prepare_subject
+from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
+from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.work import check_work
 from benchctl.track.model import Track
+
+# All variants of a plan, ready to boot: running clusters, then documents, engines and indices.
+
+
+def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
+    """Everything that forks need: running clusters first, since what is wrong with them is found at once."""
+
+    @cache
+    def corpus() -> tuple[CorpusSpec, Sequence[Parcel]]:
+        spec = plan.corpus
+        if is_generated(plan):
+            made = prepare_corpus(bench.home, spec.documents, spec.seed, bench.observer)
+            spec = msgspec.structs.replace(spec, digest=made.digest, generator_version=made.generator_version)
+        return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
+
+    targets = {
+        spec.name: prepare_target(spec, bench.endpoints[spec.name], plan, track, corpus, bench.observer)
+        for spec in plan.variants
+        if spec.target is not None
+    }
+    if len(targets) == len(plan.variants) and not any(one.index_facts.key for one in targets.values()):
+        return corpus_of_targets(plan, targets), list(targets.values())
+    if plan.origin == "empty":
+        bench.observer.note(
+            f"challenge {plan.schedules[0].name} makes its own data: every fork begins on an empty node"
+        )
+    documents, found = corpus()
+    plan = msgspec.structs.replace(plan, corpus=documents)
+    subjects = [
+        targets.get(spec.name) or prepare_subject(spec, plan, track, found, bench.home, bench.observer)
+        for spec in plan.variants
+    ]
+    return plan, subjects
+
+
+# What is no longer as it was when a run began: such a run cannot go on.
+
+
+def environment_changes(before: Environment, now: Environment) -> list[str]:
+    """What differs between two descriptions of a host that a run may not cross."""
+    fixed = (
+        "hostname", "kernel", "cpu_model", "cpus", "governor", "memory_bytes", "virtualization", "python",
+        "benchctl", "benchctl_commit", "libcurl",
+    )  # fmt: skip
+    return [
+        f"{name.replace('_', ' ')} was {getattr(before, name)}, is {getattr(now, name)}"
+        for name in fixed
+        if getattr(before, name) != getattr(now, name)
+    ]
+
+
+def track_changes(plan: Plan, track: Track) -> list[str]:
+    """Whether a track that was loaded again is another one than the plan's, or its plug-in."""
+    changes = plugin_changes(plan)
+    if plan.track_digest != track.digest:
+        changes.append(f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}")
+    return changes
+
+
+def corpus_changes(before: Plan, now: Plan) -> list[str]:
+    """Whether the documents are others."""
+    if before.corpus.digest == now.corpus.digest:
+        return []
+    return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
+
+
+def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
+    """What differs in archives, runtimes and prepared indices; an index that was built again is another."""
+    changes = []
+    known = {facts.variant: facts for facts in record.engines}
+    for subject in subjects:
+        name = subject.spec.name
+        facts = known.get(name)
+        if facts is not None:
+            changes += subject.changes(facts)
+        index = record.indices.get(name)
+        if index is None:
+            continue
+        if isinstance(subject, TargetSubject):
+            if (index.documents, index.segments) != (
+                subject.index_facts.documents,
+                subject.index_facts.segments,
+            ):
+                changes.append(f"the index of {name} has changed")
+        elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
+            changes.append(f"the prepared index of {name} has changed or was built again")
+    return changes
+
+
+def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
+    """Whether CPUs that nodes and driver were pinned to cannot be had any more."""
+    wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
+    missing = set(wanted) - set(allowed)
+    if not missing:
+        return []
+    return [f"it was pinned to CPUs of which {cpu_list(missing)} cannot be had ({cpu_list(allowed)} can)"]
+
+
+def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> bool:
+    """Equal keys say that the same was wanted; the times of the ingest tell one build from the next."""
+    pairs = [
+        (msgspec.structs.replace(one, cached=False), msgspec.structs.replace(other, cached=False))
+        for one, other in zip(before, now, strict=False)
+    ]
+    return len(before) == len(now) and all(one == other for one, other in pairs)
+
+
+# A run from plan to record.
 
 
 @dataclass(frozen=True)
@@ -112,8 +224,9 @@ def open_run(
         pilots = PilotBench(bench.home, bench.observer, bench.stop, extras.tags)
         plan, pilot = run_pilot(pilots, plan, track, subjects)
         timings["pilot-s"] = time.monotonic() - clock
+    fork_s = None
     if extras.forecast:
-        announce(bench.store, plan, environment.fingerprint, bench.observer)
+        fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(challenge.name for challenge in plan.schedules)
     folder = bench.store.create(new_run_id(label, now.strftime("%Y%m%d-%H%M%S")))
@@ -141,7 +254,7 @@ def open_run(
         pilot=pilot,
     )
     folder.save(record)
-    return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew), timings
+    return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings
 
 
 def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> RunRecord:
@@ -158,6 +271,62 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
         bench.observer.note(f"run {record.id} is complete: it {record.stopped}; nothing is measured")
         return record
     return reopen_run(bench, folder, track, ask_anew=ask_anew).execute({})
+
+
+def add_blocks(
+    bench: Bench, folder: RunFolder, track: Track, *, blocks: int, budget_s: float | None = None
+) -> RunRecord:
+    """Add blocks to a finished run, once it is known that all is what it was; see `extended`.
+
+    Raises:
+        NotResumable: what is measured, or where, is not what it was.
+        BenchctlError: as of `start_run`.
+    """
+    run = reopen_run(bench, folder, track)
+    run.extend(extended(run.record, blocks, budget_s))
+    return run.execute({})
+
+
+def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecord:
+    """A finished run with blocks that it does not have yet: somebody has seen its figures meanwhile.
+
+    A rule by which it would end at once is not kept: more was asked for.
+
+    Args:
+        record: as it is.
+        blocks: one fork of every variant each.
+        budget_s: for their forks; None for as long as they take.
+
+    Raises:
+        UsageError: it is not finished, was not measured here, or there is no time for a single block.
+    """
+    if blocks < 1:
+        raise UsageError("--forks must be at least 1")
+    if record.imported is not None:
+        raise UsageError(f"run {record.id} was measured by {record.imported.tool}: only that can add to it")
+    if record.unfinished:
+        raise UsageError(
+            f"run {record.id} is not finished ({record.unfinished})",
+            hint=f"go on with: benchctl run --resume {record.id}",
+        )
+    first = 1 + max(record.own_blocks, default=-1)
+    # Whichever of these numbers are those of forks for evidence.
+    free = (block for block in itertools.count(first) if not record.plan.is_extra(block))
+    added = tuple(itertools.islice(free, blocks))
+    rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
+    rule = msgspec.structs.replace(
+        rule, budget_s=None if budget_s is None else budget_behind(record, budget_s)
+    )
+    found, looks = record.with_blocks(added, rule), record.looks + 1
+    if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
+        # It was looked at after every block, and is not any more.
+        looks += len(record.own_blocks) if rule.decided else 0
+        rule = msgspec.structs.replace(rule, precision=None, decided=False)
+    empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
+    found = record.with_blocks(added, None if empty else rule)
+    lacking = shortfall(record)
+    caveats = tuple(text for text in found.caveats if text != lacking)
+    return msgspec.structs.replace(found, caveats=caveats, looks=looks)
 
 
 def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> OpenRun:
@@ -186,7 +355,7 @@ class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
     if changes:
         raise NotResumable(
-            f"run {record.id} cannot be resumed, because this is no longer what it was measured on: "
+            f"run {record.id} cannot go on, because this is no longer what it was measured on: "
             + "; ".join(changes),
             hint="start a new run; the finished forks of the old one stay readable",
         )

@@ -1,18 +1,22 @@
 """Options into a plan: everything is looked up and checked here, before any node starts."""
 
+import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+from benchctl.engine.declared import places
 from benchctl.errors import UsageError
 from benchctl.plugin.consent import Consent
+from benchctl.report.numbers import documents
 from benchctl.results.plan import (
     CorpusSpec,
+    DataOrigin,
     ErrorPolicy,
     EvidenceSpec,
     PinSpec,
@@ -27,11 +31,12 @@ from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
 from benchctl.run.evidence_plan import check_evidence
 from benchctl.run.origin import origin_of
 from benchctl.run.plugin import allowed_plugin
-from benchctl.run.variant_plan import check_index_settings
+from benchctl.stats.multiplicity import MOST_BLOCKS
+from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
-from benchctl.track.model import Challenge, Track
+from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.elsewhere import Elsewhere
 from benchctl.track.operations.search import Asking
 
@@ -40,15 +45,51 @@ MAX_DEFAULT_HEAP_MB = 4096
 _SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
 MIN_HEAP_MB = 256
 MAX_SEED = 1 << 63
+
+SETTLING_DOCUMENTS = 100_000
+"""Of the corpus on which counts are raised, unless the user says otherwise."""
+
+# On a few hundred thousand documents, for operations whose track does not say more.
+_SETTLES_AFTER = 200
+# A p90 of fewer is not precise.
+_LEAST_MEASURED = 100
+# Over 100 requests `range`, 3 ms each, differs between forks of one variant twice as much as over 500.
+_WARM_UP_PER_MEASURED = 2
 MOST_WORKERS = 64
 
 Step = tuple[Place, ...]
 """Tasks that run at the same time: one, or those of a parallel element."""
 
 
+# What variants ask of a plan, checked before any node starts.
+
+
+def check_index_settings(variants: Iterable[VariantSpec], track: Track, origin: DataOrigin) -> None:
+    """What would have no effect is not asked for in vain.
+
+    Raises:
+        UsageError: a variant has index settings, and benchctl prepares no index that could get them.
+    """
+    name = next((spec.name for spec in variants if spec.index_settings), None)
+    if name is None:
+        return
+    # Those of data streams are in templates, and no track has both.
+    if origin == "empty" or not places(track).indices:
+        raise UsageError(
+            f"variant '{name}' has index settings, but no index is prepared that could get them",
+            hint="set them where the data are made: in the challenge, or in the track's templates",
+        )
+
+
+# Options into a plan.
+
+
 @dataclass(frozen=True)
 class PlanOptions:
-    """What the user asked for, checked for types only. `plan_run` says what becomes of it."""
+    """What the user asked for, checked for types only. `plan_run` says what becomes of it.
+
+    With `settle`, shipped challenges that only count requests get counts that warm the JIT up; see `settled`.
+    """
 
     variants: tuple[VariantSpec, ...]
     challenges: tuple[str, ...]
@@ -75,6 +116,7 @@ class PlanOptions:
     files: FileOptions = field(default_factory=FileOptions)
     consent: Consent | None = None
     evidence: EvidenceSpec | None = None
+    settle: bool = False
 
 
 def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
@@ -121,11 +163,68 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
             "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
+    written = schedules
+    if options.settle and _is_generated(options):
+        schedules = tuple(
+            one if one.name in sources or not one.only_counts(options.params) else settled(one, track)
+            for one in schedules
+        )
+    if schedules != written and options.files.docs is None:
+        corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
+        options = replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups))
     plan = freeze(options, track, schedules, warmups, sources)
-    return msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups), track
+    plan = msgspec.structs.replace(
+        plan, plugin=plugin, variant_warmups=own_warmups, settled=schedules != written
+    )
+    return plan, track
+
+
+def _is_generated(options: PlanOptions) -> bool:
+    """Whether every variant asks documents that benchctl generates, fewer than the blog had."""
+    own = options.track in track_names() and options.files.local is None
+    here = all(spec.target is None for spec in options.variants)
+    return own and here and options.corpus.documents < BLOG_DOCUMENTS
+
+
+def settled(challenge: Challenge, track: Track) -> Challenge:
+    """A challenge whose searches warm up for as long as operations say, and are measured often enough.
+
+    The fewer documents a request visits, the more requests it takes. A `range` over 400,000 takes thousands,
+    and what had not settled is marked all the same.
+    """
+    operations = track.operations | challenge.operations
+
+    def lengthened(task: Task) -> Task:
+        operation = operations[task.operation]
+        if not isinstance(operation, Asking):
+            return task
+        requests = operation.settles_after or _SETTLES_AFTER
+        least = max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED)
+        warm_up, measured = (math.ceil(count / task.clients) for count in (requests, least))
+        return msgspec.structs.replace(
+            task, warmup_iterations=warm_up, iterations=max(task.iterations or 1, measured)
+        )
+
+    return msgspec.structs.replace(challenge, schedule=tuple(map(lengthened, challenge.schedule)))
+
+
+def settling_text(plan: Plan) -> str:
+    """What benchctl chose where counts were raised, for readers; empty where none were."""
+    if not plan.settled:
+        return ""
+    raised = dict.fromkeys(
+        f"{task.label} {task.warmup_iterations}+{task.iterations}"
+        for challenge in plan.schedules
+        for task in challenge.schedule
+        if task.warmup_iterations
+    )
+    return (
+        f"{documents(plan.corpus.documents)} documents; iterations raised to warm the JIT up: "
+        f"{', '.join(raised)}; as in the JSON: --as-written"
+    )
 
 
 def _default_challenge(track: Track) -> tuple[str, ...]:
@@ -349,22 +448,53 @@ def _check_stop(options: PlanOptions, stop: StopSpec) -> None:
     Raises:
         UsageError: it cannot.
     """
-    if stop.budget_s is not None and stop.budget_s <= 0:
-        raise UsageError("--budget must be more than no time")
-    if stop.precision is None:
-        return
-    if stop.precision <= 0:
-        raise UsageError("--precision must be more than 0 %", hint="an interval always has some width")
-    if len(options.variants) == 1:
-        raise UsageError(
-            "--precision is that of a difference, and there is only one variant",
-            hint="give another --variant",
-        )
-    if options.forks < stop.least_forks:
-        raise UsageError(
-            f"--precision needs at least {stop.least_forks} forks, not --forks {options.forks}",
-            hint="with fewer, an interval can be narrow by luck; leave out one of the two",
-        )
+    name = "--until-decided" if stop.decided else "--precision"
+    rules = (
+        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),
+        (
+            stop.margin is not None and not (stop.decided and stop.margin > 0),
+            "--margin is more than 0 %, and belongs to --until-decided",
+            "compare has a --margin, too",
+        ),
+        (
+            stop.decided and stop.precision is not None,
+            "--until-decided and --precision are two rules",
+            "leave one of them out",
+        ),
+        (
+            stop.decided and not options.paired,
+            "--until-decided judges pairs",
+            "leave --unpaired out",
+        ),
+        (
+            stop.decided and options.index_builds > 1,
+            "--until-decided counts forks, and with --index-builds the build is what counts",
+            "leave one of them out",
+        ),
+        (
+            stop.precision is not None and stop.precision <= 0,
+            "--precision must be more than 0 %",
+            "an interval always has some width",
+        ),
+        (
+            (stop.decided or stop.precision is not None) and len(options.variants) == 1,
+            f"{name} is about a difference, and there is only one variant",
+            "give another --variant",
+        ),
+        (
+            (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
+            f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
+            "with fewer, forks can agree by luck; leave out one of the two",
+        ),
+        (
+            stop.decided and options.forks > MOST_BLOCKS,
+            f"--until-decided holds for at most {MOST_BLOCKS} forks, not --forks {options.forks}",
+            "",
+        ),
+    )
+    for broken, text, hint in rules:
+        if broken:
+            raise UsageError(text, hint=hint)
 
 
 def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:

@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from benchctl.engine.declared import WHAT_TO_DO
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.crew import OpenWire
@@ -17,15 +18,16 @@ from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
+from benchctl.results.samples import Outcome
 from benchctl.results.spool import SampleSpool
 from benchctl.run.building import NODE_DEATH_S
-from benchctl.run.made import check_made
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Step
 from benchctl.run.session import Serving
 from benchctl.run.work import work_context
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operations.declared import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.search import Bulk
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
@@ -35,8 +37,41 @@ WARMUP_SCHEDULE = -1
 _LEAST_STOP_S = 0.5
 
 
+# Whether a challenge that makes its own data has made it: searches of something else are no measurement.
+
+_RESTORE = "restore-snapshot"
+
+
+def check_made(job: Job, result: TaskResult) -> None:
+    """End the fork where the node refuses an index, a template or a snapshot.
+
+    Documents that are sent there all the same would make an index of another mapping, and every figure after
+    that one of other work.
+
+    Raises:
+        BenchctlError: the node refuses, in its own words; but for tasks whose failures are not fatal.
+    """
+    operation = job.operation
+    makes = isinstance(operation, CreateIndex | CreateDataStream | CreateTemplate)
+    if not makes and operation.type_name != _RESTORE:
+        return
+    if not result.failures or job.task.ignore_response_error_level == "non-fatal":
+        return
+    # One that was tried again until it went well is no failure; part 0 is the operation as a whole.
+    if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
+        return
+    said = next((detail for failure in result.failures for detail in failure.details), "no reason given")
+    raise BenchctlError(
+        f"the node refuses what task {job.task.label} makes: {said}",
+        hint=WHAT_TO_DO,
+    )
+
+
+# Steps of a schedule, one after the other.
+
+
 @dataclass(frozen=True)
-class Outcome:
+class MeasuredTask:
     """One measured task, done.
 
     Attributes:
@@ -63,7 +98,7 @@ class Load:
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[MeasuredTask] = field(default_factory=list)
     searches: int = 0
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
@@ -191,7 +226,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(Outcome(job, result, gap_s))
+                load.outcomes.append(MeasuredTask(job, result, gap_s))
         if self._plan.origin == "empty":
             for job, result in zip(jobs, results, strict=True):
                 check_made(job, result)
@@ -219,7 +254,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
     return replace(stage, context=replace(stage.context, plugin=replace(plugin, challenge=challenge)))
 
 
-def _summary(outcome: Outcome) -> TaskSummary:
+def _summary(outcome: MeasuredTask) -> TaskSummary:
     # Loaded when the first node is gone: nothing before that needs statistics.
     from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
 

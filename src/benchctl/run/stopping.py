@@ -4,6 +4,7 @@ import statistics
 
 import msgspec
 
+from benchctl.errors import UsageError
 from benchctl.report.numbers import duration
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
@@ -31,7 +32,7 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
         or record.plan.is_extra(block)
     ):
         return ""
-    return _precise_enough(record, stop) or _budget_spent(record, stop)
+    return _seen_enough(record, stop) or _budget_spent(record, stop)
 
 
 def within(stop: StopSpec | None, seconds: float) -> StopSpec:
@@ -41,6 +42,21 @@ def within(stop: StopSpec | None, seconds: float) -> StopSpec:
         return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
     least = seconds if stop.budget_s is None else min(seconds, stop.budget_s)
     return msgspec.structs.replace(stop, budget_s=least)
+
+
+def budget_behind(record: RunRecord, seconds: float) -> float:
+    """The budget of all forks of a run that gets so many more seconds for further blocks.
+
+    Raises:
+        UsageError: that is too little for one.
+    """
+    block_s = _block_s(record) * record.plan.index_builds
+    if seconds < block_s:
+        raise UsageError(
+            f"--budget {duration(seconds)} leaves no time for a block of run {record.id}, which takes "
+            f"{duration(block_s)}"
+        )
+    return seconds_spent(record) + seconds
 
 
 def seconds_spent(record: RunRecord) -> float:
@@ -58,16 +74,18 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
 
 
 def shortfall(record: RunRecord) -> str:
-    """What to say of a run that had all its forks, or its time, and is not as precise as was wanted.
+    """What to say of a run that ended without the precision, or the verdicts, that were wanted.
 
     Returns:
-        For readers; empty where no precision was wanted, or it is reached.
+        For readers; empty where nothing was wanted, or it is reached.
     """
     stop = record.plan.stop
-    if stop is None or stop.precision is None:
+    if stop is None or not _rule(stop):
         return ""
     enough, text = _judged(record, stop)
-    return "" if enough else f"--precision {precision_text(stop.precision)} is not reached: {text}"
+    if stop.decided:
+        return "" if enough else f"not decided: {text}"
+    return "" if enough else f"{_rule(stop)} is not reached: {text}"
 
 
 def stop_text(plan: Plan) -> str:
@@ -76,12 +94,16 @@ def stop_text(plan: Plan) -> str:
     if stop is None:
         return ""
     rules = []
+    if stop.decided:
+        rules.append(f"every effect is faster, slower or equivalent, from {stop.least_forks} forks on")
     if stop.precision is not None:
         wanted = precision_text(stop.precision)
         rules.append(f"every 95 % interval is within +-{wanted}, from {stop.least_forks} forks on")
     if stop.budget_s is not None:
         time = duration(stop.budget_s)
         rules.append(f"the next block would take the forks beyond {time} (preparation not counted)")
+    if not rules:
+        return ""
     return f"ends when {', or when '.join(rules)}; after {plan.forks} forks a side at the latest"
 
 
@@ -90,14 +112,19 @@ def precision_text(precision: float) -> str:
     return f"{100 * precision:.4g} %"
 
 
-def _precise_enough(record: RunRecord, stop: StopSpec) -> str:
+def _rule(stop: StopSpec) -> str:
+    """The option; empty when only time and the number of forks end it."""
+    if stop.decided:
+        return "--until-decided"
+    return "" if stop.precision is None else f"--precision {precision_text(stop.precision)}"
+
+
+def _seen_enough(record: RunRecord, stop: StopSpec) -> str:
     # The rule knows the least number, too; an analysis between two blocks takes time.
-    if stop.precision is None or _fewest(record) < stop.least_forks:
+    if not _rule(stop) or _fewest(record) < stop.least_forks:
         return ""
     enough, text = _judged(record, stop)
-    if not enough:
-        return ""
-    return f"{_after(record)}, because --precision {precision_text(stop.precision)} is reached: {text}"
+    return f"{_after(record)}, because {_rule(stop)} is reached: {text}" if enough else ""
 
 
 def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:
@@ -113,10 +140,11 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     if stop.budget_s is None:
         return ""
     spent, expected = seconds_spent(record), _block_s(record) * record.plan.index_builds
-    if spent + expected + _block_s(record) * _extra_forks(record.plan) <= stop.budget_s:
+    extra = {block for block, _ in record.missing() if record.plan.is_extra(block)}
+    if spent + expected + _block_s(record) * len(extra) <= stop.budget_s:
         return ""
     few = ""
-    after = " and the forks for evidence" if _extra_forks(record.plan) else ""
+    after = " and the forks for evidence" if extra else ""
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
     return (
@@ -128,10 +156,6 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
 def _after(record: RunRecord) -> str:
     fewest = _fewest(record)
     return f"ended after {fewest} of at most {record.plan.forks} forks a side"
-
-
-def _extra_forks(plan: Plan) -> int:
-    return 0 if plan.evidence is None else plan.evidence.extra_forks
 
 
 def _begun(record: RunRecord, block: int) -> bool:

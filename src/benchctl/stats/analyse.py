@@ -1,43 +1,45 @@
 """Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from statistics import median
 
 import msgspec
 
 from benchctl.results.differences import resolved, variant_differences
-from benchctl.results.figures import Calibration
+from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
-from benchctl.results.plan import Place, Plan
-from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section
-from benchctl.stats.bounds import any_bound, redline_doubts
+from benchctl.results.plan import Place, Plan, RedlineSpec
+from benchctl.stats import caveat
+from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section, TimeKind, TimeRow
 from benchctl.stats.builds import several_builds
-from benchctl.stats.caveat import Caveat, separate_runs
-from benchctl.stats.compare import Comparison, adjust
+from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, adjust
 from benchctl.stats.cost import Compared, verdict_costs
 from benchctl.stats.curve import redline_curves
-from benchctl.stats.disturbed import disturbances
+from benchctl.stats.disturbed import Disturbance, disturbances
 from benchctl.stats.doubts import (
     WITHHOLDING,
     extreme_doubts,
     floor_doubts,
     general_doubts,
+    host_doubts,
     row_doubts,
     unsupported_reason,
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.imported import with_imports
 from benchctl.stats.metrics import METRICS, REDLINE, Metric, MetricKey
-from benchctl.stats.multiplicity import Method
+from benchctl.stats.multiplicity import Method, looks_at
+from benchctl.stats.objective import needed_samples, percentile_name
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
 from benchctl.stats.series import Series
 from benchctl.stats.sides import Side, compare_sides, forks_without_host
 from benchctl.stats.steady import steadiness
-from benchctl.stats.times import time_rows
 from benchctl.stats.values import (
     ForkSummaries,
     challenge_title,
@@ -48,6 +50,97 @@ from benchctl.stats.values import (
     task_at,
     unit_of,
 )
+
+# Red-lines that are no measured rates: lower bounds, objectives that are missed at any rate.
+
+
+def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """Doubts about the red-lines of variants.
+
+    Args:
+        search: what was searched for.
+        found: label -> its forks' summaries.
+    """
+    for label, forks in found.items():
+        summaries = [summary for _, summary in forks]
+        bounded = [one for one in summaries if is_bound(one)]
+        if bounded:
+            yield caveat.lower_bound(label, bounded[0].redline_text, len(bounded), len(summaries))
+        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
+        if missed:
+            yield caveat.no_redline(label, missed[0].redline_text, len(missed), len(summaries))
+    yield from _few_samples(search, found)
+
+
+def is_bound(summary: TaskSummary) -> bool:
+    """Whether a fork's red-line is at least its rate, and nobody knows by how much."""
+    return summary.redline_per_s is not None and summary.redline_end != "found"
+
+
+def any_bound(summaries: Sequence[TaskSummary]) -> bool:
+    """Whether that is true of any fork: then it is true of their mean."""
+    return any(is_bound(summary) for summary in summaries)
+
+
+def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    needed = needed_samples(search.percentile)
+    for label, forks in found.items():
+        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
+        if counts and min(counts) < needed:
+            yield caveat.short_steps(label, percentile_name(search.percentile), min(counts), needed)
+
+
+# All the times of a task side by side: the engine's own, on the wire, and what the driver adds.
+
+LEAST_FOR_P90 = 10
+LEAST_FOR_P99 = SAMPLES_FOR_P90
+_NS_PER_MS = 1e6
+
+_KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
+    "took": lambda summary: summary.took,
+    "first byte": lambda summary: summary.first_byte,
+    "service": lambda summary: summary.service_time,
+    "processing": lambda summary: summary.processing_time,
+    "latency": lambda summary: summary.latency,
+    "page": lambda summary: summary.pages,
+}
+
+
+def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
+    """Every time that is known, task by task and variant by variant.
+
+    Args:
+        done: label -> finished forks.
+        plan: of the run.
+    """
+    return tuple(
+        row
+        for place in places(plan)
+        for label, forks in collect(done, place, task_at(plan, place)).items()
+        for kind in _KINDS
+        if (row := _times_row(place, label, kind, forks)) is not None
+    )
+
+
+def _times_row(place: tuple[int, int], label: str, kind: TimeKind, forks: ForkSummaries) -> TimeRow | None:
+    known = [(summary, found) for _, summary in forks if (found := _KINDS[kind](summary)) is not None]
+    if not known:
+        return None
+    # Of pages there are at least as many as of operations.
+    fewest = min(summary.samples for summary, _ in known)
+    return TimeRow(
+        schedule=place[0],
+        task=place[1],
+        label=known[0][0].label,
+        variant=label,
+        kind=kind,
+        p50_ms=median(found.p50 for _, found in known) / _NS_PER_MS,
+        p90_ms=median(found.p90 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P90 else None,
+        p99_ms=median(found.p99 for _, found in known) / _NS_PER_MS if fewest >= LEAST_FOR_P99 else None,
+    )
+
+
+# Forks in, analysis out.
 
 
 def analyse_run(
@@ -60,7 +153,7 @@ def analyse_run(
 
     Args:
         record: the run; unfinished ones are analysed as far as they got.
-        margins: relative differences that do not matter, by metric, where they differ from the defaults.
+        margins: relative differences that do not matter, by metric, where they differ from the plan's.
         metrics: what to compare by, in table order; None for what such a run usually is compared by.
     """
     forks = {
@@ -79,6 +172,7 @@ def analyse_run(
         calibration=record.calibration,
         margins=margins,
         metrics=metrics,
+        looks=looks_at([record]),
     )
     own = tuple(Caveat("run", text) for text in record.caveats)
     found = msgspec.structs.replace(
@@ -86,6 +180,7 @@ def analyse_run(
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
         evidence=evidence_cost(record),
+        versions={facts.variant: facts.version for facts in record.engines if facts.variant in forks},
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
 
@@ -101,6 +196,7 @@ def analyse(
     unlike: Sequence[str] = (),
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
+    looks: int = 1,
 ) -> Analysis:
     """Compare variants, each against the first.
 
@@ -118,24 +214,31 @@ def analyse(
         unlike: how the runs differ, when the user insisted on comparing them all the same.
         method: how p-values are adjusted.
         metrics: what to compare by, in table order; None for what such a run usually is compared by.
+        looks: at the figures so far, by `looks_at`.
 
     Raises:
         UsageError: a fork's tasks are not those of the plan.
     """
     done = {label: _finished(group) for label, group in forks.items()}
     paired = plan.paired and len(runs) <= 1
+    own_margin = None if plan.stop is None else plan.stop.margin
+    noisy = disturbances(done)
     rows: list[Row] = []
     orders: list[OrderEffect] = []
     for default in metrics or (METRICS if plan.redline is None else (REDLINE,)):
-        metric = msgspec.structs.replace(default, margin=(margins or {}).get(default.key, default.margin))
+        margin = (margins or {}).get(default.key, own_margin or default.margin)
+        metric = msgspec.structs.replace(default, margin=margin)
         shown = [
             place
             for place in _reported(done, plan)
             if metric.kind != "latency"
             or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
         ]
-        rows += [_row(metric, done, plan, place, answers, calibration, paired=paired) for place in shown]
-        orders += order_effects(metric, done, plan, shown)
+        rows += [
+            _row(metric, done, plan, place, answers, calibration, noisy=noisy, paired=paired, looks=looks)
+            for place in shown
+        ]
+        orders += order_effects(metric, done, plan, shown, looks)
     rows = _adjusted(rows, method)
     return Analysis(
         schema_version=SCHEMA_VERSION,
@@ -159,7 +262,7 @@ def analyse(
         order_effects=tuple(orders),
         costs=verdict_costs(_compared(rows), done),
         method=method,
-        disturbed=dict(Counter(one.variant for one in disturbances(done))),
+        disturbed=dict(Counter(one.variant for one in noisy)),
     )
 
 
@@ -210,7 +313,9 @@ def _row(
     answers: AnswerCheck | None,
     calibration: Calibration | None,
     *,
+    noisy: Sequence[Disturbance],
     paired: bool,
+    looks: int,
 ) -> Row:
     """One task and metric, p-values not yet adjusted."""
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
@@ -218,7 +323,11 @@ def _row(
     metric = metric.counting(unit_of(found.values()))
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
-    caveats = (*row_doubts(metric, task, found, answers), *floor_doubts(found, calibration))
+    caveats = (
+        *row_doubts(metric, task, found, answers),
+        *host_doubts(metric, found, noisy),
+        *floor_doubts(found, calibration),
+    )
     if plan.redline is not None:
         caveats = (*redline_doubts(plan.redline, found), *caveats)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
@@ -247,7 +356,13 @@ def _row(
         comparisons=tuple(
             _doubting(
                 compare_sides(
-                    metric, sides[baseline], sides[contender], paired=paired, judged=judged, by_build=by_build
+                    metric,
+                    sides[baseline],
+                    sides[contender],
+                    paired=paired,
+                    judged=judged,
+                    by_build=by_build,
+                    looks=looks,
                 ),
                 extremes,
             )
@@ -291,11 +406,19 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     )
     finished = []
     for row in rows:
-        comparisons = tuple(next(adjusted) for _ in row.comparisons)
+        comparisons = tuple(_provisional(next(adjusted), row) for _ in row.comparisons)
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))
     return finished
+
+
+def _provisional(comparison: Comparison, row: Row) -> Comparison:
+    """With the class of its verdict: what was measured before it had settled, or too rarely, is not final."""
+    sides = [one for one in row.figures if one.variant in (comparison.baseline, comparison.contender)]
+    doubtful = min(comparison.replicates) < FORKS_FOR_QUOTING or any(one.steady.trend for one in sides)
+    decided = comparison.verdict in DECIDED
+    return msgspec.structs.replace(comparison, provisional=decided and doubtful)
 
 
 def _scale(

@@ -187,6 +187,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             none.
         differences: how variants differ beyond engine and version, in words: a line for each that does.
         evidence: what collecting it cost, where extra forks did; None elsewhere.
+        versions: variant -> version of its engine, where the record says it.
     """
 
     schema_version: int
@@ -208,3 +209,4 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disturbed: dict[str, int] = {}
     differences: tuple[str, ...] = ()
     evidence: EvidenceCost | None = None
+    versions: dict[str, str] = {}

@@ -202,9 +202,9 @@ def stalled(variant: str, forks: Mapping[int, Sequence[str]]) -> Caveat:
     return Caveat("stalled", f"stalled: {variant}: {listed}")
 
 
-def not_steady(variant: str, text: str, advice: str = "") -> Caveat:
-    """The figures are not those of a settled engine (clause whose subject is the variant, and what to do)."""
-    return Caveat("not-steady", f"not steady: {variant} {text}{advice and f'; {advice}'}")
+def not_steady(variant: str, trend: str, text: str, advice: str = "") -> Caveat:
+    """The figures are not those of a settled engine (what it is, a clause about the variant, what to do)."""
+    return Caveat("not-steady", f"{trend}: {variant} {text}{advice and f'; {advice}'}")
 
 
 def course(variant: str, text: str) -> Caveat:
@@ -341,14 +341,12 @@ def failures_within(variant: str, most: float) -> Caveat:
     )
 
 
-def disturbed(forks: Mapping[str, Sequence[int]], total: int, tolerance_percent: float) -> Caveat:
-    """The host was another one than usual around some forks (variant -> numbers of its forks)."""
-    count = sum(len(numbers) for numbers in forks.values())
-    listed = ", ".join(f"{name} {' '.join(map(str, numbers))}" for name, numbers in forks.items())
+def noisy_host(variant: str, forks: Sequence[int]) -> Caveat:
+    """The host was another one than in the rest of the run around forks whose figures stand out, too."""
+    which = f"fork{'' if len(forks) == 1 else 's'} {' '.join(map(str, forks))}"
     return Caveat(
         "disturbed",
-        f"{count} of {total} forks were disturbed (a host probe was more than {tolerance_percent:g} % off), "
-        f"and are kept in the figures: {listed}",
+        f"noisy host: a host probe stands out around {which} of {variant}, and so do the figures (kept)",
     )
 
 

@@ -11,12 +11,15 @@ from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.estimate import spread
-from benchctl.stats.multiplicity import Method, adjusted_p
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, Method, adjusted_p
 from benchctl.stats.permutation import permutation_p
 from benchctl.stats.series import Series
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
+DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})
 LEVEL = 0.05
+FORKS_FOR_QUOTING = 5
+"""A verdict on fewer is provisional."""
 _FORKS_FOR_CROSS_CHECK = 5
 
 # exp of more than this is no float; a ratio that large stands for "beyond all measure".
@@ -44,10 +47,13 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         p_permutation_least: the smallest value that p_permutation can take with this number of forks.
         p_permutation_exact: every arrangement was looked at; else a seeded draw of 9,999.
         verdict: from the contender's side: `faster` means that the contender is faster.
+        provisional: a verdict that is not to be quoted: a side had not settled, or has fewer than five forks.
         error: standard error of the effect, in natural logarithms; None without a test.
         mde_percent: the difference that this test finds with 80 % power, before any adjustment of p.
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
+        looks: at the figures so far, in spite of which p and intervals hold: several where a run went on
+            after it had been looked at, 0 where it was looked at after every block.
         caveats: doubts about this comparison.
         replicate: what intervals and p-values count: forks, or index builds where there are several.
         builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
@@ -66,6 +72,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_baseline: int
     n_contender: int
     margin_percent: float
+    looks: int = 1
     baseline_value: float | None = None
     contender_value: float | None = None
     effect_percent: float | None = None
@@ -92,6 +99,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adjusted_high_percent: float | None = None
     adjusted_for: str = ""
     adjusted_reason: str = ""
+    provisional: bool = False
 
     @property
     def replicates(self) -> tuple[int, int]:
@@ -108,7 +116,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "faster" if (self.effect_percent > 0) == self.higher_is_better else "slower"
 
 
-def compare(
+def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     baseline_values: Sequence[float],
     contender_values: Sequence[float],
     *,
@@ -120,6 +128,7 @@ def compare(
     baseline: str = "baseline",
     contender: str = "contender",
     builds: tuple[Sequence[int], Sequence[int]] | None = None,
+    looks: int = 1,
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
@@ -138,6 +147,7 @@ def compare(
         contender: name of the second.
         builds: the index build of each value, by side, where the build is the unit of replication: then means
             over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
+        looks: at the figures so far, as `spread` takes them.
 
     Raises:
         ValueError: paired values of different number.
@@ -155,6 +165,7 @@ def compare(
         judged=judged,
         n_baseline=left.forks,
         n_contender=right.forks,
+        looks=looks,
         margin_percent=100 * margin,
         baseline_value=left.value,
         contender_value=right.value,
@@ -220,7 +231,11 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
     below = as_percent(-math.log1p(comparison.margin_percent / 100))
-    if below < low and high < above:
+    looked_on = comparison.looks == EVERY_BLOCK
+    if looked_on and min(comparison.replicates) < FIRST_LOOK:
+        return "inconclusive"
+    seen = not looked_on or min(comparison.replicates) >= BLOCKS_FOR_EQUIVALENCE
+    if below < low and high < above and seen:
         return "equivalent"
     if p > LEVEL:
         return "inconclusive"
@@ -240,7 +255,7 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
-    found = spread(baseline, contender, paired=blank.paired)
+    found = spread(baseline, contender, paired=blank.paired, looks=blank.looks)
     if found is None:
         return _doubting(blank, caveat.no_spread())
     cross = permutation_p(baseline, contender, paired=blank.paired)
@@ -260,8 +275,8 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
     if fewest < FORKS_FOR_VERDICT:
         few = caveat.few_builds if blank.replicate == "build" else caveat.few_forks
         return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
-    # Of five pairs, no arrangement is as rare as the level, whatever they show.
-    telling = fewest >= _FORKS_FOR_CROSS_CHECK and cross.least <= LEVEL
+    # Of five pairs, no arrangement is as rare as the level, whatever they show. It does not know of looks.
+    telling = blank.looks == 1 and fewest >= _FORKS_FOR_CROSS_CHECK and cross.least <= LEVEL
     if telling and (found.p <= LEVEL) != (cross.p <= LEVEL):
         return _doubting(tested, caveat.permutation_disagrees(found.p, cross.p))
     return tested

@@ -7,6 +7,7 @@ import msgspec
 from scipy.special import stdtr, stdtrit
 
 from benchctl.stats.arrays import Floats
+from benchctl.stats.multiplicity import confidence_in_spite_of_looks, p_in_spite_of_looks
 
 _LEAST_FOR_SPREAD = 2
 
@@ -21,32 +22,40 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         estimate: the sum of weight x mean.
         error: its standard error, above 0.
         df: degrees of freedom.
+        looks: at the estimate so far, as `multiplicity` counts them; p-values and intervals hold in spite of
+            them.
     """
 
     estimate: float
     error: float
     df: float
+    looks: int = 1
 
     @property
     def p(self) -> float:
         """Two-sided, for a truth of 0."""
-        return 2 * float(stdtr(self.df, -abs(self.estimate) / self.error))
+        return p_in_spite_of_looks(2 * float(stdtr(self.df, -abs(self.estimate) / self.error)), self.looks)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Low and high."""
+        confidence = confidence_in_spite_of_looks(confidence, self.looks)
         half = float(stdtrit(self.df, (1 + confidence) / 2)) * self.error
         return self.estimate - half, self.estimate + half
 
     def p_at_most(self, truth: float) -> float:
         """One-sided: how likely an estimate as low as this one, or lower, would be around `truth`."""
-        return float(stdtr(self.df, (self.estimate - truth) / self.error))
+        return self._one_sided((self.estimate - truth) / self.error)
 
     def p_at_least(self, truth: float) -> float:
         """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
-        return float(stdtr(self.df, (truth - self.estimate) / self.error))
+        return self._one_sided((truth - self.estimate) / self.error)
+
+    def _one_sided(self, errors: float) -> float:
+        p = float(stdtr(self.df, errors))
+        return max(p, p_in_spite_of_looks(min(1.0, 2 * p), self.looks) / 2)
 
 
-def contrast(groups: Sequence[Floats], weights: Sequence[float]) -> Contrast | None:
+def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1) -> Contrast | None:
     """Estimate the weighted sum of the means of groups.
 
     Degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946): for two groups weighted -1 and 1,
@@ -55,6 +64,7 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float]) -> Contrast | N
     Args:
         groups: values, shape (n,) each; independent of each other.
         weights: one a group; those weighted 0 are left out.
+        looks: at the estimate so far.
 
     Returns:
         None when a group has under two values, or nothing varies.
@@ -71,4 +81,4 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float]) -> Contrast | N
     if math.sqrt(variance) < _NO_SPREAD:
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
-    return Contrast(estimate, math.sqrt(variance), variance**2 / spread)
+    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)

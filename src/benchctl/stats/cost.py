@@ -9,12 +9,20 @@ import msgspec
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.stats.compare import Comparison
-from benchctl.stats.lognormal import sd_of
+from benchctl.stats.lognormal import cv_of, sd_of
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.power import forks_needed
+from benchctl.stats.multiplicity import (
+    BLOCKS_FOR_EQUIVALENCE,
+    EVERY_BLOCK,
+    MOST_BLOCKS,
+    confidence_in_spite_of_looks,
+)
+from benchctl.stats.power import forks_needed, interval_half_width
 
 EFFECT = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""
+_OPEN = frozenset({"inconclusive", "different"})
+_NOTHING_PERCENT = -100.0  # a ratio of 0
 _S_PER_MINUTE = 60
 
 
@@ -49,6 +57,12 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         forks: a side; pairs when paired.
         pair_s: median seconds of a fork of the one and of the other together.
         minutes: forks x pair_s; the preparation is not in it.
+        paired: forks are pairs: the spread within blocks decides.
+        spread_percent: CV that the forks follow from: of forks, or of ratios within pairs when paired.
+        verdict_forks, verdict_minutes: what an open row of this run lacks until its own verdict, if effect
+            and spread stay as they are; None where it has one, or it would take too many. Minutes are those
+            of whole blocks, with a fork of every variant.
+        open: whether it has none.
         forks_adjusted, minutes_adjusted: the same for the effect that is adjusted for the host probe, which
             never decides; None in pairs, and where there is none.
     """
@@ -65,6 +79,11 @@ class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forks: int
     pair_s: float
     minutes: float
+    paired: bool
+    spread_percent: float
+    open: bool
+    verdict_forks: int | None = None
+    verdict_minutes: float | None = None
     forks_adjusted: int | None = None
     minutes_adjusted: float | None = None
 
@@ -82,6 +101,7 @@ def verdict_costs(
         done: label -> finished forks.
     """
     typical = {label: _median_s(forks) for label, forks in done.items()}
+    block_s = sum(typical.values())
     costs = []
     for each in compared:
         one = each.comparison
@@ -93,6 +113,7 @@ def verdict_costs(
             continue
         forks = forks_needed(math.log1p(EFFECT), sd, paired=one.paired)
         adjusted = _adjusted_forks(each)
+        further = further_forks(one)
         costs.append(
             VerdictCost(
                 schedule=each.place[0],
@@ -107,11 +128,49 @@ def verdict_costs(
                 forks=forks,
                 pair_s=pair_s,
                 minutes=forks * pair_s / _S_PER_MINUTE,
+                paired=one.paired,
+                spread_percent=100 * cv_of(sd),
+                open=one.verdict in _OPEN,
+                verdict_forks=further,
+                verdict_minutes=None if further is None else further * block_s / _S_PER_MINUTE,
                 forks_adjusted=adjusted,
                 minutes_adjusted=None if adjusted is None else adjusted * pair_s / _S_PER_MINUTE,
             )
         )
     return tuple(costs)
+
+
+def further_forks(comparison: Comparison) -> int | None:
+    """How many more forks a side an open comparison lacks for a verdict, if all stays as it is.
+
+    A verdict takes a 90 % interval that lies on one side of the margin and, beyond it, an adjusted p of at
+    most 5 %: other tasks are taken to weigh on p as they do now.
+
+    Returns:
+        At least 1; None where it has a verdict, or `MOST_BLOCKS` would not bring one.
+    """
+    # Whoever adds forks now has looked once more.
+    looks = comparison.looks + 1 if comparison.looks else EVERY_BLOCK
+    sd, effect = fork_sd(comparison), comparison.effect_percent
+    if comparison.verdict not in _OPEN or sd is None or effect is None or effect <= _NOTHING_PERCENT:
+        return None
+    beyond = abs(math.log1p(effect / 100)) - math.log1p(comparison.margin_percent / 100)
+    done = min(comparison.replicates)
+    least = BLOCKS_FOR_EQUIVALENCE - done if looks == EVERY_BLOCK and beyond < 0 else 1
+    further = range(max(1, least), MOST_BLOCKS + 1 - done)
+    bounds = [(1 - confidence_in_spite_of_looks(0.90, looks), abs(beyond))]
+    if beyond > 0:
+        weight = (comparison.p_adjusted or 1) / (comparison.p or 1)
+        alpha = 1 - confidence_in_spite_of_looks(1 - 0.05 / max(1.0, weight), looks)
+        bounds.append((alpha, abs(math.log1p(effect / 100))))
+
+    def decides(forks: int) -> bool:
+        return all(
+            interval_half_width(done + forks, sd, paired=comparison.paired, alpha=alpha) < distance
+            for alpha, distance in bounds
+        )
+
+    return next(filter(decides, further), None)
 
 
 def fork_sd(comparison: Comparison) -> float | None:

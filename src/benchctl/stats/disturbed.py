@@ -1,5 +1,6 @@
-"""Forks that were disturbed: the host was not as usual, by the probes around them, or one wait took long."""
+"""Forks on a noisy host: the probes around them stand out from those of the run, or one wait took long."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
@@ -7,9 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import ForkRecord, HostProbe
+from benchctl.results.model import ForkRecord
 
-TOLERANCE_PERCENT = 5.0
+# What is less is no trouble, and what most forks of a run share is this host as it is.
+_LEAST_OFF = math.log(1.05)
+_SPREADS = 3.0
+_SD_OF_MAD = 1.4826
 # Of the measured time. What changes throughput by clearly more than the practical margin (3 %) is no trifle.
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
@@ -24,7 +28,7 @@ class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         variant: whose fork.
         block: which of its forks.
-        kernel: `cpu` or `memory`, whichever is further off.
+        kernel: `cpu` or `memory`, whichever stands out more.
         off_percent: how much slower (positive) or faster it ran than the median of all probes.
     """
 
@@ -37,27 +41,47 @@ class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """In words."""
         way = "slower" if self.off_percent > 0 else "faster"
-        return f"the host's {self.kernel} probe ran {abs(self.off_percent):.0f} % {way} than usual"
+        return f"the host's {self.kernel} probe ran {abs(self.off_percent):.0f} % {way} than in most forks"
 
 
 def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]:
-    """Find forks with a probe, before or after, more than 5 % off the median of all probes.
+    """Find forks with a probe, before or after, that stands out from all probes of the run.
+
+    That is one more than three robust standard deviations (1.4826 times the median absolute deviation, of
+    logarithms) and more than 5 % off the median, so that a host that is noisy all the time marks few forks.
 
     Args:
         forks: variant -> its forks.
     """
     probes = [probe for group in forks.values() for fork in group for probe in fork.probes]
-    if not probes:
-        return []
-    cpu = median(probe.cpu_ns for probe in probes)
-    memory = median(probe.memory_ns for probe in probes)
+    usual = {
+        "cpu": _usual([one.cpu_ns for one in probes]),
+        "memory": _usual([one.memory_ns for one in probes]),
+    }
     found = []
     for variant, group in forks.items():
         for fork in group:
-            worst = _worst(fork.probes, cpu, memory)
-            if worst is not None and abs(worst[1]) > TOLERANCE_PERCENT:
-                found.append(Disturbance(variant, fork.block, *worst))
+            off = [
+                (math.log(took / usual[kernel][0]), kernel)
+                for probe in fork.probes
+                for kernel, took in (("cpu", probe.cpu_ns), ("memory", probe.memory_ns))
+                if took > 0
+            ]
+            by, kernel = max(off, key=lambda one: abs(one[0]) / usual[one[1]][1], default=(0.0, "cpu"))
+            if abs(by) > usual[kernel][1]:
+                found.append(Disturbance(variant, fork.block, kernel, 100 * math.expm1(by)))
     return found
+
+
+def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
+    """Median of a kernel's probes, and how far off it, in logarithms, a probe may be."""
+    known = [one for one in took_ns if one > 0]
+    if not known:
+        return 1.0, _LEAST_OFF
+    middle = median(known)
+    return middle, max(
+        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(one / middle)) for one in known)
+    )
 
 
 class Stall(NamedTuple):
@@ -106,10 +130,3 @@ def stalled(summary: TaskSummary) -> bool:
 def _stall(what: str, seconds: float, window_s: float) -> Stall:
     share = seconds / window_s
     return Stall(f"{what} {seconds:.1f} s, {100 * share:.2g} % of the measured time", share)
-
-
-def _worst(probes: Sequence[HostProbe], cpu_ns: float, memory_ns: float) -> tuple[str, float] | None:
-    """(kernel, percent off) of the most deviating probe of a fork."""
-    off = [("cpu", 100 * (probe.cpu_ns / cpu_ns - 1)) for probe in probes if cpu_ns > 0]
-    off += [("memory", 100 * (probe.memory_ns / memory_ns - 1)) for probe in probes if memory_ns > 0]
-    return max(off, key=lambda pair: abs(pair[1]), default=None)

@@ -1,16 +1,18 @@
 """What weakens a comparison, found in the forks themselves."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchctl.results.figures import Calibration
+import numpy as np
+
+from benchctl.results.figures import Calibration, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
-from benchctl.stats.bimodal import separate_groups, within_fork_error
 from benchctl.stats.builds import forks_by_build, several_builds
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances, stalls
+from benchctl.stats.disturbed import Disturbance, stalls
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, percentile
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.selfcheck import FLOOR_FACTOR, check_load, near_floor
@@ -23,6 +25,58 @@ _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
 WITHHOLDING = frozenset({"lower-bound", "offered-rate", "saturated"})
+
+
+# Do forks fall apart into groups? A JIT that lands in two states is a finding, not an outlier.
+
+_ERRORS = 3.0
+_LEAST_GAP = math.log(1.05)
+_LEAST_FORKS = 3
+# Forks -> largest gap between neighbours, in SDs within the two groups that it makes, which one in twenty
+# samples of a normal distribution exceeds (simulated): some gap is the largest in every sample.
+_ORDINARY_GAPS = {3: 46, 4: 11.7, 5: 7.1, 6: 5.4, 7: 4.5, 8: 3.8, 10: 3.1, 12: 2.7, 15: 2.3, 20: 2.0, 30: 1.7}
+
+
+def separate_groups(values: Sequence[float], relative_error: float) -> float | None:
+    """The gap between two groups of forks, when neither noise inside forks nor one spread explains it.
+
+    Args:
+        values: one value a fork; what is not above 0 is no value.
+        relative_error: standard error of one such value within its fork, as a fraction of it.
+
+    Returns:
+        The gap in percent of its lower end; None when it is under 5 % or 3 standard errors, when one in
+        twenty samples of normal logarithms has such a gap, or there are fewer than three forks.
+    """
+    usable = np.asarray([value for value in values if value > 0], dtype=np.float64)
+    if len(usable) < _LEAST_FORKS:
+        return None
+    logs = np.sort(np.log(usable))
+    gaps = np.diff(logs)
+    split = int(gaps.argmax()) + 1
+    gap = float(gaps[split - 1])
+    within = math.sqrt(sum(float(((side - side.mean()) ** 2).sum()) for side in np.split(logs, [split])))
+    ordinary = float(np.interp(len(logs), [*_ORDINARY_GAPS], [*_ORDINARY_GAPS.values()]))
+    if gap <= max(_LEAST_GAP, _ERRORS * relative_error, ordinary * within / math.sqrt(len(logs) - 2)):
+        return None
+    return 100 * math.expm1(gap)
+
+
+def within_fork_error(summaries: Sequence[TaskSummary]) -> float:
+    """Standard error of a fork's mean service time as a fraction of it, root mean square over forks.
+
+    Returns:
+        Infinite when no fork can tell, so that nothing is called a group on its strength.
+    """
+    squares = [
+        (summary.sd_ns / summary.mean_ns) ** 2 / summary.effective_samples
+        for summary in summaries
+        if summary.sd_ns is not None and summary.mean_ns and summary.effective_samples
+    ]
+    return math.sqrt(math.fsum(squares) / len(squares)) if squares else math.inf
+
+
+# What weakens a comparison, found in the forks themselves.
 
 
 def row_doubts(
@@ -42,6 +96,36 @@ def row_doubts(
         doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
     return [*doubts, *_sample_doubts(metric, found)]
+
+
+def host_doubts(
+    metric: Metric, found: Mapping[str, ForkSummaries], noisy: Sequence[Disturbance]
+) -> Iterator[Caveat]:
+    """Noise of the host where it matters: where a fork's value stands out as the host's probe does.
+
+    That is by more than the practical margin beyond those of all quiet forks, and slower where the probe was.
+
+    Args:
+        metric: the metric of the row.
+        found: label -> its forks' summaries.
+        noisy: forks around which a host probe stands out.
+    """
+    for label, forks in found.items():
+        off = {one.block: one.off_percent for one in noisy if one.variant == label}
+        values = {block: value for block, summary in forks if (value := metric.value(summary)) is not None}
+        quiet = [value for block, value in values.items() if block not in off]
+        if not quiet:
+            continue
+        low, high = min(quiet) / (1 + metric.margin), max(quiet) * (1 + metric.margin)
+        marked = [
+            block
+            for block, by in off.items()
+            if block in values
+            # A slow host makes times longer, and rates lower.
+            and (values[block] < low if (by > 0) == metric.higher_is_better else values[block] > high)
+        ]
+        if marked:
+            yield caveat.noisy_host(label, marked)
 
 
 def unsupported_reason(forks: ForkSummaries) -> str | None:
@@ -73,7 +157,6 @@ def general_doubts(
     running = [label for label, group in done.items() if _ran_already(group)]
     if running:
         doubts.append(caveat.not_restarted(running))
-    doubts += _disturbed(done)
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         doubts.append(caveat.small_scale(rounded_ratio(furthest)))
@@ -92,14 +175,6 @@ def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
 def _ran_already(forks: Sequence[ForkRecord]) -> bool:
     """Whether any of the forks used a cluster as it was: a start that benchctl made takes time."""
     return any(boot.start_s == 0 for fork in forks for boot in fork.boots)
-
-
-def _disturbed(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
-    found: dict[str, list[int]] = {}
-    for one in disturbances(done):
-        found.setdefault(one.variant, []).append(one.block)
-    if found:
-        yield caveat.disturbed(found, sum(len(group) for group in done.values()), TOLERANCE_PERCENT)
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -195,7 +270,7 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
     yield from _stall_doubts(label, forks)
     settled = steadiness(measured)
     if settled.state == "not steady":
-        yield caveat.not_steady(label, settled.text, advice(measured, task))
+        yield caveat.not_steady(label, settled.trend or "drifting", settled.text, advice(measured, task))
     elif settled.remark:
         yield caveat.course(label, settled.remark)
     values = [value for summary in measured if (value := metric.value(summary)) is not None]

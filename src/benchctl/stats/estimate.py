@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from benchctl.stats.arrays import Floats
+from benchctl.stats.multiplicity import confidence_in_spite_of_looks, p_in_spite_of_looks
 from benchctl.stats.power import detectable
 
 _LEAST_FOR_SPREAD = 2
@@ -33,13 +34,14 @@ class Spread(msgspec.Struct, frozen=True):
     mde: float
 
 
-def spread(baseline: Floats, contender: Floats, *, paired: bool) -> Spread | None:
+def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
     """Test contender - baseline.
 
     Args:
         baseline: ln of one value a fork, shape (n,).
         contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
         paired: use the differences within pairs.
+        looks: at the figures so far, or `EVERY_BLOCK`: p and intervals hold in spite of them.
 
     Returns:
         None when a side has under two forks, or nothing varies.
@@ -56,13 +58,14 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool) -> Spread | Non
         # Equal values on one side alone are no loss of precision: the spread of the other side still counts.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         found = ttest_rel(contender, baseline) if paired else ttest_ind(contender, baseline, equal_var=False)
-    wide, narrow = found.confidence_interval(0.95), found.confidence_interval(0.90)
+    of95, of90 = (confidence_in_spite_of_looks(one, looks) for one in (0.95, 0.90))
+    wide, narrow = found.confidence_interval(of95), found.confidence_interval(of90)
     return Spread(
-        p=float(found.pvalue),
+        p=p_in_spite_of_looks(float(found.pvalue), looks),
         interval95=(float(wide.low), float(wide.high)),
         interval90=(float(narrow.low), float(narrow.high)),
         error=error,
-        mde=detectable(float(found.df)) * error,
+        mde=detectable(float(found.df), alpha=1 - of95) * error,
     )
 
 

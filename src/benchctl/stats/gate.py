@@ -112,7 +112,7 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
         return f"slower by an unclear amount{_size(comparison)}"
     if comparison.verdict == "inconclusive":
         found = comparison.mde_percent
-        sees = "" if found is None else f"; these forks see differences from {found:.1f} %"
+        sees = "" if found is None else f"; minimum detectable effect {found:.1f} %"
         return f"inconclusive{_size(comparison)}{sees}"
     own = [doubt.text for doubt in comparison.caveats if doubt.code in _WITHOUT_VERDICT | {"few-samples"}]
     withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in _WITHOUT_VERDICT)]

@@ -17,7 +17,6 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
-from benchctl.stats.disturbed import disturbances
 from benchctl.stats.metrics import LATENCY, REDLINE, SERVICE_TIME, THROUGHPUT, Metric, MetricKey
 from benchctl.stats.values import places, task_at
 from benchctl.track.model import Task
@@ -82,7 +81,6 @@ class History(msgspec.Struct, frozen=True):
         hidden: places that tables do not show, because they only prepare the others.
         forks: earlier forks of any variant that it rests on.
         runs: ids, newest first.
-        disturbed: how many of the forks, by the host probes around them.
     """
 
     noises: Mapping[tuple[Place, MetricKey, Kind], Noise]
@@ -90,7 +88,6 @@ class History(msgspec.Struct, frozen=True):
     hidden: frozenset[Place]
     forks: int
     runs: tuple[str, ...]
-    disturbed: int = 0
 
     def noise(self, place: Place, metric: Metric, spec: VariantSpec) -> Noise | None:
         """Of one task, metric and variant; None when nothing is known."""
@@ -176,7 +173,6 @@ class _Collected:
         self._fork_s: dict[Kind, list[float]] = {}
         self._hidden: set[Place] = set()
         self._forks: Counter[_Source] = Counter()
-        self._disturbed: Counter[_Source] = Counter()
 
     @property
     def enough(self) -> bool:
@@ -188,16 +184,12 @@ class _Collected:
     def add(self, record: RunRecord) -> None:
         """Take what one run has."""
         match: Match = "same" if _same(self._plan, record.plan) else "similar"
-        off = Counter(
-            one.variant
-            for one in disturbances({spec.name: record.compared(spec.name) for spec in record.plan.variants})
-        )
         engines = {kind.of_engine for kind in self._kinds}
         for spec in record.plan.variants:
             forks, own = record.compared(spec.name), kind_of(spec)
             if forks and own.of_engine in engines:
                 source = (record.id, spec.name)
-                self._forks[source], self._disturbed[source] = len(forks), off[spec.name]
+                self._forks[source] = len(forks)
                 kinds = (own, own.of_engine) if own in self._kinds else (own.of_engine,)
                 self._add_variant(match, record.plan, source, kinds, forks)
 
@@ -239,7 +231,6 @@ class _Collected:
             hidden=frozenset(self._hidden),
             forks=sum(self._forks[source] for source in used),
             runs=tuple(sorted({run for run, _ in used}, reverse=True)),
-            disturbed=sum(self._disturbed[source] for source in used),
         )
 
     def _keys(self) -> list[_Key]:

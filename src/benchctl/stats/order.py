@@ -46,7 +46,11 @@ class OrderEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def order_effects(
-    metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, reported: Sequence[Place]
+    metric: Metric,
+    done: Mapping[str, Sequence[ForkRecord]],
+    plan: Plan,
+    reported: Sequence[Place],
+    looks: int = 1,
 ) -> list[OrderEffect]:
     """Compare every operation that runs in several places with what it does where least ran before.
 
@@ -58,6 +62,7 @@ def order_effects(
         done: label -> finished forks.
         plan: that they ran.
         reported: the places that tables show.
+        looks: at the figures so far.
     """
     found = []
     for group in _alike(plan, reported):
@@ -65,7 +70,8 @@ def order_effects(
         for other in others:
             if ran_before(plan, other) != ran_before(plan, baseline):
                 found += [
-                    _effect(metric, forks, label, plan, baseline, other) for label, forks in done.items()
+                    _effect(metric, forks, label, plan, (baseline, other), looks)
+                    for label, forks in done.items()
                 ]
     adjusted = adjust([effect.comparison for effect in found])
     return [
@@ -113,8 +119,14 @@ def _alike(plan: Plan, reported: Sequence[Place]) -> list[list[Place]]:
 
 
 def _effect(
-    metric: Metric, forks: Sequence[ForkRecord], label: str, plan: Plan, baseline: Place, contender: Place
+    metric: Metric,
+    forks: Sequence[ForkRecord],
+    label: str,
+    plan: Plan,
+    both: tuple[Place, Place],
+    looks: int,
 ) -> OrderEffect:
+    baseline, contender = both
     tasks = [task_at(plan, place) for place in (baseline, contender)]
     sides = [
         collect({label: forks}, place, task)[label]
@@ -132,6 +144,7 @@ def _effect(
         metric=metric.key,
         baseline=describe_before(afters[0]),
         contender=describe_before(afters[1]),
+        looks=looks,
     )
     return OrderEffect(
         operation=tasks[0].operation,

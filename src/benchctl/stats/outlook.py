@@ -91,7 +91,6 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         requirements: by challenge, task and metric; empty without earlier runs.
         unknown: tasks without earlier forks, as `challenge: task`.
         earlier_forks: that the figures rest on.
-        disturbed_forks: of these, while the host was another one than usual.
         runs: where they come from, newest first.
         block_s: seconds of one fork of every variant; None when not known.
         assumed: what it takes at fork CVs that are assumed, not measured.
@@ -111,7 +110,6 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assumed: tuple[Need, ...]
     index_builds: int = 1
     command: str = ""
-    disturbed_forks: int = 0
 
     @property
     def hardest(self) -> Requirement | None:
@@ -206,7 +204,6 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         requirements=tuple(Requirement(one, need(one.sd), need(one.upper_sd)) for one in found),
         unknown=unknown_tasks(history, plan),
         earlier_forks=history.forks,
-        disturbed_forks=history.disturbed,
         runs=history.runs,
         block_s=block_s,
         assumed=tuple(need(sd_of(percent / 100)) for percent in ASSUMED_CVS_PERCENT),

@@ -1,8 +1,11 @@
 """Two variants in one task and metric: compared over forks or builds, and with the host's speed taken out."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+import numpy as np
+from scipy.special import stdtrit
 
 from benchctl.results.model import ForkRecord
 from benchctl.stats import caveat
@@ -10,10 +13,168 @@ from benchctl.stats.arrays import Floats
 from benchctl.stats.builds import build_means
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison, as_percent, compare
-from benchctl.stats.covariate import Adjustment, adjusted_cvs, adjusted_effect, host_probes
+from benchctl.stats.lognormal import cv_of
 from benchctl.stats.metrics import Metric
 from benchctl.stats.series import Series
 from benchctl.stats.values import ForkSummaries, fork_values
+
+# Effects and spreads of forks with the host's own speed taken out: shown beside the plain ones, and no more.
+
+KERNELS = ("cpu", "memory")
+
+# Residual degrees of freedom that so many kernels must leave: five forks a side for both, three for one.
+_LEAST_DF = {2: 6, 1: 3}
+_NO_SPREAD = 1e-12
+_NO_VARIATION = 1e-9
+# Relative: a kernel that is a combination of other columns within this has nothing of its own to say.
+_COLLINEAR = 1e-6
+_CONFIDENCE = 0.95
+
+
+class Adjustment(msgspec.Struct, frozen=True):
+    """An effect with the host probe held equal; natural logarithms.
+
+    Attributes:
+        effect: contender - baseline; None when there is none.
+        low, high: its 95 % t interval.
+        kernels: of the probe that it was adjusted for.
+        reason: why there is none; empty otherwise.
+    """
+
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    kernels: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class _Fit(msgspec.Struct, frozen=True):
+    """A least-squares fit: coefficients of the design, their standard errors, residuals, and what is left."""
+
+    coefficients: Floats
+    errors: Floats
+    residuals: Floats
+    df: int
+    kernels: tuple[str, ...]
+
+
+def host_probes(forks: Sequence[ForkRecord]) -> Floats:
+    """Natural logarithm of each fork's mean probe, before and after.
+
+    Returns:
+        Shape (n, 2): the CPU kernel, the memory kernel; NaN where a fork was not probed.
+    """
+    rows = [
+        (
+            _log_mean([probe.cpu_ns for probe in fork.probes]),
+            _log_mean([probe.memory_ns for probe in fork.probes]),
+        )
+        for fork in forks
+    ]
+    return np.asarray(rows, dtype=np.float64).reshape(len(rows), len(KERNELS))
+
+
+def adjusted_effect(
+    baseline: Floats, contender: Floats, baseline_probes: Floats, contender_probes: Floats, *, paired: bool
+) -> Adjustment:
+    """Adjust the difference of two variants; in pairs, differences are regressed on the probes' differences.
+
+    Args:
+        baseline: ln of one value a fork (or means over the forks of a build), shape (n,); all finite.
+        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
+        baseline_probes: shape (n, 2), as from `host_probes`.
+        contender_probes: shape (m, 2).
+        paired: use the differences within pairs.
+    """
+    if paired:
+        # Not centred: the effect is wanted where the probes of a pair are alike.
+        differences = contender_probes - baseline_probes
+        found = _fit(contender - baseline, np.ones((baseline.size, 1)), differences)
+    else:
+        design = np.zeros((baseline.size + contender.size, 2))
+        design[:, 0] = 1.0
+        design[baseline.size :, 1] = 1.0
+        probes = np.vstack((baseline_probes, contender_probes))
+        found = _fit(np.concatenate((baseline, contender)), design, probes - probes.mean(axis=0))
+    if isinstance(found, str):
+        return Adjustment(reason=found)
+    effect, error = float(found.coefficients[-1]), float(found.errors[-1])
+    half = float(stdtrit(found.df, (1 + _CONFIDENCE) / 2)) * error
+    return Adjustment(effect, effect - half, effect + half, found.kernels)
+
+
+def adjusted_cvs(logs: Mapping[str, Floats], probes: Mapping[str, Floats]) -> dict[str, float]:
+    """The spread of each variant's forks that the host probe leaves, with one slope for all variants.
+
+    Args:
+        logs: label -> ln of one value a fork, shape (n,); all finite.
+        probes: label -> shape (n, 2).
+
+    Returns:
+        Label -> coefficient of variation in percent, of a log-normal value with the SD of the residuals;
+        empty when there is no adjusting, and without the variants that have fewer than two forks.
+    """
+    labels = [label for label, values in logs.items() if values.size]
+    if not labels:
+        return {}
+    owner = np.repeat(np.arange(len(labels)), [logs[label].size for label in labels])
+    design = (owner[:, None] == np.arange(len(labels))).astype(np.float64)
+    host = np.vstack([probes[label] for label in labels])
+    found = _fit(np.concatenate([logs[label] for label in labels]), design, host - host.mean(axis=0))
+    if isinstance(found, str):
+        return {}
+    spreads = {}
+    for place, label in enumerate(labels):
+        own = found.residuals[owner == place]
+        # The kernels' degrees of freedom are borne by the variants in proportion to their own.
+        df = (own.size - 1) * found.df / (owner.size - len(labels))
+        if df > 0:
+            spreads[label] = 100 * cv_of(math.sqrt(float((own**2).sum()) / df))
+    return spreads
+
+
+def _fit(values: Floats, design: Floats, probes: Floats) -> _Fit | str:
+    """Fit with as many kernels as the number of values allows, or say why with none."""
+    if not np.isfinite(probes).all():
+        return "not every fork has a host probe"
+    reason = f"too few values ({values.size}) to adjust"
+    for count, least in _LEAST_DF.items():
+        df = values.size - design.shape[1] - count
+        if df < least:
+            continue
+        full = np.hstack((design, probes[:, :count]))
+        if not _independent(full):
+            reason = "the host probes do not vary on their own"
+            continue
+        return _solved(values, full, df, design.shape[1], KERNELS[:count])
+    return reason
+
+
+def _solved(values: Floats, full: Floats, df: int, keep: int, kernels: tuple[str, ...]) -> _Fit | str:
+    coefficients = np.asarray(np.linalg.lstsq(full, values, rcond=None)[0], dtype=np.float64)
+    residuals = values - full @ coefficients
+    variance = float((residuals**2).sum()) / df
+    if math.sqrt(variance) < _NO_SPREAD:
+        return "nothing varies but with the host"
+    errors = np.sqrt(variance * np.diag(np.linalg.inv(full.T @ full)))
+    return _Fit(coefficients[:keep], errors[:keep], residuals, df, kernels)
+
+
+def _independent(columns: Floats) -> bool:
+    """Whether no column follows from the others."""
+    norms = np.linalg.norm(columns, axis=0)
+    if norms.min() < _NO_VARIATION:
+        return False
+    return bool(np.linalg.matrix_rank(columns / norms, tol=_COLLINEAR) == columns.shape[1])
+
+
+def _log_mean(times_ns: Sequence[int]) -> float:
+    if not times_ns or min(times_ns) <= 0:
+        return math.nan
+    return math.log(math.fsum(times_ns) / len(times_ns))
+
+
+# Two variants in one task and metric.
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -76,7 +237,14 @@ def forks_without_host(sides: Iterable[Side]) -> dict[str, float]:
 
 
 def compare_sides(
-    metric: Metric, baseline: Side, contender: Side, *, paired: bool, judged: bool, by_build: bool
+    metric: Metric,
+    baseline: Side,
+    contender: Side,
+    *,
+    paired: bool,
+    judged: bool,
+    by_build: bool,
+    looks: int = 1,
 ) -> Comparison:
     """Compare two variants, and adjust the effect for the host beside it.
 
@@ -88,6 +256,7 @@ def compare_sides(
             pair of builds of one number, which share their blocks: the mean of the differences in them.
         judged: False to show the figures without a verdict.
         by_build: indices were built several times, and the build is the unit.
+        looks: at the figures so far.
     """
     alone: list[Caveat] = []
     if paired:
@@ -110,6 +279,7 @@ def compare_sides(
         baseline=baseline.label,
         contender=contender.label,
         builds=numbers if by_build else None,
+        looks=looks,
     )
     found = _adjusted(baseline, contender, numbers, paired=paired, by_build=by_build)
     return msgspec.structs.replace(

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Literal
 
 import msgspec
@@ -17,10 +17,12 @@ from benchctl.stats.segments import STEADY_BEFORE
 from benchctl.track.model import Task
 
 State = Literal["steady", "not steady", "unknown"]
+Trend = Literal["not warmed up", "drifting"]
 
 _LEAST_DRIFT = math.log(1.05)
 _LEAST_DRIFT_OF_ONE = math.log(1.10)
 _CONFIDENCE = 0.95
+_AGREEING = 0.75
 _NS_PER_S = 1e9
 
 
@@ -38,6 +40,8 @@ class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         off: median over forks of ln(mean service time / last level), outliers left out: what the part that
             had not settled adds to the figure; None without courses.
         remark: what is worth knowing although the figure stands, such as a slowdown; empty otherwise.
+        trend: `not warmed up` when the forks agree that it was still getting faster, else `drifting`; None
+            unless the state is `not steady`.
     """
 
     state: State
@@ -49,14 +53,16 @@ class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: dict[CourseKind, int] = {}
     off: float | None = None
     remark: str = ""
+    trend: Trend | None = None
 
 
 def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.margin) -> Steadiness:
     """Judge one task of one variant.
 
     It is not steady, first, when in at least half of the forks the mean of all measured requests lies beyond
-    the practical margin from the level at the end: then the figure is not the engine's settled speed. A level
-    that changed late, or by 1 %, does not move the figure so far, and is no reason to doubt it. Second, when
+    the practical margin from the level at the end, on one side of it: then the figure is not the engine's
+    settled speed. A level that changed late, or by 1 %, does not move the figure so far, and is no reason to
+    doubt it; nor is a host whose troubles moved forks either way. Second, when
     the forks drifted: the mean drift between the outer thirds exceeds 5 % and its interval excludes 0 (of one
     fork: 10 %). That needs no courses, and over many forks it sees what is too noisy, or too gradual, to show
     as levels within one.
@@ -74,19 +80,23 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
     kinds = Counter(course.kind for course in courses)
     off = [_off(course) for course in courses]
     limit = math.log1p(margin)
-    far = sum(abs(by) > limit for by in off)
-    text = drifted.text
+    sides = {side: [by * side > limit for by in off] for side in (1, -1)}
+    side, far = max(sides.items(), key=lambda one: sum(one[1]))
+    text, trend = drifted.text, drifted.trend
     # Where levels went both ways, the drift over all forks says which way it was.
-    if 2 * far >= len(courses) and not (text and sum(off) * (drifted.drift or 0.0) > 0):
-        text = _unsettled_text(courses, off, limit)
+    if 2 * sum(far) >= len(courses) and not (text and sum(off) * (drifted.drift or 0.0) > 0):
+        text = _unsettled_text(courses, off, far)
+        agreeing = sum(far) >= _AGREEING * sum(map(sum, sides.values()))
+        trend = "not warmed up" if side > 0 and agreeing else "drifting"
     return msgspec.structs.replace(
         drifted,
         state="not steady" if text else "steady",
         text=text,
+        trend=trend,
         kind=next(iter(kinds)) if len(kinds) == 1 else "inconsistent",
         kinds=dict(kinds.most_common()),
         off=float(np.median(off)),
-        remark="" if text else _remark(courses, kinds, far=far > 0, limit=limit),
+        remark="" if text else _remark(courses, kinds, far=any(far), limit=limit),
     )
 
 
@@ -171,7 +181,8 @@ def _drifted(drifts: Sequence[float]) -> Steadiness:
         text = f"was still getting faster: last third {-100 * math.expm1(mean):.0f} % faster than the first"
     else:
         text = f"was getting slower: last third {100 * math.expm1(mean):.0f} % slower than the first"
-    return Steadiness("not steady", mean, low, high, text)
+    trend: Trend = "not warmed up" if mean < 0 else "drifting"
+    return Steadiness("not steady", mean, low, high, text, trend=trend)
 
 
 def _off(course: Course) -> float:
@@ -181,10 +192,10 @@ def _off(course: Course) -> float:
     return math.log(mean / course.levels_ns[-1])
 
 
-def _unsettled_text(courses: Sequence[Course], off: Sequence[float], limit: float) -> str:
+def _unsettled_text(courses: Sequence[Course], off: Sequence[float], where_far: Sequence[bool]) -> str:
     """What happened in the forks whose figures are further than the limit from their last levels."""
-    far = [course for course, one in zip(courses, off, strict=True) if abs(one) > limit]
-    by = float(np.median([one for one in off if abs(one) > limit]))
+    far = list(compress(courses, where_far))
+    by = float(np.median(list(compress(off, where_far))))
     where = "" if len(courses) == 1 else f" in {len(far)} of {len(courses)} forks"
     how = "faster" if by > 0 else "slower"
     percent = abs(100 * math.expm1(by))

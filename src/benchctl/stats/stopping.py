@@ -1,9 +1,10 @@
-"""Has a run seen enough? Judged by how wide its intervals are, and never by a p-value.
+"""Has a run seen enough? Judged by how wide its intervals are, or by whether every row has a verdict.
 
 A rule that looks at p stops on chance: with enough looks, every A/A run becomes significant. The width of an
 interval depends on the spread alone, which for normal values is independent of the difference. What is left
 is the luck of the spread: a run stops where it looks small. The least number of forks bounds that, and the
-calibration tests measure it.
+calibration tests measure it. Where verdicts decide, every p and interval is one that holds in spite of as
+many looks (`multiplicity`), so that stopping on it costs nothing more.
 """
 
 import math
@@ -14,8 +15,13 @@ import msgspec
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
+from benchctl.stats.cost import further_forks
 from benchctl.stats.metrics import metric_of
+from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
+DECIDED = frozenset({"faster", "slower", "equivalent"})
+
+_MOST_NAMED = 3
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 
 
@@ -50,10 +56,16 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int) -> Decision:
         stop: what was asked for.
         forks_done: finished forks of the variant that has fewest.
     """
-    if stop.precision is None:
-        return Decision(enough=False, text="")
     widths, left_out = _sort_out(rows)
     named = f"; left out, because there can be no verdict: {left_out}" if left_out else ""
+    if stop.decided:
+        return _all_decided(rows, stop, forks_done, named)
+    return _all_narrow(widths, stop, forks_done, named)
+
+
+def _all_narrow(widths: Sequence[_Width], stop: StopSpec, forks_done: int, named: str) -> Decision:
+    if stop.precision is None:
+        return Decision(enough=False, text="")
     if not widths:
         return Decision(enough=False, text=f"there is no interval to be precise about{named}")
     widest = max(widths, key=lambda width: width.half)
@@ -66,6 +78,35 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int) -> Decision:
     if widest.half <= stop.precision:
         return Decision(enough=True, text=f"{found}{named}")
     return Decision(enough=False, text=f"{found}, {half_width_text(stop.precision)} is wanted{named}")
+
+
+def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: str) -> Decision:
+    least = max(stop.least_forks, FIRST_LOOK)
+    judged = [(row, one) for row, one in _comparisons(rows) if not _hopeless(one)]
+    if not judged:
+        return Decision(enough=False, text=f"there is nothing to decide{named}")
+    if forks_done < least:
+        return Decision(enough=False, text=f"{forks_done} of at least {least} forks a side{named}")
+    undecided = [(row, one) for row, one in judged if one.verdict not in DECIDED]
+    if not undecided:
+        return Decision(enough=True, text=f"{len(judged)} of {len(judged)} are decided{named}")
+    needs = sorted(((further_forks(one), _name(row, one)) for row, one in undecided), key=_nearest_first)
+    lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
+    if len(needs) > _MOST_NAMED:
+        lacking.append(f"{len(needs) - _MOST_NAMED} others, which lack more")
+    return Decision(
+        enough=False, text=f"{len(undecided)} of {len(judged)} are open: {', '.join(lacking)}{named}"
+    )
+
+
+def _nearest_first(need: tuple[int | None, str]) -> tuple[float, str]:
+    return math.inf if need[0] is None else need[0], need[1]
+
+
+def _further_text(forks: int | None) -> str:
+    if forks is None:
+        return f"not within {MOST_BLOCKS} forks, if it stays as it is"
+    return f"about {forks} more, if it stays as it is"
 
 
 def half_width(comparison: Comparison) -> float | None:
@@ -95,14 +136,22 @@ def _sort_out(rows: Sequence[Row]) -> tuple[list[_Width], str]:
     left_out: dict[str, list[str]] = {}
     for row, comparison in _comparisons(rows):
         title = metric_of(row.metric).title
-        task = row.label if len(row.comparisons) == 1 else f"{row.label} ({comparison.contender})"
+        task = _task(row, comparison)
         if _hopeless(comparison):
             left_out.setdefault(title, []).append(task)
             continue
         half = half_width(comparison)
         forks = min(comparison.n_baseline, comparison.n_contender)
-        widths.append(_Width(math.inf if half is None else half, forks, f"{title} of {task}"))
+        widths.append(_Width(math.inf if half is None else half, forks, _name(row, comparison)))
     return widths, "; ".join(f"{title} of {', '.join(tasks)}" for title, tasks in left_out.items())
+
+
+def _task(row: Row, comparison: Comparison) -> str:
+    return row.label if len(row.comparisons) == 1 else f"{row.label} ({comparison.contender})"
+
+
+def _name(row: Row, comparison: Comparison) -> str:
+    return f"{metric_of(row.metric).title} of {_task(row, comparison)}"
 
 
 def _comparisons(rows: Sequence[Row]) -> Iterator[tuple[Row, Comparison]]:

@@ -305,7 +305,7 @@ def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
 
 def _digest(track: Track) -> str:
     """Over the meaning, not the files: white space and comments make no difference to what is measured."""
-    operations = sorted(track.operations.items())
+    operations = sorted((name, operation.meaning) for name, operation in track.operations.items())
     meaning: tuple[Any, ...]
     if len(track.indices) == 1 and not track.templates and not track.corpora:
         # Generated documents in one index: the form that stored results know.

@@ -1,5 +1,6 @@
 """The typed form of a track: indices, corpora, operations, challenges, tasks, in Rally's words and keys."""
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, Literal
 
@@ -87,6 +88,12 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         return self.rate_per_s is not None or self.scheduler is not None
 
     @property
+    def only_counted(self) -> bool:
+        """Whether a number of requests is all that is said of how long it lasts: no warm-up, time or rate."""
+        warm_up = self.warmup_iterations is not None or self.warmup_time_period is not None
+        return self.iterations is not None and not warm_up and not self.throttled
+
+    @property
     def planned_s(self) -> float | None:
         """Seconds that it lasts by its time periods or its rate; None when that is up to the node."""
         warmup_s = self.warmup_time_period or 0.0
@@ -134,6 +141,16 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             ),
         )
         return tuple(tuple(places) for _, places in keyed)
+
+    def only_counts(self, params: Mapping[str, Any]) -> bool:
+        """Whether its tasks only count requests, and no parameter says how many.
+
+        Args:
+            params: as given, with those of a single challenge.
+        """
+        counts = ("iterations", "warmup_iterations")
+        given = {f"{scope}{count}" for scope in ("", f"{self.name}.") for count in counts}
+        return not given & params.keys() and all(task.only_counted for task in self.schedule)
 
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -97,6 +97,8 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path):
         "run", "--resume", "x", "--forks", "3", "--param", "iterations=3"
     )
     assert "with an experiment as it was begun" in refusal("run", path, "--resume", "x")
+    assert "--docs cannot change it" in refusal("run", "--more", "x", "--forks", "3", "--docs", "1m")
+    assert "there is no execution 'x' in" in refusal("run", "--more", "x", "--until-decided")
     assert "--budget must be more" in refusal("run", "--resume", "x", "--budget", "0s")
     assert "there is no execution 'x' in" in refusal("run", "--resume", "x", "--budget", "1h")
     assert "there is no execution 'x' in" in refusal("report", "x")
@@ -111,6 +113,13 @@ def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     assert json.loads(result.stdout)
     again = call("report", "used", "--format", "json")
     assert json.loads(again.stdout) == json.loads(result.stdout)
+
+
+def test_more_is_added_to_what_is_complete_only(home: Path, tmp_path: Path):
+    world = measured(home, tmp_path)
+    assert "--forks must be at least 1" in refusal("run", "--more", "latest", "--forks", "0")
+    world.folder.save(msgspec.structs.replace(world.record, status="interrupted"))
+    assert f"experiment {world.record.id} is not finished" in refusal("run", "--more", "latest")
 
 
 def test_the_report_is_printed_and_written_as_a_page(home: Path, tmp_path: Path):

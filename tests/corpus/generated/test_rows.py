@@ -1,6 +1,6 @@
 import numpy as np
 
-from benchctl.corpus.generated.rows import RowLayout
+from benchctl.corpus.generated.generator import RowLayout
 
 
 def test_gaps_are_filled_and_padding_goes():

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched.build import PatchedJar, build, build_jar
-from benchctl.engine.patched.compiler import java_release
+from benchctl.engine.patched.build import PatchedJar, build, build_jar, java_release
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.provision.maven import REPOSITORY_VARIABLE

@@ -3,8 +3,7 @@
 import pytest
 
 from benchctl.engine.patched.changes import CHANGES, change_named
-from benchctl.engine.patched.edit import Change, difference
-from benchctl.engine.patched.java_source import members_of
+from benchctl.engine.patched.edit import Change, difference, members_of
 from benchctl.errors import BenchctlError, UsageError
 
 SOURCE = """package any;

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from benchctl.jvm.inlining.fates import Fate
 from benchctl.jvm.inlining.model import Call, Receiver, Tree
-from benchctl.jvm.inlining.tree import read_tree
+from benchctl.jvm.inlining.reader import read_tree
 from jvm.inlining.trees import trees
 from jvm_logs import plain, tree_lines
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchctl.nightly.notify.command import run_command
 from benchctl.nightly.notify.failure import SendError
+from benchctl.nightly.notify.outbox import run_command
 from benchctl.nightly.notify.redaction import Redactor
 from benchctl.nightly.notify.specs import CommandSpec
 from nightly.notify.letters import letter, message

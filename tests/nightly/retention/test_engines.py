@@ -11,7 +11,7 @@ import pytest
 from benchctl.engine.launch import starts_of
 from benchctl.engine.provision.install import Installation
 from benchctl.home import Home
-from benchctl.nightly.retention.engines import Leftovers, program_in_use
+from benchctl.nightly.retention.rules import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.folder import SuiteFolder

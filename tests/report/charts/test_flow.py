@@ -69,27 +69,27 @@ def test_without_telemetry_it_says_so():
 
 
 def test_telemetry_stands_below_on_the_same_clock():
-    telemetry = make_telemetry(9, [(2.5, 7.0), (3.5, 9.0)], node_cpu_percent=150.0, driver_cpu_percent=8.0)
-    chart = draw(fork(telemetry=telemetry))
+    telemetry = make_telemetry(18, [(5.5, 7.0), (6.5, 9.0)], node_cpu_percent=150.0, driver_cpu_percent=8.0)
+    chart = draw(fork(service_ms=200.0, telemetry=telemetry))
     layout, panels = chart.figure["layout"], {trace["yaxis"]: trace for trace in chart.figure["data"][2:]}
     titles = [layout[f"yaxis{number}"]["title"]["text"] for number in (2, 3, 4)]
     assert titles == ["Node CPU, %", "Driver CPU, %", "GC pauses, ms"]
     assert "yaxis5" not in layout
-    assert panels["y2"]["x"] == [-1, 0, 1, 2, 3, 4]
-    assert panels["y2"]["y"] == [150.0] * 6
-    assert (panels["y4"]["x"], panels["y4"]["y"]) == ([0.5, 1.5], [7.0, 9.0])
+    assert panels["y2"]["x"] == list(range(-3, 9))
+    assert panels["y2"]["y"] == [150.0] * 12
+    assert (panels["y4"]["x"], panels["y4"]["y"]) == ([1.5, 2.5], [7.0, 9.0])
     assert all(trace.get("xaxis", "x") == "x" for trace in chart.figure["data"])
     assert chart.table is not None
-    assert chart.table.lines[0][4:] == ("150.0", "8.000", "2", "16.00", "9.000", "pause at 3.5")
+    assert chart.table.lines[0][4:] == ("150.0", "8.000", "2", "16.00", "9.000", "pause at 6.5")
 
 
 def test_merges_have_a_panel_where_somebody_asked_for_them():
-    layout = draw(fork(telemetry=make_telemetry(9, merges_current=2.0))).figure["layout"]
+    layout = draw(fork(service_ms=200.0, telemetry=make_telemetry(18, merges_current=2.0))).figure["layout"]
     assert layout["yaxis2"]["title"]["text"] == "Merges"
 
 
 def test_forks_without_telemetry_among_others_are_named():
-    chart = draw(fork(telemetry=make_telemetry(9, node_cpu_percent=1.0)), fork("os", 1))
+    chart = draw(fork(service_ms=200.0, telemetry=make_telemetry(18, node_cpu_percent=1.0)), fork("os", 1))
     assert "No telemetry was kept of os, fork 1." in chart.about
 
 
@@ -116,6 +116,8 @@ def test_the_mean_of_a_fork_is_over_readings_not_over_points():
     assert chart.table.lines[0][4] == "1.000"
 
 
-def test_telemetry_that_missed_the_task_was_kept_all_the_same():
-    chart = draw(fork(start_ms=20_000, telemetry=make_telemetry(9, node_cpu_percent=150.0)))
-    assert chart.about.endswith("Telemetry has no reading of it.")
+@pytest.mark.parametrize(("start_ms", "seconds"), [(20_000, 9), (0, 9)])
+def test_telemetry_of_few_readings_is_left_out(start_ms: int, seconds: int):
+    chart = draw(fork(start_ms=start_ms, telemetry=make_telemetry(seconds, node_cpu_percent=150.0)))
+    assert chart.about.endswith("Telemetry has fewer than 10 readings of it.")
+    assert "yaxis2" not in chart.figure["layout"]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from benchctl.report.charts.jit import jit_chart
 from benchctl.report.charts.panels import Frame
+from benchctl.report.evidence.charts import jit_chart
 from benchctl.stats.jit_course import JitCourse
 
 FRAME = Frame("0-0", "range", ("es", "os"))

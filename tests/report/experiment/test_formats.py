@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
+from benchctl.report.experiment.facts import run_lines
 from benchctl.report.experiment.formats import ExperimentDocument, render
 from benchctl.results.experiment.model import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.experiment import analyse_experiment
 from builders import ES
 from made_experiment import comparison, expect, made_record, made_runs
@@ -111,6 +113,37 @@ def test_text_has_a_hundred_columns_at_most():
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_what_is_open_says_what_it_lacks():
+    """The wobble of five forks, four times as wide."""
+    wide = [4.0 * factor**4 for factor in WOBBLE]
+    near, edge = wide[1:] + wide[:1], [1.05 * time for time in wide[2:] + wide[:2]]
+    alike = comparison("alike", "fresh/es/range", "fresh/os/range")
+    record = made_record([alike], [expect("so it is", "alike", "alike")], measurements=("fresh",))
+    text = rendered(record, made_runs({"fresh": {"es": wide, "os": near}}), "text")
+    assert re.search(r"1: takes about \d+ further forks a side \(\d+ s\), if it stays as it is\.", text)
+    text = rendered(record, made_runs({"fresh": {"es": wide, "os": edge}}), "text")
+    assert "1: 200 forks a side would not decide it, if it stays as it is." in text
+
+
+def test_the_commands_that_print_evidence_stand_beside_its_run():
+    record = blog(runs={"fresh": "20260101-000000-fresh"})
+    first, *rest = record.spec.measurements
+    kept = msgspec.structs.replace(first, evidence=EvidenceSpec(("gc", "profile"), 1))
+    spec = msgspec.structs.replace(record.spec, measurements=(kept, *rest))
+    lines = [*run_lines(msgspec.structs.replace(record, spec=spec))]
+    name = "20260101-000000-fresh"
+    assert lines[0] == f"fresh     benchctl show {name}; benchctl evidence {name}; benchctl profile {name}"
+
+
+def test_forks_that_went_to_what_was_open_are_counted():
+    runs = made_runs({"fresh": {"es": wobbling(4.0, 0), "os": wobbling(4.0, 1)[:4]}})
+    alike = comparison("alike", "fresh/es/range", "fresh/os/range")
+    record = made_record([alike], measurements=("fresh",))
+    spec = msgspec.structs.replace(record.spec, until_decided=True)
+    text = rendered(msgspec.structs.replace(record, spec=spec), runs, "text")
+    assert "9 forks, 4 to 5 of each of 2 sides" in text
+
+
 @pytest.mark.parametrize(
     ("sides", "words"),
     [
@@ -179,7 +212,10 @@ def summarised(run: RunRecord, **changes: Any) -> RunRecord:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6}, "slower, not steady"),
+        (
+            {"course": Course("warm-up", 150, 300, (0, 150), (8e6, 4e6)), "mean_ns": 6e6},
+            "slower, not warmed up",
+        ),
         ({"failures": {"timeout": 3}}, "slower, requests failed"),
         ({"unsupported": "no such query", "throughput_per_s": None}, "n/a"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.results.nightly.events import Acknowledged, Annotated, Event, Raised, Recovered
-from benchctl.results.nightly.log import append_event, read_events
+from benchctl.results.nightly.folder import append_event, read_events
 from benchctl.results.nightly.model import SeriesKey
 from full_disk import nearly_full
 
@@ -99,7 +99,7 @@ _APPENDS = """
 import sys
 from pathlib import Path
 from benchctl.results.nightly.events import Acknowledged
-from benchctl.results.nightly.log import append_event
+from benchctl.results.nightly.folder import append_event
 for number in range(50):
     append_event(Path(sys.argv[1]), Acknowledged(int(sys.argv[2]), "now", "me", f"{number} {'x' * 300}"))
 """

@@ -11,10 +11,10 @@ from scipy.stats import ttest_ind, ttest_rel
 from benchctl.results.experiment.model import TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
-from benchctl.results.plan import EvidenceSpec
+from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.expectations import foreseen, judge_relation, speed_of
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
-from benchctl.stats.experiment.speed import speed_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
@@ -151,7 +151,7 @@ class TestDoubts:
         runs["after"] = resummarised(runs["after"], course=course, mean_ns=6e6)
         row = first_row(runs)
         assert row.unsteady
-        assert any(doubt.text.startswith("not steady: after/os") for doubt in row.caveats)
+        assert any(doubt.text.startswith("not warmed up: after/os") for doubt in row.caveats)
 
     def test_forks_in_two_groups_are_told(self):
         runs = made_runs(TIMES | {"after": {"es": FAST, "os": (4.0, 4.01, 6.0, 6.01, 6.02)}})
@@ -207,7 +207,7 @@ class TestDoubts:
             )
             runs[name] = msgspec.structs.replace(run, forks=forks)
         texts = [doubt.text for doubt in analyse_experiment(made_record([SLOWER]), runs).caveats]
-        assert any(text.startswith("2 of 20 forks were disturbed") for text in texts)
+        assert any(text.startswith("noisy host: its probes stand out around 2 of 20 forks") for text in texts)
         assert any(text.endswith("after/es 1, after/os 1") for text in texts)
 
     def test_failed_forks_are_counted(self):
@@ -330,3 +330,44 @@ class TestExpectations:
         assert result.outcome == "inconclusive"
         assert result.judged[0].reason == "2 forks a side: a verdict needs 3"
         assert "an engine answers wrongly" in result.doubts
+
+
+NEAR = {"fresh": {"es": (4.0, 4.3, 3.8, 4.1, 3.9), "os": (4.1, 4.1, 4.0, 4.3, 3.7)}, "after": TIMES["after"]}
+
+
+class TestWhatIsOpen:
+    def test_it_lacks_as_many_forks_as_decide_it_if_all_stays_as_it_is(self):
+        """Measured again as often as was foreseen, the same forks decide it; once less, they do not."""
+        found = only(made_runs(NEAR), "alike", "engines")
+        assert (found.outcome, found.judged[0].outcome) == ("inconclusive", "inconclusive")
+        assert found.lacks is not None
+        assert (found.lacks.sides, found.lacks.block_s) == (("fresh/es", "fresh/os"), 2.0)
+        assert found.lacks.forks is not None
+        assert found.lacks.seconds == 2.0 * found.lacks.forks
+        speed = speed_of(first_row(made_runs(NEAR), ENGINES))
+        assert speed is not None
+        for further, outcome in ((found.lacks.forks, "confirmed"), (found.lacks.forks - 1, "inconclusive")):
+            assert judge_relation("alike", foreseen(speed, 5, further), 0.05) == outcome
+
+    def test_what_is_decided_or_cannot_be_lacks_nothing(self):
+        assert only(made_runs(TIMES), "slower", "slower").lacks is None
+        few = {one: {name: times[:2] for name, times in sides.items()} for one, sides in NEAR.items()}
+        assert only(made_runs(few), "alike", "engines").lacks is None
+
+    def test_an_estimate_on_the_margin_is_out_of_reach(self):
+        edge = {"es": FAST, "os": tuple(1.05 * time for time in (4.1, 3.9, 4.05, 3.95, 4.0))}
+        found = only(made_runs({**TIMES, "fresh": edge}), "alike", "engines")
+        assert found.lacks is not None
+        assert (found.lacks.forks, found.lacks.seconds) == (None, math.inf)
+
+    def test_of_several_comparisons_only_the_open_ones_take_forks(self):
+        found = only(made_runs(NEAR), "different", "slower", "engines")
+        assert found.lacks is not None
+        assert found.lacks.sides == ("fresh/es", "fresh/os")
+
+    def test_a_run_that_was_looked_at_is_known_by_its_rows(self):
+        runs = made_runs(TIMES)
+        assert first_row(runs).comparison.looks == 1
+        assert first_row(edited(runs, "after", looks=3)).comparison.looks == 3
+        decided = made_plan(forks=5, stop=StopSpec(decided=True))
+        assert first_row(edited(runs, "after", plan=decided)).comparison.looks == 0

@@ -3,6 +3,7 @@
 import math
 from typing import get_args
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from benchctl.results.experiment.model import Relation
 from benchctl.stats.contrast import Contrast, contrast
-from benchctl.stats.experiment.judge import judge_relation, support, together
+from benchctl.stats.experiment.expectations import judge_relation, support, together
+from benchctl.stats.multiplicity import EVERY_BLOCK
 
 MARGIN = 0.05
 LIMIT = math.log1p(MARGIN)
@@ -179,3 +181,19 @@ def test_however_many_comparisons_a_true_statement_has_it_is_rarely_refuted(
 )
 def test_eight_forks_find_what_is_there(relation: Relation, effect: float):
     assert share(relation, "confirmed", effect, 8) >= 0.8
+
+
+@pytest.mark.parametrize(("blocks", "alike"), [(5, "inconclusive"), (7, "inconclusive"), (8, "confirmed")])
+def test_at_any_look_few_blocks_show_no_likeness(blocks: int, alike: str):
+    looked_at = msgspec.structs.replace(sure(0.0), df=blocks - 1.0, looks=EVERY_BLOCK)
+    assert judge_relation("alike", looked_at, MARGIN) == alike
+    assert judge_relation("different", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
+    assert judge_relation("slower", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
+    faster = msgspec.structs.replace(looked_at, estimate=0.2)
+    assert judge_relation("slower", faster, MARGIN) == "refuted"
+    assert judge_relation("faster", faster, MARGIN) == "confirmed"
+
+
+def test_before_the_first_look_nothing_is_judged():
+    early = msgspec.structs.replace(sure(0.2), df=3.0, looks=EVERY_BLOCK)
+    assert {judge_relation(relation, early, MARGIN) for relation in RELATIONS} == {"inconclusive"}

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.stats.arrays import Floats
-from benchctl.stats.nightly.divisive import change_points, likeliest_cut, q_hat
+from benchctl.stats.nightly.divisive import change_points, likeliest_cut, q_hat, significance
 from benchctl.stats.nightly.nights import Nights
-from benchctl.stats.nightly.rearranged import significance
 
 
 def nights(means: Floats, numbers: Floats | None = None) -> Nights:

@@ -15,6 +15,7 @@ from benchctl.experiment.check import Experiment
 from benchctl.experiment.estimate import MOST_RECORDS, Estimate, estimate
 from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host
+from benchctl.stats.multiplicity import FIRST_LOOK
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +31,7 @@ class SizeOptions:
         seed: of orders and arrivals.
         measurements: names of those that are made.
         budget_s: for the forks.
+        until_decided: forks are given to open expectations.
     """
 
     forks: int | None
@@ -38,6 +40,7 @@ class SizeOptions:
     seed: int | None
     measurements: tuple[str, ...]
     budget_s: float | None
+    until_decided: bool
 
     def changes(self, params: ParamOptions) -> Changes:
         """As the loader of experiments takes them.
@@ -54,6 +57,7 @@ class SizeOptions:
             self.seed,
             params.read(),
             tuple(dict.fromkeys(self.measurements)),
+            self.until_decided,
         )
 
 
@@ -79,6 +83,12 @@ size_options = grouped(
         metavar="TIME",
         help="End in time, such as 2h: no block begins that is not expected to fit. It is the time of the "
         "forks; the preparation is not counted.",
+    ),
+    click.option(
+        "--until-decided",
+        is_flag=True,
+        help=f"Begin with {FIRST_LOOK} forks of everything, or --forks; give all further ones to what open "
+        "expectations rest on, the nearest first, until all are confirmed or refuted, or time is up.",
     ),
 )
 """The options; the command gets them as one, `size_options`."""

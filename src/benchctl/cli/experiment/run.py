@@ -9,14 +9,15 @@ import click
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
+from benchctl.cli.fork_options import MOST_FORKS
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.resuming import refuse_beside_resume
+from benchctl.cli.resuming import refuse_beside
 from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.changes import Changes
 from benchctl.experiment.check import Experiment, load_experiment
-from benchctl.experiment.conduct import conduct, plans_to_open
+from benchctl.experiment.conduct import More, conduct, plans_to_open
 from benchctl.experiment.describe import estimate_lines
 from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
 from benchctl.experiment.library import find_experiment
@@ -27,7 +28,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.checks import unanswered
 from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
 from benchctl.results.experiment.model import ExperimentRecord
-from benchctl.results.model import RunRecord
+from benchctl.results.model import DEFAULT_FORKS, RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.observer import Observer
@@ -36,6 +37,7 @@ from benchctl.run.prepare import check_host
 
 # What may stand beside --resume: it says where, how long and what to show, not what to measure.
 _WITH_RESUME = frozenset({"resume", "wait", "quiet", "output_format", "html_folder", "budget_s"})
+_WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "until_decided"}
 
 
 @click.command("run")
@@ -47,11 +49,18 @@ _WITH_RESUME = frozenset({"resume", "wait", "quiet", "output_format", "html_fold
     metavar="ID",
     help="Go on with an execution that was cut off, or ran out of time; --budget counts from then on.",
 )
+@click.option(
+    "--more",
+    metavar="ID",
+    help="Add forks to an execution that is complete: --forks of everything, as many as fit into --budget, "
+    "or what --until-decided takes.",
+)
 @measuring_options
 @report_options
 def run_command(
     name: str | None,
     resume: str | None,
+    more: str | None,
     output_format: ReportFormat,
     html_folder: Path | None,
     *,
@@ -71,7 +80,7 @@ def run_command(
     home = resolve_home()
     store = RunStore(home.runs)
     changes = size_options.changes(param_options)
-    if resume is None:
+    if resume is None and more is None:
         experiment = _loaded(name, changes, home)
         for planned in experiment.plans.values():
             check_host(planned.plan, home)
@@ -80,15 +89,21 @@ def run_command(
             bench = Bench(home, store, observer, threading.Event())
             record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
     else:
-        refuse_beside_resume(click.get_current_context(), _WITH_RESUME, "an experiment")
-        folder = ExperimentStore(home.experiments).find(resume, note)
+        option, allowed = ("--resume", _WITH_RESUME) if more is None else ("--more", _WITH_MORE)
+        refuse_beside(option, click.get_current_context(), allowed, "an experiment")
+        folder = ExperimentStore(home.experiments).find(more or resume or "", note)
         record = folder.load()
-        if record.status == "complete" and not forks_missing(record, runs_of(record, store, note)):
+        added = None if more is None else _added(record, size_options)
+        if (
+            added is None
+            and record.status == "complete"
+            and not forks_missing(record, runs_of(record, store, note))
+        ):
             note(f"experiment {record.id} is complete; nothing is measured")
         else:
             with measuring(wait=wait, quiet=quiet) as observer:
                 bench = Bench(home, store, observer, threading.Event())
-                record = _gone_on(folder, bench, size_options.budget_s)
+                record = _gone_on(folder, bench, size_options.budget_s, added)
     runs = print_report(record, store, output_format, html_folder)
     _conclude(record, runs)
 
@@ -117,15 +132,34 @@ def _begun(
     return folder
 
 
-def _gone_on(folder: ExperimentFolder, bench: Bench, budget_s: float | None) -> ExperimentRecord:
-    """What is missing of an execution; its plans are made before anything is prepared."""
+def _added(record: ExperimentRecord, size: SizeOptions) -> More:
+    """What `--more` adds.
+
+    Raises:
+        UsageError: it is not complete.
+    """
+    if record.status != "complete":
+        raise UsageError(
+            f"experiment {record.id} is not finished ({record.status})",
+            hint=f"go on with: benchctl experiment run --resume {record.id}",
+        )
+    if size.forks is not None and size.forks < 1:
+        raise UsageError("--forks must be at least 1")
+    usual = 0 if size.until_decided else MOST_FORKS if size.budget_s else DEFAULT_FORKS
+    return More(usual if size.forks is None else size.forks, size.until_decided)
+
+
+def _gone_on(
+    folder: ExperimentFolder, bench: Bench, budget_s: float | None, more: More | None
+) -> ExperimentRecord:
+    """What is missing of an execution, and more; its plans are made before anything is prepared."""
     record = adopted(folder.load(), bench.store)
     folder.save(record)
     consent = Consent(bench.home)
     for run in runs_of(record, bench.store, bench.observer.note).values():
         confirm_plugin(run.plan, consent)
     plans: Plans = plans_to_open(record, bench.home)
-    return conduct(folder, bench, plans, budget_s=budget_s)
+    return conduct(folder, bench, plans, budget_s=budget_s, more=more)
 
 
 def _conclude(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> None:

@@ -5,16 +5,28 @@ moved there when complete, so a folder with a proper name is a whole corpus.
 """
 
 import errno
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
+from benchctl.child import follow_parent
 from benchctl.corpus.generated.generator import GENERATOR_VERSION
-from benchctl.corpus.generated.layout import spans
+from benchctl.corpus.generated.layout import Span, spans
 from benchctl.corpus.generated.manifest import Corpus, corpus_digest, load_corpus, save_manifest
-from benchctl.corpus.generated.parts import BLOCK_BYTES, CorpusPart, read_part, slice_lines, verify_part
-from benchctl.corpus.generated.workers import write_parts
+from benchctl.corpus.generated.parts import (
+    BLOCK_BYTES,
+    CorpusPart,
+    read_part,
+    slice_lines,
+    verify_part,
+    write_part,
+)
 from benchctl.corpus.lock import locked
 from benchctl.disk import FreeBytes, free_bytes, require_space
 from benchctl.errors import BenchctlError, UsageError
@@ -32,6 +44,55 @@ __all__ = [
 
 _SEEDS = 1 << 64
 _FILE_BYTES_A_DOCUMENT = 145  # 132 measured, and a tenth to spare
+
+
+# Part files written by several processes, which end with the one that started them.
+
+# Under this many documents a worker takes longer to start than to do its share.
+_WORTH_A_WORKER = 50_000
+
+
+def write_parts(
+    folder: Path, seed: int, documents: int, spans: Sequence[Span], *, workers: int | None = None
+) -> Generator[CorpusPart, None, None]:
+    """Write part files, in parallel when there is enough to do.
+
+    Closing the iterator early ends the workers after the files that they are at.
+
+    Args:
+        folder: where the files go.
+        seed: of the corpus.
+        documents: size of the whole corpus.
+        spans: which files.
+        workers: how many processes at most; as many as this one may use CPUs when None.
+
+    Yields:
+        The parts, in the order of `spans`.
+
+    Raises:
+        OSError: a file could not be written.
+        BenchctlError: a worker died.
+    """
+    most = len(os.sched_getaffinity(0)) if workers is None else workers
+    workers = min(most, len(spans), documents // _WORTH_A_WORKER)
+    write = partial(write_part, folder, seed, documents)
+    if workers <= 1:
+        yield from map(write, spans)
+        return
+    # Spawned, not forked: the caller may have threads. They live as long as this iterator.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=follow_parent)
+    try:
+        yield from pool.map(write, spans)
+    except BrokenProcessPool as err:
+        raise BenchctlError(
+            f"a process that wrote the corpus to {folder} died",
+            hint="the system may be short of memory: look at the kernel log, or use fewer workers",
+        ) from err
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# Corpora on disk.
 
 
 def ensure_corpus(
@@ -65,7 +126,7 @@ def ensure_corpus(
             f"there is no corpus of {documents} documents with seed {seed}",
             hint="give at least one document and a seed from 0 to 2^64 - 1",
         )
-    name = f"big5-v{GENERATOR_VERSION}-seed{seed}-{documents}"
+    name = corpus_name(documents, seed)
     folder = home.corpora / name
     if folder.exists():
         return load_corpus(folder)
@@ -83,6 +144,11 @@ def ensure_corpus(
     except OSError as err:
         raise _cannot_write(folder, documents, err) from err
     return load_corpus(folder)
+
+
+def corpus_name(documents: int, seed: int) -> str:
+    """Of the folder that it is kept in."""
+    return f"big5-v{GENERATOR_VERSION}-seed{seed}-{documents}"
 
 
 def needed_bytes(documents: int) -> int:

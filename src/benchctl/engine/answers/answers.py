@@ -56,7 +56,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def operation_digest(operation: Operation) -> str:
     """SHA-256 over what is asked."""
-    return hashlib.sha256(msgspec.json.encode(operation, order="sorted")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(operation.meaning, order="sorted")).hexdigest()
 
 
 def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:

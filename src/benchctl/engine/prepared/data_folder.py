@@ -50,6 +50,28 @@ def entries(source: Path, target: Path) -> Iterator[Entry]:
             yield Entry(entry, target / entry.name, is_folder=False, write_once=is_lucene)
 
 
+def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
+    """(inode, size, time of its last change in ns) of every file with a checksum, by its path in the folder.
+
+    Links to a file, which forks make, change none of these.
+
+    Raises:
+        OSError: one cannot be looked at.
+    """
+    found = {}
+    for entry in _checksummed(data):
+        stat = entry.source.stat()
+        found[str(entry.source.relative_to(data))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return found
+
+
+def _checksummed(data: Path) -> Iterator[Entry]:
+    """Its files that end with a checksum."""
+    for entry in entries(data, data):
+        if not entry.is_folder and (entry.write_once or entry.source.parent.name == "_state"):
+            yield entry
+
+
 def damage_of(data: Path, store_bytes: int) -> str:
     """What is wrong with the data folder of a node that was stopped in order, in words; empty for nothing.
 
@@ -63,9 +85,7 @@ def damage_of(data: Path, store_bytes: int) -> str:
         OSError: a file cannot be read.
     """
     found_bytes = 0
-    for entry in entries(data, data):
-        if entry.is_folder or not (entry.write_once or entry.source.parent.name == "_state"):
-            continue
+    for entry in _checksummed(data):
         if not _is_whole(entry.source):
             return f"the content of {entry.source.relative_to(data)} does not match its checksum"
         if entry.write_once and not entry.source.name.startswith("segments"):

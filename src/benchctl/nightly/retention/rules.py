@@ -1,26 +1,233 @@
 """What is kept of old nights: figures and records for ever, samples, logs and engines for some time."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
+import psutil
 
-from benchctl.disk import remove_folder
+from benchctl.disk import disk_errors, read_file, remove_folder, size_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.retention.ages import looked_into, night_of_run, old_nights
-from benchctl.nightly.retention.engines import Leftovers, run_use
+from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
 from benchctl.report.numbers import mebibytes
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.events import Alarm
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.events import Alarm, alarms_of
+from benchctl.results.nightly.folder import SuiteFolder, suites
 from benchctl.results.nightly.model import NightRecord
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder, RunStore
 
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
 RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
 """What of a run's folder is raw: samples, what nodes used, their logs, and what was collected beside them."""
+
+
+# Engines and prepared indices that only old nights used: found, and removed when nobody else needs them.
+
+_MANIFEST: Final = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something in benchctl's home that can be had again.
+
+    Attributes:
+        key: digest by which records know it: of the archive, or of the prepared index.
+        made_s: when it was complete, seconds since the epoch.
+        paths: its files and folders, in the order in which they go.
+    """
+
+    key: str
+    made_s: float
+    paths: tuple[Path, ...]
+
+
+class RunUse(msgspec.Struct, frozen=True, rename="kebab"):
+    """What a run used: the few fields of a `RunRecord` that tell, of any version.
+
+    Attributes:
+        tags: words that the run was given.
+        engines: facts of its engines.
+        indices, builds: variant -> its prepared indices.
+    """
+
+    tags: tuple[str, ...] = ()
+    engines: tuple["_Engine", ...] = ()
+    indices: dict[str, "_Index"] = {}
+    builds: dict[str, tuple["_Index", ...]] = {}
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Digests of archives and of prepared indices."""
+        indices = [*self.indices.values(), *(one for builds in self.builds.values() for one in builds)]
+        return frozenset([one.archive_sha256 for one in self.engines] + [one.key for one in indices])
+
+
+class _Engine(msgspec.Struct, frozen=True, rename="kebab"):
+    archive_sha256: str
+
+
+class _Index(msgspec.Struct, frozen=True):
+    key: str
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """The manifest of an engine or of a prepared index, or what is known of an archive."""
+
+    archive_sha256: str = ""
+    key: str = ""
+    sha256: str = ""
+
+
+_USE: Final = msgspec.json.Decoder(RunUse)
+_MADE: Final = msgspec.json.Decoder(_Made)
+
+
+def run_use(folder: RunFolder) -> RunUse:
+    """What a run used.
+
+    Raises:
+        BenchctlError: its record cannot be read.
+    """
+    try:
+        return _USE.decode(read_file(folder.record_path))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise BenchctlError(f"cannot read {folder.record_path}: {err}") from err
+
+
+def program_in_use(path: Path) -> bool:
+    """Whether a process was started from a folder, such as a node of `benchctl node`."""
+    wanted = f"{path}/"
+    return any(
+        wanted in argument
+        for process in psutil.process_iter(["cmdline"])
+        for argument in process.info["cmdline"] or ()
+    )
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What a suite leaves behind.
+
+    Attributes:
+        folder: of the suite.
+        home: where engines and indices are.
+        store: of all runs.
+        keep: for how many measured nights they are kept; taken for the other suites of this home, too.
+        in_use: whether a process runs from a folder just now.
+    """
+
+    folder: SuiteFolder
+    home: Home
+    store: RunStore
+    keep: int
+    in_use: Callable[[Path], bool] = program_in_use
+
+    def remove(self, nights: Sequence[NightRecord], alarms: Iterable[Alarm]) -> Iterator[str]:
+        """Remove what only old nights used.
+
+        Args:
+            nights: of the suite.
+            alarms: of the suite.
+
+        Yields:
+            What was removed, or why nothing is.
+
+        Raises:
+            BenchctlError: the disk refuses.
+        """
+        old = self._old(nights, alarms)
+        if not old:
+            return
+        elsewhere = list(self._old_elsewhere())
+        first_s: dict[str, float] = {}
+        ids = {night.id for night in old}
+        kept = {key for night in nights if night.id not in ids for key in _keys(night)}
+        try:
+            for folder in self.store.folders():
+                use = run_use(folder)
+                night = night_of_run(use.tags, old)
+                if night is not None:
+                    began_s = datetime.fromisoformat(night.started).timestamp()
+                    first_s |= {key: min(began_s, first_s.get(key, began_s)) for key in use.keys}
+                elif night_of_run(use.tags, elsewhere) is None:
+                    kept |= use.keys
+        except BenchctlError as err:
+            yield f"engines and indices of old nights stay: what uses them is not known: {err.message}"
+            return
+        for one in self._all():
+            ours = one.key in first_s and one.made_s >= first_s[one.key]
+            if ours and one.key not in kept and not any(map(self.in_use, one.paths)):
+                yield self._remove(one)
+
+    def _old(self, nights: Sequence[NightRecord], alarms: Iterable[Alarm]) -> list[NightRecord]:
+        return old_nights(nights, self.keep, looked_into(alarms) | confirmed_against(nights))
+
+    def _old_elsewhere(self) -> Iterator[NightRecord]:
+        """Old nights of the other suites: their runs keep nothing from being removed, and remove nothing.
+
+        A night that cannot be read is none of them, so that its runs keep what they used.
+        """
+        for suite in suites(self.home):
+            if suite.root != self.folder.root:
+                yield from self._old(suite.nights(_passed_over), alarms_of(suite.events(_passed_over)))
+
+    def _all(self) -> Iterator[Leftover]:
+        """Engines, archives and prepared indices of the home; what is damaged or half-done is none."""
+        for manifest in (
+            *self.home.engines.glob(f"*/{_MANIFEST}"),
+            *self.home.indices.glob(f"*/{_MANIFEST}"),
+        ):
+            yield from _leftover(manifest, manifest.parent)
+        for record in self.home.artifacts.glob("*.json"):
+            # The archive goes first: without its record, nobody would ever look for it again.
+            yield from _leftover(record, record.with_suffix(""), record)
+
+    def _remove(self, one: Leftover) -> str:
+        names = one.paths[0].name
+        with disk_errors(f"remove {one.paths[0]}"):
+            freed = sum(map(size_bytes, one.paths))
+            for path in one.paths:
+                if path.is_dir():
+                    # Out of the way in one step, so that nobody finds half of it. Should we be killed, the
+                    # next installation of an engine sweeps away what has such a name.
+                    aside = self.home.scratch / f".partial-{path.name}"
+                    path.replace(aside)
+                    shutil.rmtree(aside, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+        return f"{names} removed, which only old nights used, {mebibytes(freed)}"
+
+
+def _passed_over(_message: str) -> None:
+    """Another suite's trouble is told by its own nights."""
+
+
+def _keys(night: NightRecord) -> Iterator[str]:
+    """What its variants used."""
+    for variant in night.variants:
+        if variant.facts is not None:
+            yield variant.facts.archive_sha256
+        if variant.index_key:
+            yield variant.index_key
+
+
+def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
+    try:
+        made = _MADE.decode(read_file(manifest))
+        made_s = manifest.stat().st_mtime
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if key := made.archive_sha256 or made.key or made.sha256:
+        yield Leftover(key, made_s, paths)
+
+
+# What is kept of old nights.
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -13,12 +13,12 @@ from benchctl.corpus.sizes import parse_documents
 from benchctl.engine.newest import check_spec
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.errors import UsageError
-from benchctl.nightly.fitness import HostLimits
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.results.nightly.model import Role
 from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
+from benchctl.run.fitness import HostLimits
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.library import challenge_names, track_names

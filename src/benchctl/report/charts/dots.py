@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchctl.report.chart import Chart
+from benchctl.report.chart import LEAST_POINTS, Chart
 from benchctl.report.charts.panels import digits
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
 from benchctl.report.layout import Grid, better, metric_title, task_name
@@ -19,7 +19,7 @@ def fork_charts(analysis: Analysis) -> list[Chart]:
     return [
         _chart(analysis, row)
         for row in analysis.rows
-        if any(value is not None for side in row.figures for value in side.values)
+        if max(sum(value is not None for value in side.values) for side in row.figures) >= LEAST_POINTS
     ]
 
 

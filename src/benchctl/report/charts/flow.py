@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.report.chart import Chart
+from benchctl.report.chart import LEAST_READINGS, Chart
 from benchctl.report.charts.panels import Frame, Panel, axis_name, digits, stacked
 from benchctl.report.charts.theme import BAND, plain, tint, variant_style
 from benchctl.report.layout import Grid
@@ -86,7 +86,7 @@ def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[dict[
         (fork, fork.usage, frame.position(label))
         for label, forks in found.items()
         for fork in forks
-        if fork.usage is not None
+        if fork.usage is not None and fork.usage.readings.sum() >= LEAST_READINGS
     ]
     readings = (
         ("Node CPU, %", "% of one CPU", [(*one, one[1].node_cpu_percent) for one in kept]),
@@ -151,7 +151,9 @@ def _about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -> lis
         parts.append("Left of what is shaded is warm-up, which is in no figure.")
     if not telemetry:
         kept = any(fork.usage is not None for fork in forks)
-        parts.append("Telemetry has no reading of it." if kept else "No telemetry was kept.")
+        parts.append(
+            f"Telemetry has fewer than {LEAST_READINGS} readings of it." if kept else "No telemetry was kept."
+        )
         return parts
     parts.append("Below it, on the same clock, what the node and the driver used; 100 % is one CPU.")
     if without := [fork.name for fork in forks if fork.usage is None]:

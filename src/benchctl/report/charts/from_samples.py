@@ -2,7 +2,7 @@
 
 import re
 
-from benchctl.report.chart import Chart, not_drawn
+from benchctl.report.chart import LEAST_POINTS, Chart, not_drawn
 from benchctl.report.charts.boxes import box_chart
 from benchctl.report.charts.course import course_chart
 from benchctl.report.charts.distribution import distribution_chart
@@ -22,7 +22,7 @@ def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
 
     Returns:
         Up to five charts a task: latency where requests had a due time, service time, its course, by hits
-        where these differ, and throughput. None for tasks without samples.
+        where these differ, and throughput. None for tasks without samples, or with very few.
     """
     groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
     also = not_drawn(shapes.absent)
@@ -38,6 +38,9 @@ def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
 
 
 def _task_charts(shapes: TaskShapes, frame: Frame) -> list[Chart | None]:
+    requests = (fork.shape.samples for forks in shapes.forks.values() for fork in forks)
+    if max(requests, default=0) < LEAST_POINTS:
+        return []
     return [
         distribution_chart(shapes, frame, kind="latency", of=lambda fork: fork.shape.latency),
         distribution_chart(shapes, frame, kind="service time", of=lambda fork: fork.shape.service),

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from benchctl.report.facts import fact_sections
 from benchctl.report.numbers import counted, duration, mebibytes
+from benchctl.report.tables import in_spite_of_looks
 from benchctl.results.experiment.model import ExperimentRecord, TableSpec
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import EvidenceKind
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE
 from benchctl.stats.experiment.fates import FORKS_FOR_OUTCOME
 from benchctl.stats.experiment.model import ExperimentAnalysis
@@ -14,6 +17,13 @@ from benchctl.stats.experiment.rows import same_forks
 
 _DIFFERENCES = "Differences between variants"
 _ENGINES = "Engines"
+
+_READERS: Final[Mapping[str, frozenset[EvidenceKind]]] = {
+    "evidence": frozenset({"jit", "gc", "os"}),
+    "inlining": frozenset({"inlining"}),
+    "profile": frozenset({"profile"}),
+}
+"""Command -> the kinds of evidence that it prints."""
 
 Runs = Mapping[str, RunRecord]
 """Measurement -> its run."""
@@ -40,11 +50,13 @@ def difference_lines(runs: Runs) -> Iterator[str]:
 
 
 def run_lines(record: ExperimentRecord) -> Iterator[str]:
-    """Each measurement, and the command that shows its run."""
+    """Each measurement, and the commands that show its run and its evidence."""
     width = max((len(one.name) for one in record.spec.measurements), default=0)
     for one in record.spec.measurements:
         run = record.runs.get(one.name)
-        shown = f"benchctl show {run}" if run else "not begun"
+        kinds = () if one.evidence is None else one.evidence.kinds
+        looks = [word for word in ("show", *_READERS) if word == "show" or _READERS[word] & {*kinds}]
+        shown = "; ".join(f"benchctl {word} {run}" for word in looks) if run else "not begun"
         yield f"{one.name:<{width}}  {shown}"
 
 
@@ -64,7 +76,8 @@ def legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     yield (
         "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict "
         f"is about the second. Interval and p: {_tests(analysis)}; intervals are unadjusted, p is adjusted "
-        "over the rows of its table (Benjamini-Hochberg)."
+        "over the rows of its table (Benjamini-Hochberg)"
+        f"{in_spite_of_looks(row.comparison for row in analysis.rows)}."
     )
     if analysis.expectations:
         margins = ", ".join(f"{one:g} %" for one in sorted({e.margin_percent for e in analysis.expectations}))
@@ -126,6 +139,9 @@ def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
         for one in spec.measurements
         for count in analysis.forks.get(one.name, {}).values()
     ]
+    if spec.until_decided and sides:
+        counts = [count for count, _ in sides]
+        return f"{sum(counts)} forks, {min(counts)} to {max(counts)} of each of {len(sides)} sides"
     if any(count != wanted for count, wanted in sides):
         done, planned = (sum(column) for column in zip(*sides, strict=True))
         return f"{done} of {planned} forks, of {len(sides)} sides"

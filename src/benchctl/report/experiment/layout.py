@@ -7,7 +7,15 @@ from typing import Final
 from benchctl.report.experiment.call_sites import measured_text
 from benchctl.report.layout import Grid, Line, VerdictCell, better, verdict_cell
 from benchctl.report.notes import Notes
-from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, signed_percent
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    counted,
+    duration,
+    figure,
+    interval,
+    p_value,
+    signed_percent,
+)
 from benchctl.report.tables import break_name
 from benchctl.results.experiment.model import Published, TableSpec
 from benchctl.stats.caveat import Caveat
@@ -23,6 +31,7 @@ from benchctl.stats.experiment.model import (
     Outcome,
 )
 from benchctl.stats.metrics import metric_of
+from benchctl.stats.multiplicity import MOST_BLOCKS
 
 _EXPECTATION_HEADERS = ("No", "Expectation", "Outcome", "Change in speed (95 % interval)", "p (Holm)")
 _LISTED = 4
@@ -76,7 +85,7 @@ def expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
     doubts: dict[str, list[str]] = {}
     for number, one in analysis.numbered:
         reasons = () if isinstance(one, FateResult) else _reasons(one, labels)
-        remarks = [*reasons, *_needs(one)]
+        remarks = [*reasons, *_lacks(one), *_needs(one)]
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."
         for doubt in one.doubts:
@@ -152,6 +161,16 @@ def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> 
     return _measured(one, labels), p
 
 
+def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
+    if isinstance(one, FateResult) or one.lacks is None:
+        return
+    if one.lacks.forks is None:
+        yield f"{MOST_BLOCKS} forks a side would not decide it, if it stays as it is"
+    else:
+        forks = counted(one.lacks.forks, "further fork")
+        yield f"takes about {forks} a side ({duration(one.lacks.seconds)}), if it stays as it is"
+
+
 def _needs(one: ExpectationResult | FateResult) -> Iterator[str]:
     if one.needs:
         yield f"needs {one.needs.strip().removesuffix('.')}"
@@ -209,8 +228,12 @@ def _printed(published: Published) -> tuple[str, str]:
 
 def _figures(row: ExperimentRow) -> tuple[str, ...]:
     comparison = row.comparison
+    values = [side.value for side in row.figures]
+    if comparison.paired and comparison.baseline_value is not None:
+        # Of the pairs that the change is of.
+        values = [comparison.baseline_value, comparison.contender_value]
     return (
-        *(figure(side.value) for side in row.figures),
+        *map(figure, values),
         signed_percent(comparison.effect_percent),
         interval(comparison.low_percent, comparison.high_percent),
         p_value(comparison.p_adjusted),

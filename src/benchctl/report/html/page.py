@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 import benchctl
-from benchctl.report.chart import OVERVIEW, not_drawn
+from benchctl.report.chart import LEAST_POINTS, LEAST_READINGS, OVERVIEW, not_drawn
 from benchctl.report.charts.dots import fork_charts
 from benchctl.report.charts.forest import forest_charts
 from benchctl.report.charts.redline import redline_charts
@@ -23,14 +23,14 @@ from benchctl.report.html.assets import (
     inline_style,
 )
 from benchctl.report.html.parts import embedded, figure, groups, table
-from benchctl.report.html.subject import Command, Subject
+from benchctl.report.html.subject import Subject
 from benchctl.report.html.templates import templates
-from benchctl.report.layout import Grid, result_grids, task_name
+from benchctl.report.layout import Command, Grid, result_grids, task_name
 from benchctl.report.notes import collect_notes
 from benchctl.report.order import order_grids
-from benchctl.report.paragraph import verdict_paragraph
-from benchctl.report.planning import planning_lines, split_command
+from benchctl.report.planning import planning_lines
 from benchctl.report.tables import legend
+from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
@@ -85,14 +85,19 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     curves = [] if analysis.redline is None else curve_grids(analysis.redline)
     orders = order_grids(analysis)
     details = [grid for grid in further_grids(analysis, details=True) if grid not in orders]
-    sentences, proposals = _plans(analysis, subject.plan)
+    plan, lines = subject.plan, planning_lines(analysis, subject.plan)
+    commands = [
+        *subject.commands,
+        *([] if plan is None else [Command("Measure the same again", command(plan))]),
+    ]
     return _rendered(
         "report.html.jinja",
         inline=inline,
         folder=folder,
         title=subject.title,
         subtitle=subject.subtitle,
-        verdict=_unbroken(verdict_paragraph(analysis)),
+        headline=headline(analysis),
+        verdict=_unbroken(verdict_sentence(analysis)),
         results=[table(grid) for grid in (*result_grids(analysis, notes), *orders)],
         curves=[table(grid) for grid in curves],
         legend=legend(analysis),
@@ -101,12 +106,14 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
         groups=groups([chart for chart in charts if chart.group != OVERVIEW], _tasks(analysis)),
         without_samples=not_drawn(subject.without_samples),
+        left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
+        "readings, are left out.",
         origins=subject.origins,
         setting=[table(grid) for grid in _setting_grids(analysis, subject.plan)],
         parts=[_part(record) for record in subject.records],
         details=[table(grid) for grid in (*details, *subject.profiles)],
-        planning=sentences,
-        commands=[*subject.commands, *proposals],
+        planning=[line for line in lines if isinstance(line, str)],
+        commands=[*commands, *(line for line in lines if isinstance(line, Command))],
     )
 
 
@@ -163,17 +170,3 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
     yield Grid(
         "What the same node had run before each operation", ("Operation", "Ran"), lines, frozenset({0, 1})
     )
-
-
-def _plans(analysis: Analysis, plan: Plan | None) -> tuple[list[str], list[Command]]:
-    """The planning lines of the text report: sentences, and command lines."""
-    sentences, commands = [], []
-    if plan is not None:
-        commands.append(Command("Measure the same again", command(plan)))
-    for text in planning_lines(analysis, plan):
-        purpose, line = split_command(text)
-        if line:
-            commands.append(Command(purpose, line))
-        else:
-            sentences.append(text)
-    return sentences, commands

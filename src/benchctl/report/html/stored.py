@@ -10,8 +10,8 @@ from benchctl.report.charts.from_samples import sample_charts
 from benchctl.report.evidence.charts import evidence_charts
 from benchctl.report.html import assets
 from benchctl.report.html.page import render_page
-from benchctl.report.html.subject import Command, Subject, comparison_subject, run_subject
-from benchctl.report.layout import Grid
+from benchctl.report.html.subject import Subject, comparison_subject, run_subject
+from benchctl.report.layout import Command, Grid
 from benchctl.report.profile.stored import profile_grids
 from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord

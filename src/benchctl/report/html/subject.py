@@ -5,18 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.chart import Chart
-from benchctl.report.layout import Grid
+from benchctl.report.layout import Command, Grid
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
-
-
-class Command(msgspec.Struct, frozen=True):
-    """A command line, and what it is for."""
-
-    purpose: str
-    line: str
 
 
 class Subject(msgspec.Struct, frozen=True):

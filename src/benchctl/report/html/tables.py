@@ -5,20 +5,17 @@ from collections.abc import Iterable, Sequence
 import benchctl
 from benchctl.report.html.assets import inline_style, scriptless_policy
 from benchctl.report.html.parts import Cell, Table
-from benchctl.report.html.subject import Command
 from benchctl.report.html.templates import templates
+from benchctl.report.layout import Command
 
 
-def render_tables(
-    title: str, tables: Sequence[Table], *, lines: Sequence[str] = (), commands: Sequence[Command] = ()
-) -> str:
+def render_tables(title: str, tables: Sequence[Table], *, lines: Sequence[str | Command] = ()) -> str:
     """Write the page.
 
     Args:
         title: of the page.
         tables: one below the other.
-        lines: sentences below them.
-        commands: below these.
+        lines: sentences below them, and commands below these.
     """
     return (
         templates()
@@ -26,8 +23,8 @@ def render_tables(
         .render(
             title=title,
             tables=tables,
-            lines=lines,
-            commands=commands,
+            lines=[line for line in lines if isinstance(line, str)],
+            commands=[line for line in lines if isinstance(line, Command)],
             style=inline_style(),
             version=benchctl.__version__,
             policy=scriptless_policy(),

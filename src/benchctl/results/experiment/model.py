@@ -216,6 +216,8 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         call_sites: in the order of the file.
         fates: what is expected of them.
         digest: SHA-256 of the file and those that it includes, hexadecimal.
+        until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
+            is looked at after every block.
     """
 
     version: int = EXPERIMENT_VERSION
@@ -237,6 +239,7 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     call_sites: tuple[CallSite, ...] = ()
     fates: tuple[FateExpectation, ...] = ()
     digest: str = ""
+    until_decided: bool = False
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
@@ -247,10 +250,14 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         """Forks of each of its variants, without those for evidence alone."""
         return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
 
+    def planned(self, measurement: Measurement) -> int:
+        """Forks of all of its variants, those for evidence included."""
+        return (self.forks_of(measurement) + measurement.extra_forks) * len(measurement.variants)
+
     @property
     def total_forks(self) -> int:
-        """Of all variants of all measurements, those for evidence included."""
-        return sum((self.forks_of(one) + one.extra_forks) * len(one.variants) for one in self.measurements)
+        """Of all measurements."""
+        return sum(self.planned(one) for one in self.measurements)
 
 
 ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]

@@ -4,10 +4,12 @@ A night's folder is made first, its record then replaced as a whole as often as 
 can be cut off at any time: what is not whole is told and passed over.
 """
 
+import fcntl
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +24,6 @@ from benchctl.results.nightly.durable import write_whole
 from benchctl.results.nightly.events import Event
 from benchctl.results.nightly.figures import FIGURES_NAME, FigureRow, read_series, write_figures
 from benchctl.results.nightly.lock import locked
-from benchctl.results.nightly.log import append_event, read_events
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.nightly.series import Series
 from benchctl.results.versioned import read_versioned
@@ -33,6 +34,80 @@ _NIGHT_ID: Final = re.compile(r"(?P<number>[0-9]{5,})-[0-9]{8}-[0-9]{4}")
 
 Answers = Mapping[str, Mapping[str, Any]]
 """Variant label -> operation -> its answer, in whatever form."""
+
+
+# The log of a suite's events: a line each, only ever added to; a line that was torn is passed over.
+
+_NEWLINE = b"\n"
+
+
+def append_event(path: Path, event: Event) -> None:
+    """Add one event, and have it on the disk before going on.
+
+    Whoever acknowledges an alarm while a night runs appends at the same time: the file is locked for as long
+    as it takes. An event that did not fit on the disk leaves nothing behind.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    with disk_errors(f"add to {path}"), _opened(path) as descriptor:
+        end = os.fstat(descriptor).st_size
+        # What a power cut tore stays as it is, on a line of its own.
+        torn = end > 0 and os.pread(descriptor, 1, end - 1) != _NEWLINE
+        try:
+            _write(descriptor, _NEWLINE * torn + msgspec.json.encode(event) + _NEWLINE)
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, end)
+            raise
+
+
+def read_events(path: Path, unreadable: Callable[[str], None]) -> list[Event]:
+    """All events in the order in which they were added; none when there is no file.
+
+    Args:
+        path: of the log.
+        unreadable: told of each line that is passed over, and why.
+
+    Raises:
+        BenchctlError: it cannot be read at all.
+    """
+    with disk_errors(f"read {path}"):
+        try:
+            raw = read_file(path)
+        except FileNotFoundError:
+            return []
+    decoder = msgspec.json.Decoder(Event)
+    events: list[Event] = []
+    lines = raw.split(_NEWLINE)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            events.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError) as err:
+            why = "it was cut off as it was written" if number == len(lines) else str(err)
+            unreadable(f"line {number} of {path} is passed over: {why}")
+    return events
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """A write to a disk that is nearly full may take a part only; the next one then says why."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+# A suite on disk.
 
 
 def _ignored(_message: str) -> None:

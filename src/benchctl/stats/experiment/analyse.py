@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from statistics import median
 
 from benchctl.results.experiment.model import ExperimentRecord, Measurement, TableSpec
 from benchctl.results.experiment.seen import SeenCall
@@ -11,7 +12,7 @@ from benchctl.results.plan import Plan
 from benchctl.stats import caveat
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
-from benchctl.stats.disturbed import TOLERANCE_PERCENT, disturbances
+from benchctl.stats.disturbed import disturbances
 from benchctl.stats.evidence import TaskCost, cost_beside
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE, judge_expectations
 from benchctl.stats.experiment.fates import judge_fates, site_results
@@ -55,7 +56,11 @@ def analyse_experiment(
             for one in record.spec.measurements
         },
         tables=tables,
-        expectations=judge_expectations(record.spec.expectations, rows),
+        expectations=judge_expectations(
+            record.spec.expectations,
+            rows,
+            {label: median(fork.wall_s for fork in done) for label, done in forks.items() if done},
+        ),
         caveats=tuple(_caveats(record.spec.measurements, runs, forks, list(rows.values()))),
         call_sites=call_sites,
         fates=judge_fates(record.spec.fates, call_sites),
@@ -133,6 +138,6 @@ def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
     listed = ", ".join(f"{label} {count}" for label, count in off.items() if count)
     return Caveat(
         "disturbed",
-        f"{sum(off.values())} of {total} forks were disturbed (a host probe was more than "
-        f"{TOLERANCE_PERCENT:g} % off), and are kept in the figures: {listed}",
+        f"noisy host: its probes stand out around {sum(off.values())} of {total} forks, which are kept "
+        f"in the figures: {listed}",
     )

@@ -1,18 +1,20 @@
 """Every expectation of an experiment against its rows: outcomes, p-values, doubts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
+import numpy as np
 
-from benchctl.results.experiment.model import Expectation
+from benchctl.results.experiment.model import Expectation, Relation
+from benchctl.stats.analysis import Figures
+from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import CaveatCode
 from benchctl.stats.compare import as_percent
-from benchctl.stats.contrast import Contrast
-from benchctl.stats.experiment.judge import judge_relation, support, together
-from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow, Judged
-from benchctl.stats.experiment.speed import speed_of, speed_over
-from benchctl.stats.multiplicity import holm
+from benchctl.stats.contrast import Contrast, contrast
+from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow, Judged, Lack, Outcome
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, MOST_BLOCKS, holm
 from benchctl.stats.scale import rounded_ratio
 
 NOTABLE_SCALE = 10.0
@@ -36,16 +38,146 @@ _WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
 )
 
 
+# Changes in speed of one comparison, or of one over another, as a contrast over forks.
+
+_Values = dict[int, float]
+"""Block -> value of its fork."""
+
+
+def speed_of(row: ExperimentRow) -> Contrast | None:
+    """By how much the contender is faster than the baseline, natural logarithm; None without a spread."""
+    return _combined([(row, 1.0)])
+
+
+def speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
+    """By how much more the one contender is faster than the other: a difference of differences."""
+    return _combined([(row, 1.0), (than, -1.0)])
+
+
+def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
+    """The weighted sum of changes in speed.
+
+    Tasks of the same forks are no independent groups, and neither are forks of one block: their values are
+    added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
+    """
+    terms = list(terms)
+    blocked = all(row.blocked for row, _ in terms)
+    groups_of: dict[tuple[str, str] | None, list[_Values]] = {}
+    for row, weight in terms:
+        towards_speed = weight if row.higher_is_better else -weight
+        sides = zip((row.baseline, row.contender), row.figures, (-towards_speed, towards_speed), strict=True)
+        for reference, figures, factor in sides:
+            forks = None if blocked else (reference.measurement, reference.variant)
+            groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
+    groups = [_sums(values) for values in groups_of.values()]
+    # Of two comparisons, the one that was looked at more often decides; after every block is most often.
+    looks = [row.comparison.looks for row, _ in terms]
+    return contrast(groups, [1.0] * len(groups), EVERY_BLOCK if EVERY_BLOCK in looks else max(looks))
+
+
+def _logs(figures: Figures) -> Iterable[tuple[int, float]]:
+    for block, value in zip(figures.blocks, figures.values, strict=True):
+        if value is not None and np.isfinite(value) and value > 0:
+            yield block, float(np.log(value))
+
+
+def _sums(values: list[_Values]) -> Floats:
+    """Fork by fork or block by block, over those that have all of them."""
+    common = sorted(set.intersection(*(set(one) for one in values)))
+    return np.asarray([sum(one[block] for one in values) for block in common], dtype=np.float64)
+
+
+# Expectations judged by intervals, never by how an estimate looks.
+
+
+def judge_relation(relation: Relation, speed: Contrast, margin: float, comparisons: int = 1) -> Outcome:
+    """What an estimate says about a relation.
+
+    Args:
+        relation: what the contender should be.
+        speed: its change in speed, natural logarithm; above 0 is faster.
+        margin: relative difference below which two are alike, above 0.
+        comparisons: of the expectation, each of which can refute it.
+    """
+    limit = math.log1p(margin)
+    low90, high90 = speed.interval(0.90)
+    low95, high95 = speed.interval(0.95)
+    low, high = speed.interval(1 - 0.10 / comparisons)
+    if speed.looks == EVERY_BLOCK and speed.df < FIRST_LOOK - 1:
+        return "inconclusive"
+    # What would be alike but for a rare state of a side, a few forks do not show.
+    few = speed.looks == EVERY_BLOCK and speed.df < BLOCKS_FOR_EQUIVALENCE - 1
+    alike = -limit < low90 and high90 < limit
+    # What one comparison alone would refute is not confirmed where it is one of several, either.
+    match relation:
+        case "slower":
+            return _outcome(confirmed=high95 < 0 and low90 <= -limit, refuted=low > (0 if few else -limit))
+        case "faster":
+            return _outcome(confirmed=low95 > 0 and high90 >= limit, refuted=high < (0 if few else limit))
+        case "alike":
+            return _outcome(confirmed=alike and not few, refuted=low > limit or high < -limit)
+        case "different":
+            return _outcome(
+                confirmed=(low95 > 0 or high95 < 0) and not alike,
+                refuted=-limit < low and high < limit and not few,
+            )
+
+
+def foreseen(speed: Contrast, units: int, further: int) -> Contrast:
+    """An estimate as it will be with more units, if it and the spread stay as they are.
+
+    Args:
+        speed: with what there is.
+        units: that it rests on: blocks, or forks a side; at least 2.
+        further: beyond these.
+    """
+    later = units + further
+    error = speed.error * math.sqrt(units / later)
+    return msgspec.structs.replace(speed, error=error, df=speed.df * (later - 1) / (units - 1))
+
+
+def support(relation: Relation, speed: Contrast, margin: float) -> float:
+    """How likely an estimate that speaks for the relation as much as this one would be without it.
+
+    Two-sided for a difference, even where its direction is expected; the greater of the two one-sided tests
+    for `alike`.
+    """
+    limit = math.log1p(margin)
+    if relation == "alike":
+        return max(speed.p_at_least(-limit), speed.p_at_most(limit))
+    wrong_way = {"slower": speed.estimate > 0, "faster": speed.estimate < 0}.get(relation, False)
+    return 1.0 if wrong_way else speed.p
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of several comparisons that all have to show it, each judged as one of so many."""
+    if "refuted" in outcomes:
+        return "refuted"
+    return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"
+
+
+def _outcome(*, confirmed: bool, refuted: bool) -> Outcome:
+    if refuted:
+        return "refuted"
+    return "confirmed" if confirmed else "inconclusive"
+
+
+# Every expectation of an experiment against its rows.
+
+
 def judge_expectations(
-    expectations: Sequence[Expectation], rows: Mapping[str, ExperimentRow]
+    expectations: Sequence[Expectation],
+    rows: Mapping[str, ExperimentRow],
+    fork_s: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ExpectationResult, ...]:
     """Judge all of them; p-values are adjusted by Holm over those that have one.
 
     Args:
         expectations: in order.
         rows: name -> comparison, with its verdict.
+        fork_s: `MEASUREMENT/VARIANT` -> what a fork of it takes, seconds.
     """
-    results = [_judge(one, rows) for one in expectations]
+    results = [_judge(one, rows, fork_s) for one in expectations]
     places = [place for place, one in enumerate(results) if one.p is not None]
     adjusted = dict(zip(places, holm([one.p for one in results if one.p is not None]), strict=True))
     return tuple(
@@ -53,7 +185,9 @@ def judge_expectations(
     )
 
 
-def _judge(expectation: Expectation, rows: Mapping[str, ExperimentRow]) -> ExpectationResult:
+def _judge(
+    expectation: Expectation, rows: Mapping[str, ExperimentRow], fork_s: Mapping[str, float]
+) -> ExpectationResult:
     than = rows[expectation.than] if expectation.than else None
     own = [rows[name] for name in expectation.comparisons]
     judged = tuple(_judged(expectation, row, than) for row in own)
@@ -70,7 +204,40 @@ def _judge(expectation: Expectation, rows: Mapping[str, ExperimentRow]) -> Expec
         needs=expectation.needs,
         doubts=tuple(_doubts([*own, *([] if than is None else [than])])),
         place=expectation.place,
+        lacks=_lack(expectation, own, than, judged, fork_s),
     )
+
+
+def _lack(
+    expectation: Expectation,
+    own: Sequence[ExperimentRow],
+    than: ExperimentRow | None,
+    judged: Sequence[Judged],
+    fork_s: Mapping[str, float],
+) -> Lack | None:
+    """What would decide it, foreseen fork by fork: intervals narrow by degrees of freedom, too."""
+    outcomes = [one.outcome for one in judged]
+    able = {place: row for place, row in enumerate(own) if judged[place].reason == OPEN}
+    if together(outcomes) != "inconclusive" or not able:
+        return None
+    held = [*able.values(), *([] if than is None else [than])]
+    refs = [ref for row in held for ref in (row.baseline, row.contender)]
+    sides = tuple(dict.fromkeys(f"{ref.measurement}/{ref.variant}" for ref in refs))
+    units = {
+        place: min(min(one.comparison.replicates) for one in (row, than or row))
+        for place, row in able.items()
+    }
+    speeds = {place: speed_of(row) if than is None else speed_over(row, than) for place, row in able.items()}
+    needed = None
+    for further in range(1, MOST_BLOCKS + 1 - min(units.values())):
+        for place, speed in speeds.items():
+            if speed is not None:
+                later = foreseen(speed, units[place], further)
+                outcomes[place] = judge_relation(expectation.is_, later, expectation.margin, len(own))
+        if together(outcomes) != "inconclusive":
+            needed = further
+            break
+    return Lack(sides, needed, sum(fork_s.get(side, 0.0) for side in sides))
 
 
 def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:

@@ -1,5 +1,6 @@
 """What came of an experiment: its tables with figures and verdicts, and its expectations judged."""
 
+import math
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -94,6 +95,25 @@ class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
+class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an open expectation takes, if its estimates and their spread stay as they are.
+
+    Attributes:
+        sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are held against.
+        forks: that each of these lacks; None for more than can be judged.
+        block_s: of one fork of each, seconds.
+    """
+
+    sides: tuple[str, ...]
+    forks: int | None
+    block_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Of all these forks; infinite where their number is not known."""
+        return math.inf if self.forks is None else self.forks * self.block_s
+
+
 class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement and what the measurement makes of it.
 
@@ -110,6 +130,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         needs: what has to hold for it to be answerable, from the file.
         doubts: what weakens the outcome, a sentence each without its full stop.
         place: in the file, as in its specification.
+        lacks: what would decide it; None where it is decided, or no forks would.
     """
 
     statement: str
@@ -123,6 +144,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     needs: str = ""
     doubts: tuple[str, ...] = ()
     place: int = 0
+    lacks: Lack | None = None
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,15 +1,16 @@
 """E-divisive: since which nights a series has had another level, for series of 20 nights and more."""
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from benchctl.stats.arrays import Floats
+from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.nightly.nights import Nights
-from benchctl.stats.nightly.rearranged import LEAST_NIGHTS_OF_LEVEL, significance
 
 LEAST_NIGHTS: Final = 20
 LEVEL: Final = 1e-4
@@ -17,6 +18,130 @@ MAGNITUDE: Final = 0.03
 
 # Series of many thousand nights must not need memory for all pairs at once.
 _RANKS_AT_ONCE: Final = 512
+
+
+# The permutation test of E-divisive: how often chance in the order of nights gives as great a Q-hat.
+
+LEAST_NIGHTS_OF_LEVEL: Final = 5
+"""Fewer nights are no level: the screen and its confirmation see to them."""
+
+REARRANGEMENTS: Final = 9_999
+# The first is one look at whether more are worth it; most series without a change end there.
+_CHUNKS: Final = (39, 160, 800, 1_000, *(2_000,) * 4)
+_CUT_RATIO: Final = 1.35
+_RANK_RATIO: Final = 1.8
+_FIRST_RANK: Final = 2
+
+# Numbers of nights that are tested as they are; above, one in so many steps is.
+_SIZES_AS_THEY_ARE: Final = 40
+_SIZE_RATIO: Final = 1.15
+# One that was drawn in full takes 11 MB for 1,000 nights, 3 MB for 40.
+_SIZES_KEPT: Final = 32
+
+# Half precision, for the series as for its rearrangements: all are rounded alike.
+_Squares = npt.NDArray[np.float16]
+
+
+def significance(values: Floats, level: float) -> float:
+    """Chance that a random order of these values has as great a Q-hat: (k + 1) / (9,999 + 1).
+
+    Rearrangements are no longer drawn once p is certain to exceed the level; then 1 is returned.
+
+    Args:
+        values: in the order of the nights, at least ten, shape (n,).
+        level: of the test.
+    """
+    size = _size_tested(values.size)
+    null = _null(size)
+    values = values[np.linspace(0, values.size - 1, size).round().astype(np.int64)]
+    weights = null.weights(values)
+    seen = float((null.counted(values).astype(np.float32) @ weights).max())
+    if seen <= 0:
+        return 1.0
+    exceeded = 0
+    for number in range(len(_CHUNKS)):
+        drawn = (null.chunk(number).astype(np.float32) @ weights).max(axis=1)
+        # Equal orders differ by rounding alone.
+        exceeded += int((drawn >= seen * (1 - 1e-5)).sum())
+        if (exceeded + 1) / (REARRANGEMENTS + 1) > level:
+            return 1.0
+    return (exceeded + 1) / (REARRANGEMENTS + 1)
+
+
+class _Null:
+    """Random orders of n values, as weighted squared counts at the cuts and ranks that the test looks at."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._cuts = _grid(size, LEAST_NIGHTS_OF_LEVEL, _CUT_RATIO)
+        self._ranks = _grid(size, _FIRST_RANK, _RANK_RATIO)
+        self._block_of = np.searchsorted(self._cuts, np.arange(size), side="right")
+        self._class_of = np.searchsorted(self._ranks, np.arange(size), side="right").astype(np.int8)
+        self._chunks: list[_Squares] = []
+
+    def weights(self, values: Floats) -> npt.NDArray[np.float32]:
+        """Distances between neighbouring classes of ranks, each at the mean of its values."""
+        ordered = np.sort(values)
+        starts = np.concatenate(([0], self._ranks))
+        sizes = np.diff(starts, append=self._size)
+        distances = np.diff(np.add.reduceat(ordered - ordered[0], starts) / sizes)
+        return distances.astype(np.float32)
+
+    def counted(self, values: Floats) -> _Squares:
+        """The same for the order of the series itself, shape (cuts, ranks)."""
+        # Equal values in random order: in that of the nights they would look like a trend.
+        drawn = np.random.default_rng(self._size).permutation(self._size)
+        classes = np.empty(self._size, np.int8)
+        classes[np.lexsort((drawn, values))] = self._class_of
+        squares: _Squares = self._squares(classes[None, :])[0]
+        return squares
+
+    def chunk(self, number: int) -> _Squares:
+        """Rearrangements, drawn when they are first asked for, shape (so many, cuts, ranks)."""
+        while len(self._chunks) <= number:
+            place = len(self._chunks)
+            rng = np.random.default_rng([self._size, place])
+            orders = np.broadcast_to(self._class_of, (_CHUNKS[place], self._size))
+            self._chunks.append(self._squares(rng.permuted(orders, axis=1)))
+        return self._chunks[number]
+
+    def _squares(self, classes: npt.NDArray[np.int8]) -> _Squares:
+        """For classes of ranks in order, shape (orders, n): 2 n / (t (n - t)) (count - expected)^2."""
+        orders, n = classes.shape
+        blocks, kinds = self._cuts.size + 1, self._ranks.size + 1
+        cells = (np.arange(orders)[:, None] * blocks + self._block_of) * kinds + classes
+        counts = np.bincount(cells.ravel(), minlength=orders * blocks * kinds)
+        counts = counts.reshape(orders, blocks, kinds)[:, :-1, :-1].cumsum(axis=1).cumsum(axis=2)
+        expected = self._cuts[:, None] * self._ranks / n
+        scale = 2 * n / (self._cuts * (n - self._cuts))
+        squares: _Squares = (scale[:, None] * (counts - expected) ** 2).astype(np.float16)
+        return squares
+
+
+def _size_tested(size: int) -> int:
+    """The largest number of nights that is drawn for, up to this one."""
+    if size <= _SIZES_AS_THEY_ARE:
+        return size
+    steps = int(math.log(size / _SIZES_AS_THEY_ARE) / math.log(_SIZE_RATIO))
+    return int(_SIZES_AS_THEY_ARE * _SIZE_RATIO**steps)
+
+
+def _grid(size: int, first: int, ratio: float) -> Integers:
+    """Places from both ends to the middle, each further from the end by a ratio, ascending."""
+    steps = [size // 2]
+    place = float(first)
+    while place <= size / 2:
+        steps.append(round(place))
+        place = max(place * ratio, place + 1)
+    return np.unique(np.array([*steps, *(size - step for step in steps)], np.int64))
+
+
+@lru_cache(maxsize=_SIZES_KEPT)
+def _null(size: int) -> _Null:
+    return _Null(size)
+
+
+# E-divisive.
 
 
 class ChangePoint(msgspec.Struct, frozen=True):

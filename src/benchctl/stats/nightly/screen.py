@@ -10,9 +10,8 @@ from scipy.special import stdtr, stdtrit
 
 from benchctl.results.nightly.model import Direction, Rule
 from benchctl.results.nightly.series import Series
-from benchctl.stats.arrays import Integers
+from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.compare import as_percent
-from benchctl.stats.nightly.cusum import LIMIT, SLACK, rise
 from benchctl.stats.nightly.nights import Nights, nights_of
 
 DEFAULT_MARGIN: Final = 0.05
@@ -41,6 +40,33 @@ _PAIR = 2
 _LEAST_TO_TEST = 2
 # Logarithms of equal values differ by rounding alone.
 _NO_SPREAD = 1e-9
+
+
+# CUSUM of standardised values: small shifts that last, and since when.
+
+SLACK: Final = 1.0
+"""k, in SDs: shifts of twice as much are found soonest."""
+LIMIT: Final = 5.0
+"""h: with k = 1, an unchanged normal series of known mean and SD passes it once in some 56,000 nights."""
+
+
+def rise(steps: Floats) -> tuple[float, int | None]:
+    """Sum steps up, from 0 anew whenever the sum would fall below it (Page 1954).
+
+    Args:
+        steps: what values deviate by in one direction, less the slack, in order, shape (n,).
+
+    Returns:
+        The sum after the last step, and the place of the first step after it was last 0; None when it is 0.
+    """
+    # The sum that is kept at 0 is the plain one less the least that it has been, 0 at the start included.
+    plain = np.concatenate(([0.0], np.cumsum(steps)))
+    lowest = plain.size - 1 - int(np.argmin(plain[::-1]))
+    height = float(plain[-1] - plain[lowest])
+    return (height, lowest) if height > 0 else (0.0, None)
+
+
+# Whether a series left its usual range tonight, by as much as matters.
 
 
 class Screened(msgspec.Struct, frozen=True):

@@ -1,12 +1,13 @@
 """What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
 from benchctl.track.values import ValueSource
 
 _MOST_RETRIES = 100
+_SETTLES_AFTER: Final = "settles-after"
 
 MOST_WAIT_S = 10**6
 """Eleven days: longer than any pause or deadline is meant to be, and short enough for every clock."""
@@ -64,7 +65,8 @@ class Operation(
         include_in_reporting: whether tables show it; None means as its type usually is.
         assertions: what its answers have to be like; checked where the run says so, as in Rally.
         run_on_serverless: taken from Rally's tracks; benchctl runs no serverless projects.
-        meta: the user's own notes.
+        meta: the user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up, on a
+            small corpus.
         tags: names that filters select it by.
     """
 
@@ -112,6 +114,20 @@ class Operation(
                 "a header with a line break, another control character or one outside of ASCII",
             ),
         )
+
+    @property
+    def settles_after(self) -> int | None:
+        """Requests that warm it up on a small corpus; None when its track does not say."""
+        said = self.meta.get(_SETTLES_AFTER)
+        return said if type(said) is int else None
+
+    @property
+    def meaning(self) -> Self:
+        """The operation as digests know it: when it settles says nothing about what is asked."""
+        if _SETTLES_AFTER not in self.meta:
+            return self
+        own = {key: value for key, value in self.meta.items() if key != _SETTLES_AFTER}
+        return msgspec.structs.replace(self, meta=own)
 
     @property
     def type_name(self) -> str:

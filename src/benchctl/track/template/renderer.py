@@ -3,14 +3,20 @@
 import contextlib
 import copy
 import posixpath
+import re
 import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import meta
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
 
 from benchctl.errors import UsageError
 from benchctl.track.template.assemble import MISSING_PART, Assembled, Origin, Reach, assemble, read_text
@@ -22,9 +28,7 @@ from benchctl.track.template.bounds import (
     OutOfTimeError,
     bounded,
 )
-from benchctl.track.template.dialect import FILTERS, GIVEN, HELPER_TEMPLATES, RESERVED
 from benchctl.track.template.excerpt import cut
-from benchctl.track.template.marks import LineMarks, Marked, read_marks
 
 _INTROSPECTION = "<introspection>"  # Jinja2's name of a template whose variables it looks for
 _BEYOND: Mapping[type[Exception], str] = {
@@ -46,6 +50,193 @@ _FAILURES = (
     ValueError,
 )
 _GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
+
+
+# What Rally and OpenSearch Benchmark give to the templates of tracks: helpers, filters and globals.
+
+RESERVED = ("now", "glob")
+"""Globals that no parameter replaces, as in Rally."""
+
+GIVEN: Mapping[str, Any] = {"build_flavor": "default", "serverless_operator": False}
+"""Variables that have a value unless a parameter says otherwise."""
+
+_HELPERS = """
+{%- macro collect(parts) -%}
+  {%- for part in glob(parts) -%}
+    {%- if not loop.first %},
+{% endif -%}
+    {%- include part -%}
+  {%- endfor -%}
+{%- endmacro -%}
+{%- macro exists_set_param(setting_name, value, default_value=None, comma=True) -%}
+  {%- if value is defined -%}
+    {{ "," if comma }} "{{ setting_name }}": {{ value | tojson }}
+  {%- elif default_value is not none -%}
+    {{ "," if comma }} "{{ setting_name }}": {{ default_value | tojson }}
+  {%- endif -%}
+{%- endmacro -%}
+"""
+
+HELPER_TEMPLATES: Mapping[str, str] = {"rally.helpers": _HELPERS, "benchmark.helpers": _HELPERS}
+"""Name of an import -> its template."""
+
+
+def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:  # noqa: ANN401 - whatever a template holds
+    """A moment from a datetime, seconds since 1970, or a text in a format."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=zone)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value, tz=zone)
+    found = datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
+    return found if found.tzinfo else found.replace(tzinfo=zone)
+
+
+def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:  # noqa: ANN401 - as above
+    """Whole days from one moment to another."""
+    return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
+
+
+def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:  # noqa: ANN401 - as above
+    """A moment as a date."""
+    return _moment(moment, date_format, default_tz).strftime(date_format)
+
+
+def get_end_date(
+    start: Any,  # noqa: ANN401 - as above
+    duration_days: int = 1,
+    date_format: str = "%Y-%m-%d",
+    default_tz: tzinfo = UTC,
+) -> str:
+    """The date so many days after a moment."""
+    return (_moment(start, date_format, default_tz) + timedelta(days=duration_days)).strftime(date_format)
+
+
+def version_between(version: str, first: str, last: str) -> bool:
+    """Whether a version such as 2.11.0 lies between two others, both included."""
+    low, found, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
+    return low <= found <= high
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "days_ago": days_ago,
+    "get_start_date": get_start_date,
+    "get_end_date": get_end_date,
+    "version_between": version_between,
+}
+"""Those beside Jinja2's own."""
+
+
+# Which line of a template each character of the rendered text came from.
+
+_MARK = re.compile("\ue000([0-9]+)\ue001")
+_DIGITS = 18
+_TAG_TOKENS = 64  # where a tag says by then whether it keeps its text
+# Blocks whose text is a value first.
+_KEEPING = frozenset({"set", "filter", "macro", "call"})
+
+OriginOf = Callable[[str | None, int], Origin | None]
+"""(name of a template, line) -> the line of a file."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Rendered text and where it came from.
+
+    Attributes:
+        text: without the marks.
+        offsets: where in the text a mark stood, ascending.
+        origins: what each mark stands for, as many.
+    """
+
+    text: str
+    offsets: tuple[int, ...]
+    origins: tuple[Origin, ...]
+
+    def origin(self, offset: int) -> Origin | None:
+        """The line of a file that a character of the text came from."""
+        place = bisect_right(self.offsets, offset) - 1
+        return self.origins[place] if place >= 0 else None
+
+
+class LineMarks:
+    """Puts marks into every template that an environment compiles from now on.
+
+    Args:
+        environment: its templates must not have been compiled before.
+        origin_of: what a line of a template stands for.
+    """
+
+    def __init__(self, environment: jinja2.Environment, origin_of: OriginOf) -> None:
+        self.origins: list[Origin] = []
+        self._origin_of = origin_of
+        marks = self
+
+        class Marking(Extension):
+            def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+                return marks.put_in(stream)
+
+        environment.add_extension(Marking)
+
+    def put_in(self, stream: TokenStream) -> Iterator[Token]:
+        """The tokens of a template with marks in its plain text."""
+        keeping = 0
+        tokens = list(stream)
+        for place, token in enumerate(tokens):
+            if token.type == "block_begin":
+                keeping += _keeps(tokens[place + 1 : place + _TAG_TOKENS])
+            if token.type == "data" and not keeping:
+                yield Token(token.lineno, "data", self._marked(stream.name, token.lineno, token.value))
+            else:
+                yield token
+
+    def _marked(self, name: str | None, line: int, text: str) -> str:
+        return "\n".join(self._mark(name, line + number) + row for number, row in enumerate(text.split("\n")))
+
+    def _mark(self, name: str | None, line: int) -> str:
+        origin = self._origin_of(name, line)
+        if origin is None:
+            return ""
+        self.origins.append(origin)
+        return f"\ue000{len(self.origins) - 1}\ue001"
+
+
+def _keeps(tag: Sequence[Token]) -> int:
+    """1 where a tag begins to keep its text as a value, -1 where one ends, else 0.
+
+    Args:
+        tag: the tokens behind `{%`.
+    """
+    word = tag[0].value if tag else ""
+    if word.startswith("end"):
+        return -int(word.removeprefix("end") in _KEEPING)
+    if word == "set":
+        # With the value in the tag, no text follows that would be kept.
+        ending = next((token.type for token in tag if token.type in {"assign", "pipe", "block_end"}), "")
+        return int(ending != "assign")
+    return int(word in _KEEPING)
+
+
+def read_marks(text: str, marks: LineMarks) -> Marked:
+    """Take the marks out of what was rendered with them."""
+    parts: list[str] = []
+    offsets: list[int] = []
+    origins: list[Origin] = []
+    done = length = 0
+    for match in _MARK.finditer(text):
+        number = match[1]
+        if len(number) > _DIGITS or int(number) >= len(marks.origins):
+            continue  # the file's own characters
+        plain = text[done : match.start()]
+        parts.append(plain)
+        length += len(plain)
+        done = match.end()
+        offsets.append(length)
+        origins.append(marks.origins[int(number)])
+    parts.append(text[done:])
+    return Marked("".join(parts), tuple(offsets), tuple(origins))
+
+
+# Renders a track's files.
 
 
 class Rendered:

@@ -1,0 +1,277 @@
+"""The answer on one screen: the verdict first, a line a task, what its marks mean, and what to run next."""
+
+import math
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
+from rich.text import Text
+
+from benchctl.report.curve import curve_plot
+from benchctl.report.layout import VerdictCell, metric_title, task_name, value_text
+from benchctl.report.numbers import counted, p_value, percent, signed_percent
+from benchctl.report.planning import next_command
+from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
+from benchctl.report.verdict import headline, verdict_sentence
+from benchctl.report.visible import visible
+from benchctl.results.plan import Plan
+from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.stopping import decide
+
+LINES = 24
+_LEAST_WIDTH = 80
+_LEAST_NAME = 20
+_GAP = 2
+_LONGEST_VARIANT = 10
+_COARSE_PERCENT = 10
+_WORDS: dict[Verdict, str] = {
+    "faster": "FASTER",
+    "slower": "SLOWER",
+    "different": "DIFFERENT",
+    "equivalent": "EQUAL",
+    "inconclusive": "?",
+    "insufficient": "n/a",
+    "n/a": "n/a",
+}
+# What a row is marked with, most important first, and what that means.
+_MARKS = {
+    "fails": ("requests failed", "and are not in the figures"),
+    "unlike": ("answers are not alike", "perhaps it is not the same work"),
+    "cannot": ("a node cannot do it", "the notes have its reason"),
+    "saturated": ("the engine did not keep up", "with the offered rate"),
+    "driver": ("benchctl was the limit", "not the engine"),
+    "cold": ("not warmed up", "forks were still getting faster"),
+    "drift": ("drifting", "forks changed this way and that while they were measured"),
+    "few": (f"fewer than {FORKS_FOR_QUOTING} forks, or index builds, a side", "too few to be quoted"),
+    "2-mode": ("forks in groups", "often a JIT that lands in two states"),
+    "host": ("noisy host", "its probes stand out around forks whose figures do, too"),
+    "stall": ("a long wait", "one took much of the measured time"),
+    "tail": ("few requests", "the percentile is not precise"),
+    "offered": ("throttled", "the rate is what was asked for"),
+}
+_OF_CAVEATS = {
+    "failures": "fails",
+    "answers-differ": "unlike",
+    "answers-wrong": "unlike",
+    "unsupported": "cannot",
+    "saturated": "saturated",
+    "driver-limited": "driver",
+    "bimodal": "2-mode",
+    "disturbed": "host",
+    "stalled": "stall",
+    "few-samples": "tail",
+    "offered-rate": "offered",
+}
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """One task and metric of one contender.
+
+    Attributes:
+        block: what its table is about: the contender and the title above it.
+        headers: of the figures.
+        name: of the task.
+        figures: cells, as many as headers.
+        verdict: with the row's marks; its first word is the verdict's.
+        mde_percent: minimum detectable effect of a row that is open.
+    """
+
+    block: tuple[str, str]
+    headers: tuple[str, ...]
+    name: str
+    figures: tuple[str, ...]
+    verdict: VerdictCell
+    strength: tuple[int, float]
+    mde_percent: float | None = None
+
+
+def render_screen(
+    analysis: Analysis, *, plan: Plan | None = None, width: int = 80, lines: int = LINES, more: str = ""
+) -> Text:
+    """The answer, on as many lines as there are.
+
+    When there are more rows than lines, the decided ones and the largest differences are shown, and how many
+    more there are is said.
+
+    Args:
+        analysis: what to print.
+        plan: what was run; without it no command is proposed.
+        width: columns, 80 or more.
+        lines: of the screen.
+        more: how to see all of it; empty where there is no way.
+    """
+    top = [paragraph(headline(analysis), width, style="bold"), Text()]
+    trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
+    found = f"{verdict_sentence(analysis)}{trial}"
+    top += [paragraph(found, width, lead="VERDICT  ", style="bold"), Text()]
+    if plan is not None and plan.stop is not None:
+        ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0)).text
+        top[-1:-1] = [paragraph(ended, width, lead="Asked for  ")] if ended else []
+    bottom = []
+    if analysis.redline is not None:
+        bottom.append(Text(visible("\n".join(["", *curve_plot(analysis.redline, width), ""])), no_wrap=True))
+    following = None if plan is None else next_command(analysis, plan)
+    if following is not None:
+        words = command_lines(shlex.split(following.line), width, lead=f"{following.purpose}:  ")
+        bottom.append(Text(visible("\n".join(words))))
+    if more:
+        bottom.append(Text(visible(f"More:  {more}")))
+    rows = [line for row in analysis.rows for line in _lines(row, analysis)]
+    shared = _shared(rows)
+    width = max(width, _LEAST_WIDTH)
+    kept, flowing = list(rows), False
+    while True:
+        shown = Text("\n").join(
+            [*top, *_blocks(kept, shared, width), *_legend(kept, shared, width, flowing=flowing)]
+        )
+        if len(kept) < len(rows):
+            hidden = counted(len(rows) - len(kept), "more row")
+            shown.append(f"\n{hidden}, open or of smaller differences: -v shows them")
+        shown = Text("\n").join([shown, *bottom])
+        if len(kept) <= 1 or shown.plain.count("\n") < lines:
+            return shown
+        if flowing:
+            kept.remove(min(kept, key=lambda line: line.strength))
+        flowing = True
+
+
+def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
+    name, unit = visible(task_name(row, analysis)), visible(f"{metric_title(row)}, {row.unit}")
+    sides = {side.variant: side for side in row.figures}
+    short = _headings(analysis.variants)
+    if not row.comparisons:
+        only = row.figures[0]
+        figures = (value_text(only), percent(only.cv_percent))
+        marks = VerdictCell(None, ("", *_marks(row, None)))
+        yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
+    for one in row.comparisons:
+        word = f"{_WORDS[one.verdict]}{'?' if one.provisional else ''}"
+        yield _Line(
+            block=(one.contender, unit),
+            headers=(short[one.baseline], short[one.contender], "change", "95 % CI", "p"),
+            name=name,
+            figures=(
+                value_text(sides[one.baseline], one),
+                value_text(sides[one.contender], one),
+                _change(one.effect_percent),
+                _interval(one),
+                p_value(one.p_adjusted),
+            ),
+            verdict=VerdictCell(one.verdict, (word, *_marks(row, one))),
+            strength=(one.verdict in DECIDED, _size(one.effect_percent or 0.0)),
+            mde_percent=one.mde_percent if one.verdict == "inconclusive" else None,
+        )
+
+
+def _marks(row: Row, comparison: Comparison | None) -> list[str]:
+    """In their order of importance."""
+    sides = [
+        side
+        for side in row.figures
+        if comparison is None or side.variant in (comparison.baseline, comparison.contender)
+    ]
+    trends = {side.steady.trend for side in sides}
+    found = {_OF_CAVEATS[doubt.code] for doubt in row.caveats if doubt.code in _OF_CAVEATS}
+    found |= {"cold"} if "not warmed up" in trends else {"drift"} if "drifting" in trends else set()
+    if comparison is not None and 0 < min(comparison.replicates) < FORKS_FOR_QUOTING:
+        found.add("few")
+    return [mark for mark in _MARKS if mark in found]
+
+
+def _blocks(lines: Sequence[_Line], shared: Collection[str], width: int) -> Iterator[Text]:
+    """A table a metric, and a contender; their columns stand below one another."""
+    if not lines:
+        return
+    cells = [line.headers for line in lines] + [line.figures for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    judged = max(len(_judged(line.verdict, shared)) for line in lines)
+    longest = max(len(text) for line in lines for text in (line.name, line.block[1]))
+    least = max(_LEAST_NAME, *(len(line.block[1]) for line in lines))
+    taken = sum(widths) + judged
+    gap = _GAP if longest + taken + _GAP * (len(widths) + 1) <= width else 1
+    room = min(longest, max(least, width - taken - gap * (len(widths) + 1)))
+    for block in dict.fromkeys(line.block for line in lines):
+        own = [line for line in lines if line.block == block]
+        yield _row(block[1], own[0].headers, widths, room, gap, style="bold")
+        for line in own:
+            first, *rest = _row(line.name, line.figures, widths, room, gap).split("\n")
+            style = VERDICT_STYLES.get(line.verdict.verdict, "")
+            words, below = _judged(line.verdict, shared).split(" "), list[str]()
+            while words and len(first) + gap + len(" ".join(words)) > width:
+                below.insert(0, words.pop())
+            if below:
+                name = rest[0].plain if rest else ""
+                rest = [Text(f"{name:<{room}}{' ' * gap}{' '.join(below)}", style), *rest[1:]]
+            first.append(f"{' ' * gap}{' '.join(words)}", style=style)
+            first.rstrip()
+            yield Text("\n").join([first, *rest])
+        yield Text()
+
+
+def _row(
+    name: str, figures: Sequence[str], widths: Sequence[int], room: int, gap: int, style: str = ""
+) -> Text:
+    """A name, folded at its joints, with its figures set flush right."""
+    first, *rest = break_name(name, room).split("\n") if len(name) > room else [name]
+    cells = "".join(f"{text:>{width + gap}}" for text, width in zip(figures, widths, strict=True))
+    return Text("\n".join([f"{first:<{room}}{cells}", *rest]), style=style)
+
+
+def _judged(cell: VerdictCell, shared: Collection[str]) -> str:
+    return " ".join(word for word in cell.words if word and word not in shared)
+
+
+def _shared(lines: Sequence[_Line]) -> set[str]:
+    """Marks of every row tell none from another: they are said once, below."""
+    return set.intersection(*(set(line.verdict.words[1:]) for line in lines)) if len(lines) > 1 else set()
+
+
+def _legend(lines: Sequence[_Line], shared: Collection[str], width: int, *, flowing: bool) -> Iterator[Text]:
+    """What the words and marks of these lines mean, one below the other, or one behind the other."""
+    words = [*shared, *(word for line in lines for word in line.verdict.words)]
+    meanings = {mark: _MARKS[mark] for mark in _MARKS if mark in words}
+    least = [line.mde_percent for line in lines if line.mde_percent is not None]
+    if least:
+        low, high = percent(min(least)), percent(max(least))
+        reach = low if low == high else f"{low.removesuffix(' %')} to {high}"
+        reach = f"minimum detectable effect {reach}"
+        meanings = {"?": ('inconclusive, which is not "equal"', reach)} | meanings
+    listed = [("all" if mark in shared else mark, *meaning) for mark, meaning in meanings.items()]
+    if flowing:
+        short = (f"{mark}: {what}{f' ({more})' if mark == '?' else ''}" for mark, what, more in listed)
+        yield paragraph("; ".join(short), width)
+    else:
+        yield from (paragraph(f"{what}: {more}", width, lead=f"{mark}  ") for mark, what, more in listed)
+
+
+def _headings(variants: Sequence[str]) -> dict[str, str]:
+    """Variant -> heading of its column, short where that tells it from the others."""
+    half = _LONGEST_VARIANT // 2
+    names = {variant: visible(variant) for variant in variants}
+    short = {
+        variant: name if len(name) <= _LONGEST_VARIANT else f"{name[: half - 1]}…{name[-half:]}"
+        for variant, name in names.items()
+    }
+    return short if len({*short.values()}) == len(short) else names
+
+
+def _size(percent_off: float) -> float:
+    """Of a ratio, in either direction: half as much is as far as twice as much."""
+    return abs(math.log(max(1 + percent_off / 100, 1e-9)))
+
+
+def _change(value: float | None) -> str:
+    text = signed_percent(value)
+    return text if value is None or not math.isfinite(value) else f"{text}%"
+
+
+def _interval(one: Comparison) -> str:
+    """Whole per cent from ten on: an interval's ends are not known better."""
+    if one.low_percent is None or one.high_percent is None:
+        return "n/a"
+    low, high = (
+        signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        for end in (one.low_percent, one.high_percent)
+    )
+    return f"{low}..{high}%"

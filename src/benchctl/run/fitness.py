@@ -1,0 +1,300 @@
+"""Whether a host is fit to measure: looked at before anything starts, for a night as its suite says."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Annotated, Final, Literal
+
+import msgspec
+import psutil
+from msgspec import Meta
+
+from benchctl.disk import FreeBytes, free_bytes
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
+from benchctl.results.model import Environment
+from benchctl.results.nightly.model import NightRecord
+from benchctl.results.plan import Plan
+from benchctl.yaml_file.amounts import Duration, Percent, fraction, seconds
+
+SAMPLE_S: Final = 2.0
+"""How long CPUs are watched, seconds: a benchmark's neighbours are rarely idle for longer."""
+
+MOST_STEAL: Final = 0.02
+"""Share of CPU time that a hypervisor may take before a host is noisy."""
+
+BESIDE_HEAP_MB: Final = 1024
+"""Memory that a node needs beside its heap, MiB: its own, and a little of its index in the page cache."""
+
+# Before a run, for which somebody may be waiting: long enough to tell 20 % from nothing.
+_GLANCE_S: Final = 0.5
+_SETTLE_POLL_S: Final = 10.0
+_CLOCK_SLACK: Final = timedelta(minutes=5)  # a clock that is set by the network may step so far
+_FIRST_YEAR: Final = 2026  # what a clock says before it is set
+_GB: Final = 1e9
+_MIB: Final = 2**20
+
+Policy = Literal["mark", "refuse"]
+"""Measure, and mark the night as noisy; or do not measure."""
+
+NotNegative = Annotated[float, Meta(ge=0)]
+
+
+class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What a host has to be like.
+
+    Attributes:
+        max_load: one-minute load average for each CPU, before the night.
+        max_busy: share of the CPUs' time that others may use, over two seconds.
+        settle: for how long a night waits until neither is exceeded: jobs that start at the full hour end.
+        governor: what the CPU governor has to be; None for any.
+        least_free_gb: of the disk with benchctl's home, 10^9 bytes; less is always refused.
+        least_free_memory_gb: 10^9 bytes; None for the heap and 1 GiB. Less is always refused.
+        other_java: what to do when other Java processes are up.
+        on_noise: what to do when anything else is not as it should be.
+    """
+
+    max_load: NotNegative = 0.5
+    max_busy: Percent = "20%"
+    settle: Duration = "10m"
+    governor: Annotated[str, Meta(min_length=1)] | None = None
+    least_free_gb: NotNegative = 5.0
+    least_free_memory_gb: NotNegative | None = None
+    other_java: Policy = "mark"
+    on_noise: Policy = "mark"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a host was doing just then.
+
+    Attributes:
+        now: wall clock, with its offset.
+        load1: one-minute load average.
+        busy: share of all CPUs' time that was used over the sample, from 0 to 1.
+        steal: share that the hypervisor took; None where the kernel does not say.
+        free_disk_bytes: on the disk of benchctl's home.
+        free_memory_bytes: that can be had without swapping.
+    """
+
+    now: datetime
+    load1: float
+    busy: float
+    steal: float | None
+    free_disk_bytes: int
+    free_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Whether to measure.
+
+    Attributes:
+        refused: why not; empty to measure.
+        noise: why the night is noisy; empty when it is not.
+        notes: what else a reader should know.
+    """
+
+    refused: tuple[str, ...] = ()
+    noise: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def snapshot(
+    home: Home,
+    *,
+    sample_s: float = SAMPLE_S,
+    pause: Callable[[float], None] = time.sleep,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
+    free: FreeBytes = free_bytes,
+) -> Snapshot:
+    """Look at the host.
+
+    Args:
+        home: whose disk matters.
+        sample_s: for how long its CPUs are watched, seconds.
+        pause: how to spend the sample.
+        now: the wall clock.
+        free: says what is free on a disk.
+    """
+    busy, steal = _cpu_shares(pause, sample_s)
+    return Snapshot(
+        now=now(),
+        load1=psutil.getloadavg()[0],
+        busy=busy,
+        steal=steal,
+        free_disk_bytes=free(home.root),
+        free_memory_bytes=psutil.virtual_memory().available,
+    )
+
+
+def settle(
+    limits: HostLimits,
+    note: Callable[[str], None],
+    *,
+    cpus: int | None = None,
+    look: Callable[[], tuple[float, float]] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> float:
+    """Wait until the host is quiet, or for as long as the limits say.
+
+    Args:
+        limits: of the suite.
+        note: told once that it waits.
+        cpus: of the host; None to ask it.
+        look: says (load, busy share); takes a moment itself. None for the host's own.
+        clock: seconds that never jump.
+        pause: how to spend the time between two looks.
+
+    Returns:
+        Seconds that it waited; `examine` says whether that was enough.
+    """
+    look = look or (lambda: (psutil.getloadavg()[0], _cpu_shares(pause)[0]))
+    cpus = cpus or psutil.cpu_count() or 1
+    begun = clock()
+    told = False
+    while noisy := _load_noise(limits, cpus, *look()):
+        left_s = seconds(limits.settle) - (clock() - begun)
+        if left_s <= 0:
+            break
+        if not told:
+            note(f"{'; '.join(noisy)}: waiting for a quiet host, {limits.settle} at most")
+            told = True
+        pause(min(_SETTLE_POLL_S, left_s))
+    return clock() - begun if told else 0.0
+
+
+def examine(
+    environment: Environment,
+    seen: Snapshot,
+    limits: HostLimits,
+    heap_mb: int,
+    last: NightRecord | None,
+) -> Fitness:
+    """Hold a host against what a suite wants of it.
+
+    Args:
+        environment: the host.
+        seen: what it was doing.
+        limits: of the suite.
+        heap_mb: of a node; one is up at a time.
+        last: the last night that was measured; None when there is none.
+    """
+    refused = _lacks(seen, limits, heap_mb)
+    noise: list[str] = []
+    if environment.other_java:
+        found = f"other Java processes are up: {', '.join(environment.other_java)}"
+        (noise if limits.other_java == "mark" else refused).append(found)
+    usual = _load_noise(limits, environment.cpus, seen.load1, seen.busy)
+    if seen.steal is not None and seen.steal > MOST_STEAL:
+        usual.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
+    if limits.governor not in {None, environment.governor} and environment.governor is not None:
+        usual.append(f"the CPU governor is '{environment.governor}', not '{limits.governor}'")
+    (noise if limits.on_noise == "mark" else refused).extend(usual)
+    notes = _clock_notes(seen.now, last)
+    if limits.governor is not None and environment.governor is None:
+        notes.append(f"the kernel does not say whether the CPU governor is '{limits.governor}'")
+    return Fitness(tuple(refused), tuple(noise), tuple(notes))
+
+
+def check_quiet(
+    home: Home,
+    plan: Plan,
+    environment: Environment,
+    note: Callable[[str], None],
+    *,
+    required: bool,
+    look: Callable[[Home], Snapshot] | None = None,
+) -> None:
+    """Say in one line what is wrong with the host of a run that is about to begin, or refuse it.
+
+    The load average is no reason: it remembers what has just ended, such as the run before.
+
+    Args:
+        home: of the run.
+        plan: of the run.
+        environment: the host.
+        note: told what is wrong.
+        required: refuse.
+        look: at the host; None to do it for half a second.
+
+    Raises:
+        BenchctlError: it is refused.
+    """
+    if plan.test_mode and not required:
+        return
+    heap_mb = max((spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None), default=0)
+    seen = (look or partial(snapshot, sample_s=_GLANCE_S))(home)
+    found = examine(environment, seen, HostLimits(max_load=math.inf), heap_mb, None)
+    wrong = "; ".join((*found.refused, *found.noise))
+    if not wrong:
+        return
+    if required:
+        raise BenchctlError(
+            f"the host is not quiet: {wrong}", hint="see what else runs there, or leave --require-quiet out"
+        )
+    note(f"the host is not quiet, which figures will show: {wrong}")
+
+
+def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
+    """What there is too little of to measure at all."""
+    found = []
+    if seen.free_disk_bytes < limits.least_free_gb * _GB:
+        found.append(
+            f"{seen.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
+            f"{limits.least_free_gb:g} GB are wanted"
+        )
+    if limits.least_free_memory_gb is None:
+        wanted, why = (heap_mb + BESIDE_HEAP_MB) * _MIB, f" for a node with a heap of {heap_mb} MiB"
+    else:
+        wanted, why = round(limits.least_free_memory_gb * _GB), ""
+    if seen.free_memory_bytes < wanted:
+        found.append(
+            f"{seen.free_memory_bytes / _GB:.1f} GB of memory are free, {wanted / _GB:.1f} GB are wanted{why}"
+        )
+    return found
+
+
+def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> list[str]:
+    found = []
+    if load1 > limits.max_load * cpus:
+        found.append(
+            f"the load is {load1:.1f} on {cpus} CPU{'s' if cpus > 1 else ''}, "
+            f"more than {limits.max_load:g} each"
+        )
+    if busy > fraction(limits.max_busy):
+        found.append(f"the CPUs are {busy:.0%} busy, more than {limits.max_busy}")
+    return found
+
+
+def _clock_notes(now: datetime, last: NightRecord | None) -> list[str]:
+    """A clock that cannot be right: nights are in the order of their numbers all the same."""
+    found = []
+    if now.year < _FIRST_YEAR:
+        found.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
+    if last is not None and now + _CLOCK_SLACK < datetime.fromisoformat(last.started):
+        found.append(
+            f"the clock went back: it says {now:%Y-%m-%d %H:%M}, and night {last.number} before this one "
+            f"began at {last.started}"
+        )
+    return found
+
+
+def _cpu_shares(pause: Callable[[float], None], sample_s: float = SAMPLE_S) -> tuple[float, float | None]:
+    """(busy, stolen) shares of all CPUs' time over a sample; waiting for a disk is not busy, a load is."""
+    before = psutil.cpu_times()
+    pause(sample_s)
+    after = psutil.cpu_times()
+    # Guests' time is in that of users and nice already.
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    spent = {name: getattr(after, name, 0.0) - getattr(before, name, 0.0) for name in names}
+    total = sum(spent.values())
+    if total <= 0:
+        return 0.0, None
+    idle = spent["idle"] + spent["iowait"]
+    steal = spent["steal"] / total if hasattr(after, "steal") else None
+    return min(1.0, max(0.0, 1.0 - idle / total)), steal

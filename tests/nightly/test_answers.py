@@ -1,0 +1,199 @@
+"""Answers of two nights: what counts as changed, in which words, and what does not count."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.answers.kept import cut, digested
+from benchctl.errors import BenchctlError
+from benchctl.nightly.answers import changed, comparable, noted, recalled
+from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
+
+SINCE = "00041-20261120-0300"
+
+
+def answers(*kept: KeptAnswer) -> VariantAnswers:
+    return VariantAnswers(ANSWERS_VERSION, "es@latest", anew=True, answers=kept)
+
+
+def kept(**fields: Any) -> KeptAnswer:
+    return KeptAnswer(**{"operation": "range", "question": "q", "total": 5, **fields})
+
+
+def said(old: KeptAnswer, new: KeptAnswer) -> tuple[str, str] | None:
+    """Before and after, of one operation."""
+    found = changed(answers(old), answers(new), SINCE)
+    for change in found:
+        assert (change.variant, change.operation, change.since) == ("es@latest", "range", SINCE)
+    return (found[0].before, found[0].after) if found else None
+
+
+def days(*counts: int) -> dict[str, Any]:
+    return {"days": {"buckets": [{"key": place, "doc_count": count} for place, count in enumerate(counts)]}}
+
+
+def many(number: int) -> dict[str, Any]:
+    return {"minutes": {"buckets": [{"key": place, "doc_count": 7 * place} for place in range(number)]}}
+
+
+def large(found: Any, where: str = "aggregations") -> dict[str, Any]:
+    assert cut(found) is not None
+    return {f"{where}_cut": cut(found)}
+
+
+ONE = TopHits(1, 1, [5], "aaaa", '{"message":"one"}')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ({"total": 998}, {"total": 1000}, ("998 hits", "1,000 hits")),
+        ({"total": 1}, {"total": None}, ("1 hit", "hits not counted")),
+        ({"returned": 10}, {"returned": 1}, ("10 hits returned", "1 hit returned")),
+        ({"aggregations": days(1, 2)}, {"aggregations": days(1)}, ("2 buckets in days", "1 bucket in days")),
+        (
+            {"aggregations": days(1, 2)},
+            {"aggregations": days(1, 3)},
+            ("days.buckets[1].doc_count is 2", "days.buckets[1].doc_count is 3"),
+        ),
+        (
+            {"aggregations": {"a": {"value": 1.5}}},
+            {"aggregations": {"a": {"v": 1.5}}},
+            ("value in a", "v in a"),
+        ),
+        ({"aggregations": {"a": {}}}, {"aggregations": {"a": {"v": 1}}}, ("no v in a", "v in a")),
+        ({"aggregations": {"a": 1, "b": 1}}, {"aggregations": {"a": 1}}, ("b", "no b")),
+        ({"aggregations": None}, {"aggregations": {}}, ("aggregations is None", "aggregations is {}")),
+        ({"aggregations": {"c": [1, 2]}}, {"aggregations": {"c": [1]}}, ("2 values in c", "1 value in c")),
+        (
+            large(many(2000)) | {"aggregations": None},
+            large(many(2001)) | {"aggregations": None},
+            ("2,000 buckets", "2,001 buckets"),
+        ),
+        (large(many(2000)), {"aggregations": many(3)}, ("2,000 buckets", "3 buckets")),
+        ({"sort_values": [[5], [6]]}, {"sort_values": [[5], [7]]}, ("hit 2 sorts by 6", "hit 2 sorts by 7")),
+        (
+            {"sort_values": [["a", 1]]},
+            {"sort_values": [["a", 2]]},
+            ("top hit sorts by a, 1", "top hit sorts by a, 2"),
+        ),
+        ({"sort_values": []}, {"sort_values": [[1]]}, ("0 hits sorted", "1 hit sorted")),
+        ({"scores": (2.5, 1.5)}, {"scores": (2.5, 1.25)}, ("hit 2 scores 1.5", "hit 2 scores 1.25")),
+        ({"scores": (2.5,)}, {"scores": ()}, ("1 hit scored", "0 hits scored")),
+        (
+            {"top": (ONE,)},
+            {"top": (TopHits(1, 1, [5], "bbbb", '{"message":"two"}'),)},
+            ('top hit is {"message":"one"}', 'top hit is {"message":"two"}'),
+        ),
+        (
+            {"top": (ONE,)},
+            {"top": (TopHits(1, 1, [5], "bbbb", '{"message":"one"}'),)},
+            ("top hit is document aaaa", "top hit is document bbbb"),
+        ),
+        (
+            {"top": (ONE, TopHits(2, 3, [6], "cccc"))},
+            {"top": (ONE, TopHits(2, 3, [6], "dddd"))},
+            ("hits 2 to 4 are documents cccc", "hits 2 to 4 are documents dddd"),
+        ),
+        ({"total": None, "unsupported": "no such"}, {}, ("unsupported: no such", "answered")),
+        ({}, {"total": None, "failed": "too many buckets"}, ("answered", "failed: too many buckets")),
+        (
+            {"total": None, "unsupported": "no such"},
+            {"total": None, "failed": "too many buckets"},
+            ("unsupported: no such", "failed: too many buckets"),
+        ),
+    ],
+)
+def test_a_change_is_told_in_words(old: dict[str, Any], new: dict[str, Any], words: tuple[str, str]):
+    assert said(kept(**old), kept(**new)) == words
+
+
+def test_of_two_large_ones_with_as_many_buckets_the_digest_is_told():
+    other = many(2000)
+    other["minutes"]["buckets"][1999]["doc_count"] += 1
+    assert said(kept(**large(many(2000))), kept(**large(other))) == (
+        f"2,000 buckets with digest {digested(many(2000)).digest}",
+        f"2,000 buckets with digest {digested(other).digest}",
+    )
+    values = [[place] for place in range(9000)]
+    changes = said(kept(**large(values, "sort_values")), kept(**large([*values[:-1], [-1]], "sort_values")))
+    assert changes is not None
+    assert changes[0].startswith("9,000 sort values with digest ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"aggregations": {"a": 0.1 + 0.2}}, {"aggregations": {"a": 0.3}}),
+        ({"sort_values": [[0.1 + 0.2]]}, {"sort_values": [[0.3]]}),
+        ({"scores": (1.5,)}, {"scores": (1.5000001,)}),
+        ({"top": (ONE,)}, {"top": (TopHits(1, 2, [5], "bbbb"),)}),
+        ({"top": (ONE,)}, {"top": ()}),
+        ({"unsupported": "no such at node-1"}, {"unsupported": "no such at node-2"}),
+        ({"total": 5, "unsteady": "random scores"}, {"total": 6, "unsteady": "random scores"}),
+        ({"total": 5, "question": "q"}, {"total": 6, "question": "another"}),
+        (large(many(2000)), {"aggregations": many(2000)}),
+    ],
+)
+def test_what_right_answers_may_differ_in_is_no_change(old: dict[str, Any], new: dict[str, Any]):
+    assert said(kept(**old), kept(**new)) is None
+    assert said(kept(**new), kept(**old)) is None
+
+
+def test_a_change_fits_on_a_line():
+    found = said(kept(total=None, failed="x" * 500), kept())
+    assert found is not None
+    assert len(found[0]) == 100
+    assert found[0].endswith("…")
+
+
+def test_hits_come_before_all_that_follows_from_them():
+    old = kept(total=5, returned=5, aggregations=days(1), sort_values=[[1]], scores=(1.0,), top=(ONE,))
+    new = kept(total=6, returned=6, aggregations=days(2), sort_values=[[2]], scores=(2.0,), top=())
+    found = changed(answers(old), answers(new), SINCE)
+    assert [(one.before, one.after) for one in found] == [("5 hits", "6 hits")]
+    assert said(old, msgspec.structs.replace(new, total=5)) == ("5 hits returned", "6 hits returned")
+    again = msgspec.structs.replace(new, total=5, returned=5)
+    assert said(old, again) == ("days.buckets[0].doc_count is 1", "days.buckets[0].doc_count is 2")
+    again = msgspec.structs.replace(again, aggregations=days(1))
+    assert said(old, again) == ("top hit sorts by 1", "top hit sorts by 2")
+
+
+def test_operations_of_one_night_only_are_no_change():
+    one = kept(operation="one", question="1")
+    other = kept(operation="other", question="2")
+    assert changed(answers(one), answers(other), SINCE) == ()
+    both = answers(msgspec.structs.replace(other, total=9), one)
+    assert [change.operation for change in changed(answers(one, other), both, SINCE)] == ["other"]
+
+
+def test_only_what_is_asked_alike_and_stays_can_be_held_against_each_other():
+    one, other = kept(operation="one", question="1"), kept(operation="other", question="2")
+    moving = kept(operation="moving", question="3", unsteady="random scores")
+    before, now = answers(one, other, moving), answers(one, kept(operation="other", question="9"), moving)
+    assert comparable(before, now) == {"one"}
+
+
+def test_what_a_night_noted_is_recalled():
+    full = answers(kept(top=(ONE,), aggregations=days(1)), kept(operation="b", **large(many(2000))))
+    plain = msgspec.json.decode(msgspec.json.encode(noted(full)))
+    assert recalled("es@latest", plain) == full
+    with pytest.raises(BenchctlError, match="answers of es are in a form that"):
+        recalled("es", {"range": {"operation": "range", "question": "q", "invented": 1}})
+
+
+@given(
+    st.builds(
+        kept,
+        total=st.none() | st.integers(0),
+        returned=st.integers(0),
+        aggregations=st.none() | st.dictionaries(st.text(), st.floats(allow_nan=False) | st.text()),
+        scores=st.lists(st.floats(0, 100)).map(tuple),
+        unsupported=st.none() | st.text(),
+    )
+)
+def test_an_answer_is_no_change_of_itself(answer: KeptAnswer):
+    assert said(answer, answer) is None

@@ -1,0 +1,128 @@
+"""What a run prints at its end: golden files, and that nothing is left out in silence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.report.screen import LINES, render_screen
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import RunRecord
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+from report.conftest import complete_record
+from report.test_tables import difficult
+
+GOLDEN = Path(__file__).parent / "golden"
+MORE = "benchctl show 20260101-000000-big5rangedebug-abcd -v"
+
+
+def cold(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+    return msgspec.structs.replace(summary, samples=10, drift=-0.5)
+
+
+def of_tasks(count: int) -> Analysis:
+    """More rows than a screen has lines, the later ones of larger differences; only the last is sure."""
+    analysis = analyse_run(complete_record(answers=None))
+    row = analysis.rows[0]
+    rows = []
+    for task in range(count):
+        verdict = "slower" if task == count - 1 else "inconclusive"
+        found = msgspec.structs.replace(row.comparisons[0], effect_percent=-float(task), verdict=verdict)
+        rows.append(msgspec.structs.replace(row, task=task, label=f"task-{task}", comparisons=(found,)))
+    return msgspec.structs.replace(analysis, rows=tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("plain", {}),
+        ("cold", {"edit": cold}),
+        ("difficult", {"edit": difficult}),
+        ("three-forks", {"forks": 3}),
+        ("one-fork", {"forks": 1}),
+        ("three-variants", {"variants": ("es", "os", "noinline")}),
+        ("one-variant", {"variants": ("es",)}),
+    ],
+)
+def test_a_screen(build: Callable[..., RunRecord], name: str, options: dict[str, Any]):
+    record = build(**options)
+    text = render_screen(analyse_run(record), plan=record.plan, more=MORE).plain
+    assert f"{text}\n" == (GOLDEN / f"screen-{name}.txt").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LINES
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_all_of_a_schedule_fits_though_something_came_to_nothing():
+    text = render_screen(of_tasks(150), more=MORE).plain
+    assert len(text.splitlines()) <= LINES
+
+
+def test_a_run_without_any_row_has_a_screen(build: Callable[..., RunRecord]):
+    record = build(forks=0, status="failed")
+    assert "VERDICT" in render_screen(analyse_run(record), plan=record.plan).plain
+    nothing = msgspec.structs.replace(analyse_run(record), rows=())
+    assert "VERDICT" in render_screen(nothing, plan=record.plan).plain
+
+
+@given(st.integers(1, 60), st.integers(LINES, 80), st.integers(80, 200))
+def test_rows_that_do_not_fit_are_counted(count: int, lines: int, width: int):
+    text = render_screen(of_tasks(count), width=width, lines=lines, more=MORE).plain
+    shown = [line for line in text.splitlines() if line.startswith("task-")]
+    assert len(text.splitlines()) <= lines
+    assert max(map(len, text.splitlines())) <= width
+    assert any(line.startswith(f"task-{count - 1} ") and line.endswith("SLOWER") for line in shown)
+    hidden = count - len(shown)
+    assert ("more row" in text) == bool(hidden)
+    if hidden:
+        assert f"{hidden} more row" in text
+        names = {int(line.split()[0].removeprefix("task-")) for line in shown}
+        assert names == set(range(hidden, count))  # the largest differences
+
+
+def test_a_mark_of_every_row_is_said_once(build: Callable[..., RunRecord]):
+    lines = render_screen(analyse_run(build(edit=cold))).plain.splitlines()
+    assert sum("cold" in line for line in lines) == 0
+    assert sum(line.startswith("all  not warmed up: ") for line in lines) == 1
+
+
+def test_nothing_is_proposed_where_every_verdict_stands(build: Callable[..., RunRecord]):
+    record = build(answers=None)
+    analysis = analyse_run(record)
+    rows = tuple(
+        msgspec.structs.replace(
+            row, comparisons=tuple(msgspec.structs.replace(one, verdict="slower") for one in row.comparisons)
+        )
+        for row in analysis.rows
+    )
+    assert "Next:" in render_screen(analysis, plan=record.plan).plain
+    decided = msgspec.structs.replace(analysis, rows=rows)
+    assert "Next:" not in render_screen(decided, plan=record.plan).plain
+
+
+def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build())
+    name = "es@8.19.0-with-a-rather-long-name"
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            comparisons=tuple(msgspec.structs.replace(one, contender=name) for one in row.comparisons),
+            figures=(row.figures[0], msgspec.structs.replace(row.figures[1], variant=name)),
+        )
+        for row in analysis.rows
+    )
+    found = msgspec.structs.replace(analysis, rows=rows, variants=("es", name), forks={"es": 5, name: 5})
+    text = render_screen(found).plain
+    assert f"big5rangedebug: {name} vs es 8.11.0" in text
+    assert "es@8…-name" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_control_characters_of_names_are_made_visible(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build())
+    rows = tuple(msgspec.structs.replace(row, label="range\x1b[31m") for row in analysis.rows)
+    assert "\x1b" not in render_screen(msgspec.structs.replace(analysis, rows=rows)).plain

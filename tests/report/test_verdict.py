@@ -1,0 +1,219 @@
+"""Whole sentences: this is what people quote."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.report.verdict import _listed, headline, verdict_sentence
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import HostProbe, RunRecord
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.compare import Verdict
+from benchctl.stats.order import OrderEffect
+
+
+def judged(analysis: Analysis, *verdicts: Verdict, **changes: object) -> Analysis:
+    """The same rows with these verdicts, task by task; the last one holds for all further tasks."""
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            comparisons=tuple(
+                msgspec.structs.replace(one, verdict=verdicts[min(row.task, len(verdicts) - 1)], **changes)
+                for one in row.comparisons
+            ),
+        )
+        for row in analysis.rows
+    )
+    return msgspec.structs.replace(analysis, rows=rows)
+
+
+def without_findings(build: Callable[..., RunRecord], **options: object) -> Analysis:
+    return analyse_run(build(answers=None, **options))
+
+
+def test_a_headline_says_what_was_compared_and_on_what(build: Callable[..., RunRecord]):
+    analysis = analyse_run(build())
+    assert headline(analysis) == (
+        "big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 5 forks each, 1m documents"
+    )
+    uneven = msgspec.structs.replace(analysis, forks={"es": 5, "os": 4}, documents=0, versions={})
+    assert headline(uneven) == "big5rangedebug: os vs es (baseline), forks: es 5, os 4"
+    named = msgspec.structs.replace(analysis, variants=("es@8.11.0",), versions={"es@8.11.0": "8.11.0"})
+    assert headline(named) == "big5rangedebug: es@8.11.0, forks: es 5, os 5, 1m documents".replace(
+        "forks: es 5, os 5", "5 forks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        (
+            ("slower", "equivalent", "inconclusive"),
+            ("os is slower than es on desc_sort_timestamp; 1 equal within the margin, 1 inconclusive."),
+        ),
+        (
+            ("faster", "different", "different"),
+            (
+                "os is faster than es on desc_sort_timestamp; different, perhaps by "
+                "too little to matter, on composite-date_histogram-daily and range."
+            ),
+        ),
+        (("slower",), "os is slower than es on 3 of 3 tasks."),
+        (("different",), "os is different from es, perhaps by too little to matter, on 3 of 3 tasks."),
+        (("equivalent",), "os vs es, 3 tasks: 3 equal within the margin."),
+        (("insufficient", "inconclusive"), "os vs es, 3 tasks: 2 inconclusive, 1 without a verdict."),
+    ],
+)
+def test_every_task_is_in_the_sentence(
+    build: Callable[..., RunRecord], verdicts: tuple[Verdict, ...], sentence: str
+):
+    assert verdict_sentence(judged(without_findings(build), *verdicts)) == sentence
+
+
+def test_metrics_that_disagree_are_no_verdict_of_one_kind(build: Callable[..., RunRecord]):
+    analysis = judged(without_findings(build), "faster")
+    throughput, *others = analysis.rows
+    slower = msgspec.structs.replace(throughput.comparisons[0], verdict="slower")
+    rows = (msgspec.structs.replace(throughput, comparisons=(slower,)), *others)
+    assert "faster by one metric and slower by another on desc_sort_timestamp" in verdict_sentence(
+        msgspec.structs.replace(analysis, rows=rows)
+    )
+
+
+def test_what_is_open_by_one_metric_is_not_equal(build: Callable[..., RunRecord]):
+    analysis = judged(without_findings(build), "equivalent")
+    unclear = judged(msgspec.structs.replace(analysis, rows=analysis.rows[:1]), "inconclusive").rows
+    found = msgspec.structs.replace(analysis, rows=(*unclear, *analysis.rows[1:]))
+    assert verdict_sentence(found) == "os vs es, 3 tasks: 2 equal within the margin, 1 inconclusive."
+
+
+def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Callable[..., RunRecord]):
+    def moving(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        return (
+            msgspec.structs.replace(summary, drift=-0.5) if (summary.task, variant) == (2, "os") else summary
+        )
+
+    analysis = without_findings(build, edit=moving)
+    text = verdict_sentence(analysis)
+    assert text.startswith("provisional: os is slower than es on range")
+    assert text.endswith("Not to be quoted: not warmed up on range.")
+    assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
+
+
+@pytest.mark.parametrize(("forks", "provisional"), [(2, False), (3, True), (4, True), (5, False)])
+def test_few_forks_are_provisional_as_far_as_they_decide(
+    build: Callable[..., RunRecord], forks: int, *, provisional: bool
+):
+    analysis = without_findings(build, forks=forks)
+    assert analysis.rows[2].comparisons[0].provisional == provisional
+    text = verdict_sentence(analysis)
+    assert text.startswith("provisional: ") == provisional
+    assert ("Not to be quoted: fewer than 5 forks a side." in text) == provisional
+
+
+def test_what_is_open_is_not_provisional(build: Callable[..., RunRecord]):
+    analysis = without_findings(build, forks=3)
+    assert not any(
+        one.provisional for row in analysis.rows for one in row.comparisons if one.verdict == "inconclusive"
+    )
+
+
+def test_no_verdict_stands_without_what_failed(build: Callable[..., RunRecord]):
+    def failing(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        failures = {"http_error": 90} if (summary.task, variant) == (2, "os") else {}
+        return msgspec.structs.replace(summary, failures=failures)
+
+    record = build(edit=failing)
+    first = msgspec.structs.replace(record.forks[0], status="failed")
+    text = verdict_sentence(analyse_run(msgspec.structs.replace(record, forks=(first, *record.forks[1:]))))
+    assert f"1 fork of {first.variant} failed and is not in the figures." in text
+    assert "Requests failed on range." in text
+    assert "Answers are not alike on range." in text
+
+
+def test_one_variant_is_not_compared(build: Callable[..., RunRecord]):
+    assert verdict_sentence(without_findings(build, variants=("es",))) == (
+        "One variant: there is nothing to compare it with."
+    )
+
+
+def test_what_ran_before_is_part_of_the_verdict(record: RunRecord):
+    analysis = analyse_run(record)
+    slower, unclear = (
+        OrderEffect(
+            operation="range",
+            variant="os",
+            metric="throughput",
+            title="throughput",
+            unit="queries/s",
+            baseline_place=(0, 0),
+            contender_place=(1, 2),
+            baseline_after=(),
+            contender_after=("sort", "sort"),
+            comparison=msgspec.structs.replace(analysis.rows[2].comparisons[0], verdict=verdict),
+        )
+        for verdict in ("slower", "inconclusive")
+    )
+    text = verdict_sentence(msgspec.structs.replace(analysis, order_effects=(slower, slower, unclear)))
+    assert text.count("What had run before mattered on range.") == 1
+    assert "before" not in verdict_sentence(msgspec.structs.replace(analysis, order_effects=(unclear,)))
+
+
+@pytest.mark.parametrize(("cpu_ns", "told"), [(120_000_000, True), (80_000_000, False)])
+def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(
+    build: Callable[..., RunRecord], cpu_ns: int, *, told: bool
+):
+    """A host that was fast is no reason for a slow fork."""
+
+    def slow(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        hit = (variant, block, summary.task) == ("os", 1, 2)
+        return msgspec.structs.replace(summary, throughput_per_s=200.0) if hit else summary
+
+    record = build(edit=slow)
+    noisy = HostProbe(cpu_ns, 100_000_000, 0.0, 0.1, None)
+    forks = tuple(
+        msgspec.structs.replace(fork, probes=(noisy,)) if (fork.variant, fork.block) == ("os", 1) else fork
+        for fork in record.forks
+    )
+    analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
+    assert analysis.disturbed == {"os": 1}
+    marked = [
+        (row.label, row.metric, doubt.text)
+        for row in analysis.rows
+        for doubt in row.caveats
+        if doubt.code == "disturbed"
+    ]
+    text = "noisy host: a host probe stands out around fork 1 of os, and so do the figures (kept)"
+    assert marked == ([("range", "throughput", text)] if told else [])
+
+
+@given(st.lists(st.text("abc", min_size=1), max_size=12))
+def test_lists_name_or_count_everything(names: list[str]):
+    text = _listed(names)
+    if len(names) <= 3:
+        assert text.replace(" and ", ", ").split(", ") == (names or [""])
+    else:
+        assert text == f"{names[0]}, {names[1]} and {len(names) - 2} others"
+
+
+def test_only_what_is_provisional_says_why(build: Callable[..., RunRecord]):
+    """The first contender has forks enough, the second one has not."""
+    analysis = without_findings(build, variants=("es", "os", "noinline"))
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            comparisons=(
+                msgspec.structs.replace(row.comparisons[0], verdict="slower"),
+                msgspec.structs.replace(
+                    row.comparisons[1], verdict="faster", provisional=True, n_contender=3, n_baseline=3
+                ),
+            ),
+        )
+        for row in analysis.rows
+    )
+    text = verdict_sentence(msgspec.structs.replace(analysis, rows=rows))
+    assert "Not to be quoted: fewer than 5 forks a side." in text
