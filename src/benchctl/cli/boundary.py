@@ -1,11 +1,13 @@
 """The one error boundary: errors into a message and an exit code, signals into an orderly end."""
 
 import errno
+import math
 import os
 import signal
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -14,6 +16,8 @@ import click
 from benchctl.cli.streams import accept_all_characters, complain
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nearest import guess, nearest
+
+_SAME_PRESS_S = 0.25
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -29,7 +33,10 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
         The process's exit code.
     """
     accept_all_characters()
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt = _Interrupt()
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's `&` asked for that
+        signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
         signal.signal(signal.SIGHUP, _hang_up)
     try:
@@ -126,9 +133,20 @@ def _refused(err: OSError) -> str:
     return ""
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept."""
-    raise KeyboardInterrupt
+class _Interrupt:
+    """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept.
+
+    Of those that follow at once none is heard: it would cut off what the first has just begun to put away.
+    """
+
+    def __init__(self) -> None:
+        self._deaf_until = -math.inf
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now >= self._deaf_until:
+            self._deaf_until = now + _SAME_PRESS_S
+            raise KeyboardInterrupt
 
 
 def _hang_up(_signal: int, _frame: FrameType | None) -> None:

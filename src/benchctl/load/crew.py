@@ -125,7 +125,16 @@ class Crew:
                     working.append(pool.submit(self._work, lane, wires, listener))
                 self._watch(working, stop, on_progress)
             finally:
-                self._end(working)
+                try:
+                    self._let_end(working)
+                finally:
+                    # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
+                    while True:
+                        try:
+                            self._cut_off(working)
+                            break
+                        except KeyboardInterrupt:
+                            continue
         for future in working:
             future.result()
 
@@ -191,26 +200,31 @@ class Crew:
         with self.pulse.wait(_STOP_POLL_S):
             return bool(wait(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done)
 
-    def _end(self, working: list[Future[None]]) -> None:
+    def _let_end(self, working: list[Future[None]]) -> None:
         self.halt()
-        if len(working) == len(self._lanes) and not wait(working, timeout=0).not_done:
-            return
-        self._line.abort()
-        try:
+        if not self._ended(working):
+            self._line.abort()
             wait(working, timeout=_GRACE_S)
-        finally:
-            # A second Ctrl-C takes the grace away. The first may have come while clients were being started,
-            # and one that is just connecting may miss an interruption.
-            unknown = len(working) < len(self._lanes)
-            patience = time.monotonic() + _OWN_CODE_S
-            while unknown or wait(working, timeout=0).not_done:
-                unknown = False
-                for wire in chain.from_iterable(self._wires):
-                    wire.interrupt()
-                if time.monotonic() > patience:
-                    self._interrupt_code()
-                    patience = time.monotonic() + _OWN_CODE_S
-                wait(working, timeout=_STOP_POLL_S)
+
+    def _cut_off(self, working: list[Future[None]]) -> None:
+        if self._ended(working):
+            return
+        self.halt()
+        self._line.abort()
+        patience = time.monotonic() + _OWN_CODE_S
+        while True:
+            # The first Ctrl-C may have come while clients were being started, and one that is just connecting
+            # may miss an interruption.
+            for wire in chain.from_iterable(self._wires):
+                wire.interrupt()
+            if time.monotonic() > patience:
+                self._interrupt_code()
+                patience = time.monotonic() + _OWN_CODE_S
+            if not wait(working, timeout=_STOP_POLL_S).not_done:
+                return
+
+    def _ended(self, working: list[Future[None]]) -> bool:
+        return len(working) == len(self._lanes) and not wait(working, timeout=0).not_done
 
     def _interrupt_code(self) -> None:
         """End what a track's plug-in does in a client's thread, as soon as it executes Python again."""
