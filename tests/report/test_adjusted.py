@@ -31,7 +31,7 @@ def test_a_grid_a_metric_with_plain_and_adjusted_side_by_side(build: Callable[..
         "throughput; CV of es and of the variant"
     )
     assert "(the plain one decides): p90 service time;" in service_time.title
-    name, effect, interval, adjusted, its_interval, plain_cv, adjusted_cv = throughput.lines[2]
+    name, effect, interval, adjusted, its_interval, plain_cv, adjusted_cv = throughput.texts[2]
     assert (name, effect, plain_cv) == ("range", "-21.4", "1.9, 1.9")
     assert adjusted.startswith("-21.")
     assert interval != its_interval
@@ -42,7 +42,7 @@ def test_where_there_is_no_adjusting_the_reason_stands_in_its_place(build: Calla
     """One variant of three has two forks only."""
     record = probed(build(("es", "os", "noinline")))
     forks = tuple(fork for fork in record.forks if fork.variant == "os" or fork.block < 2)
-    lines = adjusted_grids(analyse_run(msgspec.structs.replace(record, forks=forks)))[0].lines
+    lines = adjusted_grids(analyse_run(msgspec.structs.replace(record, forks=forks)))[0].texts
     assert lines[0][4] != "n/a"
     assert lines[1][4:6] == ("n/a", "too few values (4) to adjust")
 
@@ -55,13 +55,13 @@ def test_nothing_to_adjust_is_no_table(build: Callable[..., RunRecord], forks: i
 
 def test_several_contenders_are_named(build: Callable[..., RunRecord]):
     grid = adjusted_grids(analyse_run(probed(build(("es", "os", "noinline")))))[0]
-    assert grid.headers[:2] == ("Operation", "Variant")
-    assert [line[1] for line in grid.lines[:2]] == ["os", "noinline"]
+    assert grid.titles[:2] == ("Operation", "Variant")
+    assert [line[1] for line in grid.texts[:2]] == ["os", "noinline"]
 
 
 def test_one_variant_alone_has_spreads_only(build: Callable[..., RunRecord]):
     grid = adjusted_grids(analyse_run(probed(build(("es",), 10))))[0]
-    assert grid.headers == ("Operation", "CV %", "Adjusted CV")
+    assert grid.titles == ("Operation", "CV %", "Adjusted CV")
     assert grid.title.endswith("held equal, beside the plain spread: throughput")
     assert adjusted_grids(analyse_run(build(("es",), 1))) == []
 
@@ -69,7 +69,7 @@ def test_one_variant_alone_has_spreads_only(build: Callable[..., RunRecord]):
 def test_builds_have_their_part_of_the_spread(build: Callable[..., RunRecord]):
     grid = builds_grid(analyse_run(probed(build(), builds=2)))
     assert grid is not None
-    assert grid.lines[0][:4] == ("desc_sort_timestamp", "throughput", "es", "3 2")
+    assert grid.texts[0][:4] == ("desc_sort_timestamp", "throughput", "es", "3 2")
     assert builds_grid(analyse_run(build())) is None
 
 

@@ -70,9 +70,9 @@ def test_a_single_point_and_none_can_be_drawn():
 def test_every_rate_is_a_line_of_its_variants_table():
     first, second = curve_grids(curves())
     assert first.title == "es: range by offered rate; latency in ms, median over forks (range)"
-    assert first.headers == ("Rate/s", "Achieved/s", "p50", "p90", "p99", "Met", "Forks")
-    assert first.lines[0] == ("5.892", "5.892", "2.657", "5.313", "10.63", "3 of 3", "3")
-    assert second.lines[-1][5] == "0 of 3"
+    assert first.titles == ("Rate/s", "Achieved/s", "p50", "p90", "p99", "Met", "Forks")
+    assert first.texts[0] == ("5.892", "5.892", "2.657", "5.313", "10.63", "3 of 3", "3")
+    assert second.texts[-1][5] == "0 of 3"
 
 
 def test_a_range_over_forks_stands_behind_its_median():
@@ -81,13 +81,13 @@ def test_a_range_over_forks_stands_behind_its_median():
         for block, p90_ms in enumerate((40.0, 44.0, 48.0))
     ]
     (grid,) = curve_grids(redline_curves({"es": forks}, SEARCH))
-    assert grid.lines[0][3] == "44.00 (40.00-48.00)"
+    assert grid.texts[0][3] == "44.00 (40.00-48.00)"
 
 
 def test_a_step_that_the_driver_spoilt_is_named_in_the_table():
     spoilt = [make_point(155, 70.0, verdict="driver-limited")]
     (grid,) = curve_grids(redline_curves({"es": [redline_fork("es", 0, 90.0, spoilt)]}, SEARCH))
-    assert grid.lines[0][5] == "0 of 1, driver-limited"
+    assert grid.texts[0][5] == "0 of 1, driver-limited"
 
 
 def test_an_objective_beside_the_usual_percentiles_has_a_column():
@@ -95,7 +95,7 @@ def test_an_objective_beside_the_usual_percentiles_has_a_column():
         **{name: getattr(SEARCH, name) for name in SEARCH.__struct_fields__} | {"percentile": 99.9}
     )
     found = redline_curves({"es": forks("es", 100.0)}, search)
-    assert curve_grids(found)[0].headers[2:6] == ("p50", "p90", "p99", "p99.9")
+    assert curve_grids(found)[0].titles[2:6] == ("p50", "p90", "p99", "p99.9")
     assert objective_text(search) == "p99.9 of latency within 50 ms"
 
 

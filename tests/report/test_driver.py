@@ -118,8 +118,8 @@ def test_unknown_figures_are_not_available_and_long_lags_have_no_decimals(build:
 
     grid = driver_grid(analyse_run(build(edit=unknown)))
     assert grid is not None
-    assert grid.lines[0][2:] == ("n/a", "0.040", "1,234", "0.400", "n/a", "n/a", "")
-    assert grid.lines[1][2:] == ("n/a",) * 6 + ("",)
+    assert grid.texts[0][2:] == ("n/a", "0.040", "1,234", "0.400", "n/a", "n/a", "")
+    assert grid.texts[1][2:] == ("n/a",) * 6 + ("",)
 
 
 def test_the_rate_stands_before_its_target_and_processes_before_their_share(build: Callable[..., RunRecord]):
@@ -135,7 +135,7 @@ def test_the_rate_stands_before_its_target_and_processes_before_their_share(buil
     )
     grid = driver_grid(analyse_run(msgspec.structs.replace(record, plan=plan)))
     assert grid is not None
-    assert (grid.lines[0][2], grid.lines[0][6]) == ("99.80/100", "2 x 25.0 %")
+    assert (grid.texts[0][2], grid.texts[0][6]) == ("99.80/100", "2 x 25.0 %")
 
 
 def test_a_calibration_is_part_of_the_facts_where_there_is_one(record: RunRecord):

@@ -21,7 +21,7 @@ def test_numbers_follow_the_order_of_the_rows(build: Callable[..., RunRecord]):
 
     analysis = analyse_run(build(edit=failing))
     notes = collect_notes(analysis)
-    assert [notes.numbers(row) for row in analysis.rows[:3]] == ["1 2", "", "3"]
+    assert [notes.cell(row.caveats).text for row in analysis.rows[:3]] == ["1 2", "", "3"]
 
 
 def test_notes_of_the_run_come_along(build: Callable[..., RunRecord]):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from benchctl.report.layout import VerdictCell
+from benchctl.report.grid import judged
 from benchctl.report.order import order_grids
 from benchctl.stats.analyse import analyse
 from benchctl.track.model import Challenge, Task
@@ -32,7 +32,7 @@ def test_a_line_for_the_fresh_node_and_one_for_each_other_place():
     assert first == ("range", "es", "on a fresh node", "1,003.4", "", "", "", "baseline")
     assert second[2:5] == ("after sort", "485.5", "-51.6")
     assert second[-1] == "slower"
-    assert service_time.lines[1][-1] == VerdictCell("slower", ("slower",))
+    assert service_time.lines[1][-1] == judged("slower", "slower")
 
 
 def test_without_a_second_place_there_is_no_table():

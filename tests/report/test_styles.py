@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.layout import Grid, result_grids
+from benchctl.report.grid import Grid
+from benchctl.report.layout import result_grids
 from benchctl.report.luceneutil import luceneutil_grids
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.styles import render_styled
@@ -38,8 +39,8 @@ def talk_analysis(jvms: int) -> Analysis:
 
 
 def column(grid: Grid, header: str) -> dict[str, str]:
-    place = grid.headers.index(header)
-    return {line[0]: line[place] for line in grid.lines}
+    place = grid.titles.index(header)
+    return {line[0]: line[place] for line in grid.texts}
 
 
 def golden(name: str, text: str, width: int = 80) -> None:
@@ -141,7 +142,7 @@ def test_true_intervals_are_narrower_than_luceneutils_ranges_with_twenty_jvms():
 
 def test_lines_are_sorted_by_their_difference():
     (grid,) = luceneutil_grids(analyse_run(complete_record(), metrics=(THROUGHPUT,)), Notes((), ()))
-    differences = [float(line[3].split("%")[0]) for line in grid.lines]
+    differences = [float(line[3].split("%")[0]) for line in grid.texts]
     assert differences == sorted(differences)
     assert len(differences) == 3
 

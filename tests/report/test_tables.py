@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchctl.report.html.parts import table
 from benchctl.report.layout import precision_grid, result_grids, value_text
 from benchctl.report.notes import Notes
 from benchctl.report.tables import break_name, render_part, render_text, terminal_report
@@ -131,9 +130,7 @@ def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_
     console.print(terminal_report(analysis, width=200))
     shown = f"{text.format(contender)}, not warmed up"
     assert (f"\x1b[{style}m{shown}\x1b[0m" if style else f" {shown} ") in stream.getvalue()
-    (cell,) = [
-        cell for cell in table(result_grids(analysis, Notes((), ()))[0]).lines[0] if cell.verdict is not None
-    ]
+    (cell,) = [cell for cell in result_grids(analysis, Notes((), ()))[0].lines[0] if cell.verdict is not None]
     assert (cell.text, cell.verdict) == (shown, verdict)
 
 
@@ -141,16 +138,16 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     analysis = analyse_run(build())
     grid = precision_grid(analysis)
     assert grid is not None
-    assert grid.headers[-3:] == ("Forks", "Minutes", "To go")
+    assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
     # Forks of 20 s on either side, which differ by 2 %: three are enough.
     assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (3, 40.0)
-    assert grid.lines[0][-3:] == ("3", "2.0", "3.3")
+    assert grid.texts[0][-3:] == ("3", "2.0", "3.3")
     unknown = precision_grid(msgspec.structs.replace(analysis, costs=()))
     assert unknown is not None
-    assert unknown.headers[-1] == "Permuted p"
+    assert unknown.titles[-1] == "Permuted p"
     several = precision_grid(analyse_run(build(variants=("es", "os", "noinline"))))
     assert several is not None
-    assert (several.headers[2], len(several.lines)) == ("Variant", 12)
+    assert (several.titles[2], len(several.texts)) == ("Variant", 12)
     assert precision_grid(analyse_run(build(forks=1))) is None
 
 

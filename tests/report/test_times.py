@@ -25,8 +25,8 @@ def analysed(build: Callable[..., RunRecord], **changes: object) -> Analysis:
 def test_there_is_a_column_for_every_time_that_is_known(build: Callable[..., RunRecord]):
     grid = times_grid(analysed(build, took=TOOK, pages=TOOK))
     assert grid is not None
-    assert grid.headers == ("Operation", "Variant", "took", "service", "page")
-    assert all(line[2] == "2.000 / 3.000 / 4.000" for line in grid.lines)
+    assert grid.titles == ("Operation", "Variant", "took", "service", "page")
+    assert all(line[2] == "2.000 / 3.000 / 4.000" for line in grid.texts)
 
 
 def test_few_requests_have_no_high_quantiles(build: Callable[..., RunRecord]):
@@ -38,7 +38,7 @@ def test_few_requests_have_no_high_quantiles(build: Callable[..., RunRecord]):
     ):
         grid = times_grid(analysed(build, took=TOOK, samples=samples))
         assert grid is not None
-        assert {line[2] for line in grid.lines} == {cell}
+        assert {line[2] for line in grid.texts} == {cell}
 
 
 def test_a_task_without_times_has_no_line(build: Callable[..., RunRecord]):

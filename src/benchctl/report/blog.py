@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid, better, section_title
+from benchctl.report.grid import INTERVAL, NOTES, OPERATION, Cell, Grid
+from benchctl.report.layout import better, section_title
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, signed_percent
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -13,7 +14,6 @@ from benchctl.stats.metrics import metric_of
 # Rally writes figures with about so many digits; the blog printed them as they were.
 _DIGITS = 6
 _DECIMALS = 2
-_INTERVAL = "95 % interval"
 
 
 def blog_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
@@ -48,14 +48,13 @@ def blog_legend(analysis: Analysis) -> list[str]:
 
 def _grid(analysis: Analysis, schedule: int, rows: Sequence[Row], place: int, notes: Notes) -> Grid:
     metric, section = metric_of(rows[0].metric), analysis.sections[schedule]
-    headers = ("Operation", analysis.variants[0], analysis.variants[place + 1], "Diff %", _INTERVAL, "Notes")
-    lines = tuple(_line(row, place, notes) for row in rows)
+    columns = (OPERATION, analysis.variants[0], analysis.variants[place + 1], "Diff %", INTERVAL, NOTES)
     title = f"{section_title(section)}: {metric.title} ({better(metric)})"
-    grid = Grid(title, headers, lines, frozenset({0, 5}))
-    return grid.without_empty(_INTERVAL).without_empty("Notes")
+    grid = Grid.of(title, columns, (_line(row, place, notes) for row in rows))
+    return grid.without_empty(INTERVAL.title, NOTES.title)
 
 
-def _line(row: Row, place: int, notes: Notes) -> tuple[str, ...]:
+def _line(row: Row, place: int, notes: Notes) -> tuple[Cell | str, ...]:
     comparison = row.comparisons[place]
     return (
         row.label,
@@ -63,7 +62,7 @@ def _line(row: Row, place: int, notes: Notes) -> tuple[str, ...]:
         _value(row.figures[place + 1], row.unit),
         _difference(comparison.effect_percent),
         _interval(comparison),
-        notes.numbers(row),
+        notes.cell(row.caveats),
     )
 
 
@@ -86,8 +85,8 @@ def _difference(percent: float | None) -> str:
     return "0" if float(text.replace(",", "")) == 0 else f"{text}%"
 
 
-def _interval(comparison: Comparison) -> str:
+def _interval(comparison: Comparison) -> Cell | str:
     low, high = comparison.low_percent, comparison.high_percent
     if low is None or high is None:
         return ""
-    return f"{_difference(low)} to {_difference(high)}"
+    return Cell((f"{_difference(low)} to", _difference(high)))

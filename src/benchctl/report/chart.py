@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid
 
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""

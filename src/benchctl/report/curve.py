@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.curve import Curve, CurveRow, RedlineCurves, Spread
@@ -36,10 +36,8 @@ def _grid(curve: Curve, search: RedlineSpec) -> Grid:
     columns = ["p50", "p90", "p99"]
     if extra not in columns:
         columns.append(extra)
-    headers = ("Rate/s", "Achieved/s", *columns, "Met", "Forks")
-    return Grid(
-        title, headers, tuple(_line(row, columns) for row in curve.rows), frozenset({5 + len(columns)})
-    )
+    titles = ("Rate/s", "Achieved/s", *columns, "Met", "Forks")
+    return Grid.of(title, titles, (_line(row, columns) for row in curve.rows))
 
 
 def _line(row: CurveRow, columns: Sequence[str]) -> tuple[str, ...]:

@@ -5,15 +5,18 @@ from typing import get_args
 
 from benchctl.report.driver import driver_grid
 from benchctl.report.evidence.cost import cost_grid
-from benchctl.report.layout import Grid, metric_title, precision_grid, task_name
-from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, percent, signed_percent
+from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Cell, Grid, bounds, worded
+from benchctl.report.layout import metric_title, precision_grid, task_name
+from benchctl.report.numbers import NOT_AVAILABLE, figure, percent, signed_percent
 from benchctl.report.order import order_grids
 from benchctl.stats.analysis import Analysis, Figures, Row, TimeKind, TimeRow
 from benchctl.stats.compare import Comparison
 
 # Where the spread comes from when indices were built several times: builds, or forks on one build.
 
-_HEADERS = ("Operation", "Metric", "Variant", "Forks on each build", "SD of builds", "SD of forks on a build")
+_COLUMNS = (
+    OPERATION, worded("Metric"), VARIANT, "Forks on each build", "SD of builds", "SD of forks on a build",
+)  # fmt: skip
 
 
 def builds_grid(analysis: Analysis) -> Grid | None:
@@ -34,7 +37,7 @@ def builds_grid(analysis: Analysis) -> Grid | None:
     if not lines:
         return None
     title = "Index builds: parts of the spread, by the method of moments; an SD of 0: the forks explain it"
-    return Grid(title, _HEADERS, lines, frozenset({0, 1, 2}))
+    return Grid.of(title, _COLUMNS, lines)
 
 
 def _counts(figures: Figures) -> str:
@@ -58,10 +61,10 @@ def times_grid(analysis: Analysis) -> Grid | None:
         "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
         "took is the engine's own clock"
     )
-    return Grid(
+    return Grid.of(
         title,
-        ("Operation", "Variant", *kinds),
-        tuple(
+        (OPERATION, VARIANT, *kinds),
+        (
             (
                 task_name(next(iter(found.values())), analysis),
                 variant,
@@ -69,7 +72,6 @@ def times_grid(analysis: Analysis) -> Grid | None:
             )
             for (_, _, variant), found in lines.items()
         ),
-        frozenset({0, 1}),
     )
 
 
@@ -83,7 +85,7 @@ def _cell(row: TimeRow | None) -> str:
 # What the host probe explains: effects and spreads with the host held equal, beside the plain ones.
 
 _TWO = 2
-_EFFECTS = ("Diff %", "95 % interval", "Adjusted", "Its interval")
+_EFFECTS = ("Diff %", INTERVAL, "Adjusted", "Its interval")
 _SPREADS = ("CV %", "Adjusted CV")
 
 
@@ -102,13 +104,13 @@ def _adjustable(rows: Sequence[Row]) -> bool:
 def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
     """A line a task and contender."""
     several = len(analysis.variants) > _TWO
-    names = ("Operation", "Variant") if several else ("Operation",)
-    lines = tuple(
+    names = (OPERATION, VARIANT) if several else (OPERATION,)
+    lines = (
         (
             task_name(row, analysis),
             *((comparison.contender,) if several else ()),
             signed_percent(comparison.effect_percent),
-            interval(comparison.low_percent, comparison.high_percent),
+            bounds(comparison.low_percent, comparison.high_percent),
             *_adjusted(comparison),
             *_spreads(row, (comparison.baseline, comparison.contender)),
         )
@@ -116,18 +118,14 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
         for comparison in row.comparisons
     )
     sides = f"CV of {analysis.variants[0]} and of the variant"
-    return Grid(
-        f"{_title(rows, 'effect (the plain one decides)')}; {sides}",
-        (*names, *_EFFECTS, *_SPREADS),
-        lines,
-        frozenset(range(len(names))),
-    )
+    title = f"{_title(rows, 'effect (the plain one decides)')}; {sides}"
+    return Grid.of(title, (*names, *_EFFECTS, *_SPREADS), lines)
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
     """One variant has spreads only."""
-    lines = tuple((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
-    return Grid(_title(rows, "spread"), ("Operation", *_SPREADS), lines, frozenset({0}))
+    lines = ((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
+    return Grid.of(_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
 
 
 def _title(rows: Sequence[Row], what: str) -> str:
@@ -136,11 +134,11 @@ def _title(rows: Sequence[Row], what: str) -> str:
     return f"With the host's probes{kernels} held equal, beside the plain {what}: {metric_title(rows[0])}"
 
 
-def _adjusted(comparison: Comparison) -> tuple[str, str]:
+def _adjusted(comparison: Comparison) -> tuple[str, Cell | str]:
     """The effect and its interval, or why there is none."""
     if comparison.adjusted_reason:
         return NOT_AVAILABLE, comparison.adjusted_reason
-    adjusted = interval(comparison.adjusted_low_percent, comparison.adjusted_high_percent)
+    adjusted = bounds(comparison.adjusted_low_percent, comparison.adjusted_high_percent)
     return signed_percent(comparison.adjusted_percent), adjusted
 
 

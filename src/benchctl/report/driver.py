@@ -1,13 +1,14 @@
 """What the driver itself did, as a compact table."""
 
-from benchctl.report.layout import Grid, task_name
+from benchctl.report.grid import LOAD, OPERATION, VARIANT, Grid
+from benchctl.report.layout import task_name
 from benchctl.report.numbers import NOT_AVAILABLE, figure, percent
 from benchctl.stats.analysis import Analysis, DriverRow
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3
 _LONG_MS = 10
-_HEADERS = ("Operation", "Variant", "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap", "Load")
+_COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap", LOAD)
 
 
 def driver_grid(analysis: Analysis) -> Grid | None:
@@ -18,8 +19,7 @@ def driver_grid(analysis: Analysis) -> Grid | None:
         "Driver: requests sent (/target), how late, CPU of each process, gap before a task; ms, medians over "
         "forks, the greatest lag of all"
     )
-    lines = tuple(_line(row, analysis) for row in analysis.drivers)
-    return Grid(title, _HEADERS, lines, frozenset({0, 1, len(_HEADERS) - 1}))
+    return Grid.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
 
 
 def _line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ import csv
 import io
 
 from benchctl.report.formats import Format, planning_item
+from benchctl.report.grid import OPERATION, VARIANT, Grid, worded
 from benchctl.report.json_text import json_text
-from benchctl.report.layout import Command, Grid
+from benchctl.report.layout import Command
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import duration, percent
 from benchctl.report.tables import WIDE, render_page
@@ -19,6 +20,7 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 _OF_PROSPECT = _CSV_COLUMNS.index("cv_percent")
 _OTHER = "*"
+_TIME, _CAUTIOUS_TIME = "Time", "Cautious time"
 
 
 def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
@@ -48,32 +50,28 @@ def plan_grids(found: ForkPlan) -> list[Grid]:
     size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power)"
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
-        assumed = tuple((percent(one.cv_percent), *_need(one)) for one in found.assumed)
-        return [_without_unknown(Grid(title, ("Assumed CV", unit, "Time"), assumed, frozenset()))]
+        assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)
+        return [Grid.of(title, ("Assumed CV", unit, _TIME), assumed).without_empty(_TIME)]
     title = (
         f"{size}, from {found.earlier_forks} earlier forks on this machine; cautious: with the largest CV "
         "that these allow (80 % confidence)"
     )
-    headers = (
-        "Challenge",
-        "Operation",
-        "Metric",
-        "Variant",
-        "CV of forks",
-        unit,
-        "Time",
-        "Cautious",
-        "Cautious time",
-    )
+    challenge = worded("Challenge")
+    columns = (
+        challenge, OPERATION, worded("Metric"), VARIANT, "CV of forks", unit, _TIME,
+        "Cautious", _CAUTIOUS_TIME,
+    )  # fmt: skip
     lines = [_line(one) for one in found.requirements]
     if len(lines) > 1:
         most = [max(needs, key=lambda need: need.forks) for needs in _needs(found)]
         lines.append(("", "all of them", "", "", "", *_need(most[0]), *_need(most[1])))
-    grid = _without_unknown(Grid(title, headers, tuple(lines), frozenset({0, 1, 2, 3})))
+    grid = Grid.of(title, columns, lines)
+    if not any(need.seconds is not None for needs in _needs(found) for need in needs):
+        grid = grid.without(_TIME, _CAUTIOUS_TIME)
     who = [one.prospect for one in found.requirements]
     if len({one.schedule for one in who}) == 1:
-        grid = grid.without("Challenge")
-    return [grid if len({one.contender for one in who}) > 1 else grid.without("Variant")]
+        grid = grid.without(challenge.title)
+    return [grid if len({one.contender for one in who}) > 1 else grid.without(VARIANT.title)]
 
 
 def plan_lines(found: ForkPlan) -> list[str | Command]:
@@ -108,11 +106,10 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
 
 def _page(found: ForkPlan) -> str:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
     from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
 
     title = f"Forks for a difference of {found.effect_percent:g} %"
-    return render_tables(title, [table(grid) for grid in plan_grids(found)], lines=plan_lines(found))
+    return render_tables(title, plan_grids(found), lines=plan_lines(found))
 
 
 def plan_csv(found: ForkPlan) -> str:
@@ -154,13 +151,3 @@ def _needs(found: ForkPlan) -> tuple[list[Need], list[Need]]:
 def _need(need: Need) -> tuple[str, str]:
     over = "over " if need.forks >= MOST_FORKS else ""
     return f"{over}{need.forks:,}", "" if need.seconds is None else f"{over}{duration(need.seconds)}"
-
-
-def _without_unknown(grid: Grid) -> Grid:
-    """Without times where none is known."""
-    timed = [header for header in grid.headers if "ime" in header]
-    if any(line[grid.headers.index(header)] for header in timed for line in grid.lines):
-        return grid
-    for header in timed:
-        grid = grid.without(header)
-    return grid

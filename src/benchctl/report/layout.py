@@ -1,35 +1,32 @@
-"""Analysis -> titled grids of words and verdicts, which renderers only have to draw."""
+"""Analysis -> tables of results, which renderers only have to draw."""
 
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    OPERATION,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Grid,
+    bounds,
+    judged,
+    worded,
+)
 from benchctl.report.notes import Notes
-from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, percent, signed_percent
+from benchctl.report.numbers import NOT_AVAILABLE, figure, p_value, percent, signed_percent
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison, Verdict
+from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import Metric, metric_of
 
 _TWO = 2
-
-
-class VerdictCell(msgspec.Struct, frozen=True):
-    """A verdict in a table: how it is shown depends on what it is, never on what its words look like.
-
-    Attributes:
-        verdict: what it is, or what it is shown like; None for a baseline, which has none.
-        words: the verdict, then what weakens it.
-    """
-
-    verdict: Verdict | None
-    words: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """All of it in one line."""
-        return ", ".join(self.words)
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -37,43 +34,6 @@ class Command(msgspec.Struct, frozen=True):
 
     purpose: str
     line: str
-
-
-Line = tuple[str | VerdictCell, ...]
-"""The cells of one line of a table."""
-
-
-class Grid(msgspec.Struct, frozen=True):
-    """One table.
-
-    Attributes:
-        title: above it.
-        headers: of the columns; the first column holds names, the others figures or words.
-        lines: cells, one tuple a line, as long as the headers.
-        words: positions of the columns that are read, not compared: they are set flush left.
-    """
-
-    title: str
-    headers: tuple[str, ...]
-    lines: tuple[Line, ...]
-    words: frozenset[int]
-
-    @property
-    def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The lines as words alone."""
-        return tuple(tuple(one if isinstance(one, str) else one.text for one in line) for line in self.lines)
-
-    def without(self, header: str) -> "Grid":
-        """The table without one of its columns."""
-        drop = self.headers.index(header)
-        lines = tuple(line[:drop] + line[drop + 1 :] for line in self.lines)
-        words = frozenset(place - (place > drop) for place in self.words if place != drop)
-        return Grid(self.title, self.headers[:drop] + self.headers[drop + 1 :], lines, words)
-
-    def without_empty(self, header: str) -> "Grid":
-        """The table without that column if nothing stands in it."""
-        place = self.headers.index(header)
-        return self if any(line[place] for line in self.lines) else self.without(header)
 
 
 def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
@@ -112,7 +72,9 @@ def precision_grid(analysis: Analysis) -> Grid | None:
                 _to_go(cost),
             )
         )
-    headers = ("Operation", "Metric", "Variant", "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go")
+    columns = (
+        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Permuted p", "Forks", "Minutes", "To go",
+    )  # fmt: skip
     title = (
         f"Precision: CV of {analysis.variants[0]} and of the variant; minimum detectable effect (MDE, "
         "80 % power); p by permutation (the least that it can be); forks a side, and minutes, for an effect "
@@ -120,8 +82,8 @@ def precision_grid(analysis: Analysis) -> Grid | None:
     )
     if any(one.open for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict, if all stays as it is"
-    grid = Grid(title, headers, tuple(lines), frozenset({0, 1, 2})).without_empty("To go")
-    return _without_variant(grid if analysis.costs else grid.without("Forks").without("Minutes"), analysis)
+    grid = Grid.of(title, columns, lines).without_empty("To go")
+    return _without_variant(grid if analysis.costs else grid.without("Forks", "Minutes"), analysis)
 
 
 def _to_go(cost: VerdictCost | None) -> str:
@@ -155,7 +117,7 @@ def verdict_cell(
     *,
     who: str = "",
     remark: str = "",
-) -> VerdictCell:
+) -> Cell:
     """A verdict with what it cannot hide.
 
     A side that had not settled was measured while it warmed up, and one whose load was not what it should be
@@ -170,14 +132,14 @@ def verdict_cell(
     """
     loads = dict.fromkeys(state for side in sides for state in side.load)
     word = f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
-    words = [] if comparison.verdict == "n/a" and loads else [word]
-    words += loads
+    remarks = [] if comparison.verdict == "n/a" and loads else [word]
+    remarks += loads
     if any(doubt.code == "failures" for doubt in caveats):
-        words.append("requests failed")
-    words += dict.fromkeys(side.steady.trend for side in sides if side.steady.trend)
+        remarks.append("requests failed")
+    remarks += dict.fromkeys(side.steady.trend for side in sides if side.steady.trend)
     if remark:
-        words.append(remark)
-    return VerdictCell(comparison.verdict, tuple(words))
+        remarks.append(remark)
+    return judged(comparison.verdict, *remarks)
 
 
 def _verdict_word(comparison: Comparison, who: str) -> str:
@@ -208,46 +170,42 @@ def _result_grid(
 ) -> Grid:
     title = f"{section_title(section)}: {metric.title}, {rows[0].unit} ({better(metric)})"
     variants = analysis.variants
-    lines: tuple[Line, ...]
+    tested = ("Diff %", INTERVAL, "p", VERDICT, NOTES)
+    columns: tuple[Column | str, ...]
     if len(variants) == 1:
-        headers: tuple[str, ...] = ("Operation", variants[0], "CV of forks", "Notes")
-        lines = tuple(_alone(row, notes) for row in rows)
-    elif len(variants) == _TWO:
-        headers = ("Operation", *variants, "Diff %", "95 % interval", "p", "Verdict", "Notes")
-        lines = tuple(_side_by_side(row, notes) for row in rows)
-    else:
-        headers = ("Operation", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict", "Notes")
-        lines = tuple(line for row in rows for line in _one_below_the_other(row, notes))
-    words = {0, headers.index("Notes")}
-    words |= {headers.index(name) for name in ("Variant", "Verdict") if name in headers}
-    return Grid(title, headers, lines, frozenset(words))
+        columns = (OPERATION, variants[0], "CV of forks", NOTES)
+        return Grid.of(title, columns, (_alone(row, notes) for row in rows))
+    if len(variants) == _TWO:
+        columns = (OPERATION, *variants, *tested)
+        return Grid.of(title, columns, (_side_by_side(row, notes) for row in rows))
+    columns = (OPERATION, VARIANT, "Value", *tested)
+    return Grid.of(title, columns, (line for row in rows for line in _one_below_the_other(row, notes)))
 
 
-def _alone(row: Row, notes: Notes) -> tuple[str, ...]:
+def _alone(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     only = row.figures[0]
-    remarks = " ".join((*only.load, notes.numbers(row)))
-    return (row.label, value_text(only), percent(only.cv_percent), remarks)
+    return (row.label, value_text(only), percent(only.cv_percent), notes.cell(row.caveats, *only.load))
 
 
-def _side_by_side(row: Row, notes: Notes) -> Line:
+def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
     comparison = row.comparisons[0]
     return (
         row.label,
         *(value_text(figures, comparison) for figures in row.figures),
         *_tested(comparison),
         verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
-        notes.numbers(row),
+        notes.cell(row.caveats),
     )
 
 
-def _one_below_the_other(row: Row, notes: Notes) -> Iterator[Line]:
+def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, ...]]:
     """The baseline's line, then one a contender."""
     baseline, *others = row.figures
-    first = VerdictCell(None, ("baseline", *baseline.load))
-    yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.numbers(row))
+    first = judged(None, "baseline", *baseline.load)
+    yield (row.label, baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
     for figures, comparison in zip(others, row.comparisons, strict=True):
         verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
-        yield ("", figures.variant, value_text(figures, comparison), *_tested(comparison), verdict, "")
+        yield (ABOVE, figures.variant, value_text(figures, comparison), *_tested(comparison), verdict, "")
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
@@ -264,10 +222,10 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     return f">= {figure(value)}" if figures.at_least else figure(value)
 
 
-def _tested(comparison: Comparison) -> tuple[str, str, str]:
+def _tested(comparison: Comparison) -> tuple[str, Cell, str]:
     return (
         signed_percent(comparison.effect_percent),
-        interval(comparison.low_percent, comparison.high_percent),
+        bounds(comparison.low_percent, comparison.high_percent),
         p_value(comparison.p_adjusted),
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
 
+from benchctl.report.grid import Grid, worded
 from benchctl.report.markdown import table
 from benchctl.report.visible import visible
 
@@ -127,11 +128,14 @@ def _widths(lines: Sequence[tuple[str, ...]], numeric: Collection[int], width: i
 
 def _html(listing: Listing) -> Iterator[str]:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.tables import listed, render_tables  # noqa: PLC0415 - see above
+    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
 
     rows = ([cell(value, grouped=listing.grouped) for value in row] for row in listing.rows)
-    columns = [visible(column) for column in listing.columns]
-    yield render_tables(listing.title, [listed(listing.title, columns, rows, listing.numeric)])
+    columns = (
+        one if place in listing.numeric else worded(one)
+        for place, one in enumerate(map(visible, listing.columns))
+    )
+    yield render_tables(listing.title, [Grid.of(listing.title, columns, rows)])
 
 
 def _csv(listing: Listing) -> Iterator[str]:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid, section_title
+from benchctl.report.grid import NOTES, Cell, Grid, named
+from benchctl.report.layout import section_title
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import NOT_AVAILABLE, figure, p_value
 from benchctl.report.tables import adjustment
@@ -50,18 +51,18 @@ def _grid(analysis: Analysis, section: Section, rows: Sequence[Row], place: int,
     base, candidate = analysis.variants[0], analysis.variants[place + 1]
     metric = metric_of(rows[0].metric)
     unit = "QPS" if rows[0].unit == _QUERIES else rows[0].unit
-    headers = (
-        "Task",
+    columns = (
+        named("Task"),
         f"{unit} {base} (stddev)",
         f"{unit} {candidate} (stddev)",
         "Pct diff (low - high)",
         "p-value",
-        "Notes",
+        NOTES,
     )
     ranked = sorted(rows, key=lambda row: _rank(row.comparisons[place]))
-    lines = tuple(_line(row, place, notes) for row in ranked)
+    lines = (_line(row, place, notes) for row in ranked)
     title = f"{section_title(section)}: {metric.title}, {base} against {candidate}"
-    return Grid(title, headers, lines, frozenset({0, 5})).without_empty("Notes")
+    return Grid.of(title, columns, lines).without_empty(NOTES.title)
 
 
 def _rank(comparison: Comparison) -> float:
@@ -69,7 +70,7 @@ def _rank(comparison: Comparison) -> float:
     return math.inf if comparison.effect_percent is None else comparison.effect_percent
 
 
-def _line(row: Row, place: int, notes: Notes) -> tuple[str, ...]:
+def _line(row: Row, place: int, notes: Notes) -> tuple[Cell | str, ...]:
     comparison = row.comparisons[place]
     return (
         row.label,
@@ -77,7 +78,7 @@ def _line(row: Row, place: int, notes: Notes) -> tuple[str, ...]:
         _value(row.figures[place + 1]),
         _difference(comparison),
         p_value(comparison.p_adjusted),
-        notes.numbers(row),
+        notes.cell(row.caveats),
     )
 
 
@@ -90,12 +91,12 @@ def _value(figures: Figures) -> str:
     return f"{bound}{text} ({_percent(figures.cv_percent)})"
 
 
-def _difference(comparison: Comparison) -> str:
+def _difference(comparison: Comparison) -> Cell:
     if comparison.effect_percent is None:
-        return NOT_AVAILABLE
+        return Cell((NOT_AVAILABLE,))
     low, high = comparison.low_percent, comparison.high_percent
     within = NOT_AVAILABLE if low is None or high is None else f"{_percent(low)} - {_percent(high)}"
-    return f"{_percent(comparison.effect_percent)} ({within})"
+    return Cell((_percent(comparison.effect_percent), f"({within})"))
 
 
 def _percent(value: float | None) -> str:

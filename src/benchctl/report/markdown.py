@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from benchctl.report.grid import Grid
 from benchctl.report.visible import visible
 
-if TYPE_CHECKING:  # grids come with the statistics, whose libraries lists have no use for
-    from benchctl.report.layout import Grid
+if TYPE_CHECKING:  # notes come with the statistics, whose libraries lists have no use for
     from benchctl.report.notes import Notes
 
 
@@ -31,9 +31,10 @@ def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozens
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def grid_table(grid: "Grid") -> str:
+def grid_table(grid: Grid) -> str:
     """A grid with its title as a heading."""
-    return f"### {escaped(grid.title)}\n\n{table(grid.headers, grid.texts, grid.words)}"
+    left = frozenset(place for place, column in enumerate(grid.columns) if column.flush_left)
+    return f"### {escaped(grid.title)}\n\n{table(grid.titles, grid.texts, left)}"
 
 
 def note_lists(notes: "Notes") -> tuple[str, str]:

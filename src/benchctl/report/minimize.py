@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.formats import planning_item
+from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, worded
 from benchctl.report.json_text import json_text
-from benchctl.report.layout import Command, Grid
+from benchctl.report.layout import Command
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, percent, signed_percent
 from benchctl.report.tables import WIDE, render_page
@@ -101,14 +102,10 @@ def decisions_grid(record: MinimizeRecord) -> Grid:
     """One line a question, in the order in which they were asked."""
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
-    headers = ("#", "Left", "Without", "Diff %", "95 % interval", "Odds", "Answer", "Pairs", "Time")
+    columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, "Odds", worded("Answer"), "Pairs", "Time")
     who = f"{record.spec.effect.task} on {record.spec.effect.variant}"
-    return Grid(
-        f"{who} against {against}: {metric.title}, pairs of forks",
-        headers,
-        tuple(_line(one) for one in record.decisions),
-        frozenset({2, 6}),
-    )
+    title = f"{who} against {against}: {metric.title}, pairs of forks"
+    return Grid.of(title, columns, (_line(one) for one in record.decisions))
 
 
 def _minimal(record: MinimizeRecord, left: Decision, open_ones: Sequence[Decision]) -> str:
@@ -158,14 +155,14 @@ def _effect_words(decision: Decision) -> str:
     )
 
 
-def _line(one: Decision) -> tuple[str, ...]:
+def _line(one: Decision) -> tuple[Cell | str, ...]:
     without = ", ".join(one.removed) or _ASKED.get(one.phase, "")
     return (
         str(one.number),
         str(len(one.steps)),
         without,
         signed_percent(one.effect_percent),
-        interval(one.low_percent, one.high_percent),
+        bounds(one.low_percent, one.high_percent),
         _odds(one),
         "not answered yet" if one.verdict == "measuring" else one.verdict,
         str(len(one.contender)),
@@ -202,7 +199,6 @@ def _csv(record: MinimizeRecord) -> str:
 
 def _page(grid: Grid, lines: Sequence[str | Command]) -> str:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.parts import table  # noqa: PLC0415 - see above
     from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
 
-    return render_tables("The smallest schedule", [table(grid)], lines=lines)
+    return render_tables("The smallest schedule", [grid], lines=lines)

@@ -5,6 +5,7 @@ from functools import reduce
 
 import msgspec
 
+from benchctl.report.grid import Cell
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.caveat import Caveat
 
@@ -20,9 +21,11 @@ class Notes(msgspec.Struct, frozen=True):
     numbered: tuple[Caveat, ...]
     general: tuple[Caveat, ...]
 
-    def numbers(self, row: Row) -> str:
-        """The numbers of one row's notes, such as `1 3`; empty without any."""
-        return " ".join(str(number) for number, doubt in enumerate(self.numbered, 1) if doubt in row.caveats)
+    def cell(self, caveats: Sequence[Caveat], *remarks: str) -> Cell:
+        """What some remarks, and the numbers of a row's notes, are in a table."""
+        return Cell(
+            remarks, notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats)
+        )
 
 
 def collect_notes(analysis: Analysis) -> Notes:

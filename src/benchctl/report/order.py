@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 
-from benchctl.report.layout import Grid, Line, VerdictCell, verdict_cell
-from benchctl.report.numbers import figure, interval, p_value, signed_percent
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    OPERATION,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Grid,
+    bounds,
+    judged,
+    worded,
+)
+from benchctl.report.layout import verdict_cell
+from benchctl.report.numbers import figure, p_value, signed_percent
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.order import OrderEffect, describe_before
 
-_HEADERS = ("Operation", "Variant", "Where", "Value", "Diff %", "95 % interval", "p", "Verdict")
-_WORDS = frozenset({0, 1, 2, 7})
+_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
 
 
 def order_grids(analysis: Analysis) -> list[Grid]:
@@ -21,27 +32,25 @@ def order_grids(analysis: Analysis) -> list[Grid]:
 
 def _grid(effects: Sequence[OrderEffect]) -> Grid:
     """The place where least had run, then the others, each against it."""
-    lines: list[Line] = []
+    lines: list[tuple[Cell | str, ...]] = []
     shown = None
     for effect in sorted(effects, key=lambda one: (one.baseline_place, one.variant)):
         comparison = effect.comparison
         if shown != (effect.baseline_place, effect.variant):
             shown = (effect.baseline_place, effect.variant)
             first = (effect.operation, effect.variant, describe_before(effect.baseline_after))
-            lines.append(
-                (*first, figure(comparison.baseline_value), "", "", "", VerdictCell(None, ("baseline",)))
-            )
+            lines.append((*first, figure(comparison.baseline_value), "", "", "", judged(None, "baseline")))
         lines.append(
             (
-                "",
+                ABOVE,
                 "",
                 describe_before(effect.contender_after),
                 figure(comparison.contender_value),
                 signed_percent(comparison.effect_percent),
-                interval(comparison.low_percent, comparison.high_percent),
+                bounds(comparison.low_percent, comparison.high_percent),
                 p_value(comparison.p_adjusted),
                 verdict_cell(comparison, remark="not as often asked" if effect.unequal_requests else ""),
             )
         )
     title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
-    return Grid(f"{title} (paired over forks)", _HEADERS, tuple(lines), _WORDS)
+    return Grid.of(f"{title} (paired over forks)", _COLUMNS, lines)

@@ -8,7 +8,8 @@ import msgspec
 from rich.text import Text
 
 from benchctl.report.curve import curve_plot
-from benchctl.report.layout import VerdictCell, metric_title, task_name, value_text
+from benchctl.report.grid import Cell, judged
+from benchctl.report.layout import metric_title, task_name, value_text
 from benchctl.report.numbers import counted, p_value, percent, signed_percent
 from benchctl.report.planning import next_command
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
@@ -81,7 +82,7 @@ class _Line(msgspec.Struct, frozen=True):
     headers: tuple[str, ...]
     name: str
     figures: tuple[str, ...]
-    verdict: VerdictCell
+    verdict: Cell
     strength: tuple[int, float]
     mde_percent: float | None = None
 
@@ -143,7 +144,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
     if not row.comparisons:
         only = row.figures[0]
         figures = (value_text(only), percent(only.cv_percent))
-        marks = VerdictCell(None, ("", *_marks(row, None)))
+        marks = judged(None, "", *_marks(row, None))
         yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
     for one in row.comparisons:
         word = f"{_WORDS[one.verdict]}{'?' if one.provisional else ''}"
@@ -158,7 +159,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
                 _interval(one),
                 p_value(one.p_adjusted),
             ),
-            verdict=VerdictCell(one.verdict, (word, *_marks(row, one))),
+            verdict=judged(one.verdict, word, *_marks(row, one)),
             strength=(one.verdict in DECIDED, _size(one.effect_percent or 0.0)),
             mde_percent=one.mde_percent if one.verdict == "inconclusive" else None,
         )
@@ -218,7 +219,7 @@ def _row(
     return Text("\n".join([f"{first:<{room}}{cells}", *rest]), style=style)
 
 
-def _judged(cell: VerdictCell, shared: Collection[str]) -> str:
+def _judged(cell: Cell, shared: Collection[str]) -> str:
     return " ".join(word for word in cell.words if word and word not in shared)
 
 

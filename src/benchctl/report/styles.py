@@ -5,7 +5,7 @@ from typing import Literal
 
 from benchctl.errors import UsageError
 from benchctl.report.blog import blog_grids, blog_legend
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid
 from benchctl.report.luceneutil import luceneutil_grids, luceneutil_legend
 from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.notes import Notes, collect_notes

@@ -14,24 +14,21 @@ from rich.text import Text
 
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids, precision_grids
-from benchctl.report.layout import Command, Grid, VerdictCell, result_grids, task_name
+from benchctl.report.grid import Cell, Column, Grid
+from benchctl.report.layout import Command, result_grids, task_name
 from benchctl.report.notes import Notes, collect_notes
 from benchctl.report.planning import planning_lines
 from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.compare import Comparison, Verdict
+from benchctl.stats.compare import Comparison
 from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.multiplicity import EVERY_BLOCK
 
 WIDE = 100
-_NAME_WIDTH = 20
-_VARIANT_WIDTH = 12
-_STATE_WIDTH = len("saturated,")
-_NAME_HEADERS = ("Operation", "Task", "Variant")
-_LUCENEUTIL_HEADER = "Pct diff (low - high)"
-VERDICT_STYLES: dict[Verdict | None, str] = {
+_TITLE_WIDTH = 20
+VERDICT_STYLES: dict[str | None, str] = {
     "equivalent": "green",
     "faster": "bold green",
     "slower": "bold red",
@@ -188,40 +185,31 @@ def _table(grid: Grid, width: int) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0) if narrow else (0, 1, 0, 0)
     )
-    for place, header in enumerate(grid.headers):
-        judged = any(isinstance(line[place], VerdictCell) for line in grid.lines)
+    for column in grid.columns:
+        title = column.title
         table.add_column(
-            visible(header if " " in header else break_name(header, _NAME_WIDTH)),
-            justify="left" if place in grid.words else "right",
-            no_wrap=header in _NAME_HEADERS or (broken and judged),
+            visible(title if " " in title else break_name(title, _TITLE_WIDTH)),
+            justify="left" if column.flush_left else "right",
+            no_wrap=column.kind == "name" or (broken and column.kind == "verdict"),
             overflow="fold",
         )
     for line in grid.lines:
-        cells = zip(line, grid.headers, strict=True)
-        table.add_row(*(_cell(cell, header, narrow=narrow, broken=broken) for cell, header in cells))
+        cells = zip(line, grid.columns, strict=True)
+        table.add_row(*(_cell(cell, column, narrow=narrow, broken=broken) for cell, column in cells))
     return table
 
 
 def _natural_width(grid: Grid) -> int:
     """Columns that a table takes when nothing in it is broken."""
-    columns = zip(grid.headers, *grid.texts, strict=True)
+    columns = zip(grid.titles, *grid.texts, strict=True)
     return sum(max(len(text) for text in column) + 2 for column in columns)
 
 
-def _cell(cell: str | VerdictCell, header: str, *, narrow: bool, broken: bool) -> Text:
-    if isinstance(cell, VerdictCell):
-        words = (",\n" if broken else ", ").join(map(visible, cell.words))
-        return Text(words, style=VERDICT_STYLES.get(cell.verdict, ""))
-    text = visible(cell)
-    if header in _NAME_HEADERS and narrow:
-        return Text(break_name(text, _VARIANT_WIDTH if header == "Variant" else _NAME_WIDTH))
-    if header == "Load" and narrow:
-        return Text(break_name(text, _STATE_WIDTH))
-    if header == _LUCENEUTIL_HEADER and narrow:
-        return Text(text.replace(" (", "\n("))
-    if header == "95 % interval" and broken:
-        return Text(text.replace(" to ", " to\n"))
-    return Text(text)
+def _cell(cell: Cell, column: Column, *, narrow: bool, broken: bool) -> Text:
+    text = "\n".join(map(visible, cell.stacked.split("\n"))) if broken else visible(cell.text)
+    if narrow and column.fold:
+        text = break_name(text, column.fold)
+    return Text(text, style=VERDICT_STYLES.get(cell.verdict, ""))
 
 
 def _curve_parts(curves: RedlineCurves, width: int) -> Iterable[RenderableType]:

@@ -29,7 +29,7 @@ def test_boxes_are_of_all_requests_with_so_many_hits():
     assert drawn == pytest.approx(np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), rel=1e-4)
     assert mark["y"] == box["median"]
     assert chart.table is not None
-    assert chart.table.lines[-1][:3] == ("es", "100 to 999", str(own.size))
+    assert chart.table.texts[-1][:3] == ("es", "100 to 999", str(own.size))
 
 
 def test_variants_stand_beside_each_other_with_their_own_marks():

@@ -82,7 +82,7 @@ def test_what_never_settled_has_no_mark():
     chart = draw(fork(course=never))
     assert [trace["mode"] for trace in chart.figure["data"]] == ["lines", "lines"]
     assert chart.table is not None
-    assert chart.table.lines[0][5:] == ("n/a", "no steady state", "5.000 from 0, 9.000 from 6")
+    assert chart.table.texts[0][5:] == ("n/a", "no steady state", "5.000 from 0, 9.000 from 6")
 
 
 def test_tasks_of_a_given_time_are_drawn_over_seconds():
@@ -102,7 +102,7 @@ def test_failures_are_counted_in_words():
 def test_the_table_has_a_line_a_fork():
     chart = draw(fork(warmup=3, course=WARMING), fork("os", 4))
     assert chart.table is not None
-    assert chart.table.lines == (
+    assert chart.table.texts == (
         (
             "es, fork 0",
             "3",
@@ -121,7 +121,7 @@ def test_of_many_segments_the_table_has_the_last_ones_and_says_so():
     many = Course("warm-up", 9, 10, tuple(range(10)), tuple(1e6 * (10 - place) for place in range(10)))
     chart = draw(fork(course=many))
     assert chart.table is not None
-    assert chart.table.lines[0][-1].startswith("4 earlier ones, 6.000 from 4, ")
+    assert chart.table.texts[0][-1].startswith("4 earlier ones, 6.000 from 4, ")
 
 
 def test_a_single_request_is_a_mark_and_none_is_no_chart():

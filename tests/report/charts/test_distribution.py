@@ -51,7 +51,7 @@ def test_named_percentiles_are_marked_and_are_those_of_the_table():
     assert [mark["x"] for mark in marks] == [[2, 10, 100]] * 2
     assert [mark["marker"]["symbol"] for mark in marks] == [variant_style(0).symbol, variant_style(1).symbol]
     assert chart.table is not None
-    assert chart.table.lines[0] == ("es, fork 0", "1,000", "1.500", "1.899", "1.989", "n/a")
+    assert chart.table.texts[0] == ("es, fork 0", "1,000", "1.500", "1.899", "1.989", "n/a")
     assert marks[0]["y"] == pytest.approx([1.4995, 1.8991, 1.989], abs=1e-3)
 
 

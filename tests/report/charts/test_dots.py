@@ -44,7 +44,7 @@ def test_a_fork_without_a_figure_is_no_dot_and_is_in_the_table(build: Callable[.
     dots = chart.figure["data"][3]
     assert len(dots["x"]) == 4
     assert "os, fork 2" not in str(dots["text"])
-    assert "2: n/a" in chart.table.lines[1][3]
+    assert "2: n/a" in chart.table.texts[1][3]
 
 
 def test_one_fork_is_a_dot_in_the_middle_without_interval(build: Callable[..., RunRecord]):
@@ -52,7 +52,7 @@ def test_one_fork_is_a_dot_in_the_middle_without_interval(build: Callable[..., R
         mean, dots = chart.figure["data"][:2]
         assert dots["y"] == [0]
         assert "error_x" not in mean
-        assert chart.table.lines[0][2] == "n/a"
+        assert chart.table.texts[0][2] == "n/a"
 
 
 def test_an_operation_that_one_side_cannot_do_shows_the_other(build: Callable[..., RunRecord]):

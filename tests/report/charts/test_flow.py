@@ -64,8 +64,8 @@ def test_without_telemetry_it_says_so():
     assert chart.about.endswith("No telemetry was kept.")
     assert "yaxis2" not in chart.figure["layout"]
     assert chart.table is not None
-    assert chart.table.lines[0][:4] == ("es, fork 0", "2.000", "4.000", "40")
-    assert set(chart.table.lines[0][4:]) == {"n/a"}
+    assert chart.table.texts[0][:4] == ("es, fork 0", "2.000", "4.000", "40")
+    assert set(chart.table.texts[0][4:]) == {"n/a"}
 
 
 def test_telemetry_stands_below_on_the_same_clock():
@@ -80,7 +80,7 @@ def test_telemetry_stands_below_on_the_same_clock():
     assert (panels["y4"]["x"], panels["y4"]["y"]) == ([1.5, 2.5], [7.0, 9.0])
     assert all(trace.get("xaxis", "x") == "x" for trace in chart.figure["data"])
     assert chart.table is not None
-    assert chart.table.lines[0][4:] == ("150.0", "8.000", "2", "16.00", "9.000", "pause at 6.5")
+    assert chart.table.texts[0][4:] == ("150.0", "8.000", "2", "16.00", "9.000", "pause at 6.5")
 
 
 def test_merges_have_a_panel_where_somebody_asked_for_them():
@@ -113,7 +113,7 @@ def test_the_mean_of_a_fork_is_over_readings_not_over_points():
     telemetry.series["node_cpu_percent"][-1] = 151.0  # alone in its point: all others are of two
     chart = draw(fork(service_ms=151_000 / 60, telemetry=telemetry))
     assert chart.table is not None
-    assert chart.table.lines[0][4] == "1.000"
+    assert chart.table.texts[0][4] == "1.000"
 
 
 @pytest.mark.parametrize(("start_ms", "seconds"), [(20_000, 9), (0, 9)])

@@ -30,7 +30,7 @@ def test_effects_stand_in_the_order_of_the_tables_on_a_ratio_scale(record: RunRe
     analysis = analyse_run(record)
     throughput, service_time = forest_charts(analysis)
     assert throughput.group == OVERVIEW
-    assert [line[0] for line in throughput.table.lines] == list(
+    assert [line[0] for line in throughput.table.texts] == list(
         dict.fromkeys(row.label for row in analysis.rows)
     )
     (trace,) = throughput.figure["data"]
@@ -90,7 +90,7 @@ def test_every_contender_has_its_own_colour_and_mark(build: Callable[..., RunRec
 def test_a_single_fork_has_an_effect_and_no_interval(build: Callable[..., RunRecord]):
     chart = forest_charts(analyse_run(build(forks=1)))[0]
     assert set(chart.figure["data"][0]["error_x"]["array"]) == {0.0}
-    assert {line[3] for line in chart.table.lines} == {"n/a"}
+    assert {line[3] for line in chart.table.texts} == {"n/a"}
 
 
 def test_one_variant_has_no_effects(build: Callable[..., RunRecord]):

@@ -64,7 +64,7 @@ def test_every_task_has_its_charts_in_the_order_of_the_tables(record: RunRecord)
         go.Figure(chart.figure)
         assert json.loads(json.dumps(chart.figure, allow_nan=False)) == chart.figure
         assert chart.table is not None
-        assert all(len(line) == len(chart.table.headers) for line in chart.table.lines)
+        assert all(len(line) == len(chart.table.titles) for line in chart.table.lines)
 
 
 def test_throttled_tasks_have_their_latency_first(record: RunRecord):

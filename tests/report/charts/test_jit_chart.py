@@ -35,7 +35,7 @@ def test_every_fork_has_a_trace_in_each_of_four_panels():
     assert steps["line"]["shape"] == "hv"
     assert [trace["showlegend"] for trace in traces].count(True) == 2
     assert chart.table is not None
-    assert chart.table.lines == (("es, fork 2", "4", "8", "0"), ("os, fork 2", "4", "8", "0"))
+    assert chart.table.texts == (("es, fork 2", "4", "8", "0"), ("os, fork 2", "4", "8", "0"))
 
 
 def test_warm_up_is_shaded_where_there_is_some():

@@ -18,7 +18,7 @@ from benchctl.report.charts.panels import (
     stacked,
     time_axis,
 )
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid
 
 
 @settings(deadline=None, max_examples=30)
@@ -75,7 +75,7 @@ def test_spans_are_one_number_where_there_is_one():
 
 def test_a_frame_says_what_all_charts_of_a_task_say():
     frame = Frame("0-1-range", "range", ("es", "os"), "Not drawn: os, fork 1.")
-    chart = frame.chart("course", "Course", ["One.", "", "Two."], {}, Grid("t", (), (), frozenset()))
+    chart = frame.chart("course", "Course", ["One.", "", "Two."], {}, Grid("t", (), ()))
     assert (chart.key, chart.group) == ("course-0-1-range", "range")
     assert chart.about == "One. Two. Not drawn: os, fork 1."
     assert frame.position("os") == 1

@@ -30,7 +30,7 @@ def test_one_fork_has_no_interval():
         "What evidence (gc, jit) cost: mean service time of 1 fork with it over plain ones - 1; one fork: no "
         "interval; such forks run behind all others and enter no comparison"
     )
-    assert (grid.headers, grid.lines) == (("Operation", "es %", "os %"), (("range", "+21.4", "+20.7"),))
+    assert (grid.titles, grid.texts) == (("Operation", "es %", "os %"), (("range", "+21.4", "+20.7"),))
 
 
 def test_several_have_one():
@@ -38,7 +38,7 @@ def test_several_have_one():
     grid = cost_grid(found)
     assert grid is not None
     assert "of 3 forks with it over plain ones - 1, with 95 % intervals" in grid.title
-    assert grid.lines[0][1].startswith("+22.8 (+20.")
+    assert grid.texts[0][1].startswith("+22.8 (+20.")
     assert grid in further_grids(found, details=False)
 
 

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from benchctl.report.chart import Chart
+from benchctl.report.grid import Grid, named
 from benchctl.report.html.page import Entry, render_index, render_page
 from benchctl.report.html.subject import comparison_subject, run_subject
-from benchctl.report.layout import Command, Grid
+from benchctl.report.layout import Command
 from benchctl.report.visible import visible
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
@@ -174,7 +175,7 @@ def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., Ru
     )
     chart = Chart(
         HOSTILE, HOSTILE, HOSTILE, HOSTILE, {"data": [{"name": HOSTILE}], "layout": {}},
-        Grid(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),), frozenset({0})),
+        Grid.of(HOSTILE, (named(HOSTILE), HOSTILE), ((HOSTILE, HOSTILE),)),
     )  # fmt: skip
     subject = run_subject(record, analyse_run(record), charts=(chart,), commands=(Command(HOSTILE, HOSTILE),))
     subject = msgspec.structs.replace(subject, origins=(HOSTILE,), without_samples=(HOSTILE,))

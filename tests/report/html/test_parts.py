@@ -13,9 +13,7 @@ from benchctl.report.html.parts import (
     figure,
     flagged,
     groups,
-    table,
 )
-from benchctl.report.layout import Grid
 
 TEXTS = st.text(max_size=40)
 JSON = st.recursive(
@@ -34,33 +32,6 @@ def test_embedded_json_means_the_same_and_ends_no_script(value: object):
     text = embedded(value)
     assert json.loads(text) == value
     assert not set("<>&\u2028\u2029") & set(text)
-
-
-def test_note_numbers_become_links_and_other_remarks_stay_words():
-    grid = Grid("t", ("Operation", "Notes"), (("range", "saturated 1 12"), ("sort", "")), frozenset({0, 1}))
-    (_, first), (_, second) = table(grid).lines
-    assert (first.text, first.notes) == ("saturated", ("1", "12"))
-    assert (second.text, second.notes) == ("", ())
-
-
-def test_lines_that_continue_a_row_share_its_heading():
-    grid = Grid("t", ("Operation", "Value"), (("a", "1"), ("", "2"), ("", "3"), ("b", "4")), frozenset({0}))
-    found = table(grid)
-    assert [line[0].rows for line in found.lines] == [3, 0, 0, 1]
-    assert not found.foldable
-    assert table(Grid("t", ("Operation",), (("a",), ("b",)), frozenset({0}))).foldable
-
-
-@given(st.lists(st.sampled_from(["", "a", "b"]), max_size=12))
-def test_headings_span_every_line_exactly_once(names: list[str]):
-    spans = [line[0].rows for line in table(Grid("t", ("n",), tuple((n,) for n in names), frozenset())).lines]
-    assert sum(spans) == len(names)
-    place = 0
-    while place < len(spans):
-        assert spans[place] > 0
-        assert not any(spans[place + 1 : place + spans[place]])
-        assert not any(names[place + 1 : place + spans[place]])
-        place += spans[place]
 
 
 @given(TEXTS)

@@ -6,7 +6,7 @@ from typing import Any
 from benchctl.report.chart import Chart
 from benchctl.report.charts.panels import Frame, milliseconds, time_axis
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
-from benchctl.report.layout import Grid
+from benchctl.report.grid import VARIANT, Grid, worded
 from benchctl.report.numbers import figure
 from benchctl.stats.run_shape import HitBoxes, TaskShapes
 from benchctl.stats.shape import Box
@@ -102,13 +102,13 @@ def _apart(found: Sequence[HitBoxes]) -> list[str]:
 
 
 def _table(found: dict[str, HitBoxes]) -> Grid:
-    headers = ("Variant", "Hits", "Requests", "Least", "p25", "Median", "p75", "p95")
-    lines = tuple(
+    columns = (VARIANT, worded("Hits"), "Requests", "Least", "p25", "Median", "p75", "p95")
+    lines = (
         (label, box.hits, f"{box.requests:,}", *_figures(box))
         for label, one in found.items()
         for box in one.boxes
     )
-    return Grid("Service time by hits, ms, requests of all forks", headers, lines, frozenset({0, 1}))
+    return Grid.of("Service time by hits, ms, requests of all forks", columns, lines)
 
 
 def _figures(box: Box) -> tuple[str, ...]:

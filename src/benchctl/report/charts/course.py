@@ -19,7 +19,7 @@ from benchctl.report.charts.panels import (
     time_axis,
 )
 from benchctl.report.charts.theme import BAND, GUIDE, plain, tint, variant_style
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.results.figures import Course
 from benchctl.stats.run_shape import ForkShape, TaskShapes
@@ -181,17 +181,17 @@ def _about(lines: Sequence[CourseLine], found: Mapping[str, _Forks]) -> list[str
 
 
 def _table(found: Mapping[str, _Forks]) -> Grid:
-    headers = (
-        "Fork",
+    columns = (
+        worded("Fork"),
         "Warm-up",
         "Requests",
         "First third, ms",
         "Last third, ms",
         "Settled after",
-        "Course",
-        "Levels, ms",
+        worded("Course"),
+        worded("Levels, ms"),
     )
-    lines = tuple(
+    lines = (
         (
             fork.name,
             f"{fork.shape.warmup:,}",
@@ -206,7 +206,7 @@ def _table(found: Mapping[str, _Forks]) -> Grid:
         for forks in found.values()
         for fork, line in forks
     )
-    return Grid("Course of service time", headers, lines, frozenset({0, 6, 7}))
+    return Grid.of("Course of service time", columns, lines)
 
 
 def _thirds(line: CourseLine) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 from benchctl.report.chart import Chart
 from benchctl.report.charts.panels import Frame, digits, milliseconds, spans, time_axis
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import figure
 from benchctl.stats.arrays import Floats
 from benchctl.stats.run_shape import ForkShape, TaskShapes
@@ -185,4 +185,4 @@ def _table(found: Mapping[str, _Forks], kind: str) -> Grid:
         if len(forks) > 1:
             middle = np.median([one.curve_ns[places] for _, one in forks], axis=0) / _NS_PER_MS
             lines.append((f"{label}, median", "", *(figure(value) for value in middle.tolist())))
-    return Grid(f"Quantiles of {kind}, ms", ("Fork", "Requests", *_NAMES), tuple(lines), frozenset({0}))
+    return Grid.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)

@@ -5,7 +5,8 @@ from typing import Any
 from benchctl.report.chart import LEAST_POINTS, Chart
 from benchctl.report.charts.panels import digits
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
-from benchctl.report.layout import Grid, better, metric_title, task_name
+from benchctl.report.grid import VARIANT, Grid, worded
+from benchctl.report.layout import better, metric_title, task_name
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.stats.alone import own_interval
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -104,7 +105,7 @@ def _in_words(side: Figures) -> str:
 
 def _table(row: Row) -> Grid:
     """A line a variant, a column for the mean and one for every fork."""
-    lines = tuple(
+    lines = (
         (
             side.variant,
             figure(side.value),
@@ -115,10 +116,8 @@ def _table(row: Row) -> Grid:
         )
         for side in row.figures
     )
-    headers = ("Variant", "Mean", "95 % interval of it", "Forks by number")
-    return Grid(
-        f"{row.label}: {metric_title(row)} of every fork, {row.unit}", headers, lines, frozenset({0, 3})
-    )
+    columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
+    return Grid.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
 
 
 def _interval_text(side: Figures) -> str:

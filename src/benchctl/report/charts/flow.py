@@ -8,7 +8,7 @@ import numpy as np
 from benchctl.report.chart import LEAST_READINGS, Chart
 from benchctl.report.charts.panels import Frame, Panel, axis_name, digits, stacked
 from benchctl.report.charts.theme import BAND, plain, tint, variant_style
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.flow import common_cell, rates
@@ -167,11 +167,11 @@ def _about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -> lis
 
 
 def _table(found: _ByVariant) -> Grid:
-    headers = (
-        "Fork", "Warm-up, s", "Measured, s", "Requests", "Node CPU, %", "Driver CPU, %",
-        "GC pauses", "GC, ms", "Longest, ms", "Longest pause",
+    columns = (
+        worded("Fork"), "Warm-up, s", "Measured, s", "Requests", "Node CPU, %", "Driver CPU, %",
+        "GC pauses", "GC, ms", "Longest, ms", worded("Longest pause"),
     )  # fmt: skip
-    lines = tuple(
+    lines = (
         (
             fork.name,
             figure(max(0.0, -fork.shape.flow.begin_s)),
@@ -182,7 +182,7 @@ def _table(found: _ByVariant) -> Grid:
         for forks in found.values()
         for fork in forks
     )
-    return Grid("Throughput over time and telemetry, warm-up included", headers, lines, frozenset({0, 9}))
+    return Grid.of("Throughput over time and telemetry, warm-up included", columns, lines)
 
 
 def _usage_cells(usage: Usage | None) -> tuple[str, ...]:

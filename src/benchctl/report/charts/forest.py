@@ -8,7 +8,8 @@ import msgspec
 
 from benchctl.report.chart import OVERVIEW, Chart
 from benchctl.report.charts.theme import BAND, GUIDE, base_layout, plain, variant_style
-from benchctl.report.layout import Grid, metric_title, task_name, verdict_cell
+from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds
+from benchctl.report.layout import metric_title, task_name, verdict_cell
 from benchctl.report.numbers import interval, p_value, signed_percent
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import Comparison
@@ -154,19 +155,19 @@ def _hover(one: Comparison) -> str:
 
 
 def _table(analysis: Analysis, marks: Sequence[_Mark], title: str) -> Grid:
-    lines = tuple(
+    lines = (
         (
             task_name(mark.row, analysis),
             mark.comparison.contender,
             signed_percent(mark.comparison.effect_percent),
-            interval(mark.comparison.low_percent, mark.comparison.high_percent),
+            bounds(mark.comparison.low_percent, mark.comparison.high_percent),
             p_value(mark.comparison.p_adjusted),
             verdict_cell(mark.comparison),
         )
         for mark in marks
     )
-    headers = ("Operation", "Variant", "Diff %", "95 % interval", "p", "Verdict of the variant")
-    return Grid(f"Effects against {analysis.variants[0]}: {title}", headers, lines, frozenset({0, 1, 5}))
+    columns = (OPERATION, VARIANT, "Diff %", INTERVAL, "p", Column("Verdict of the variant", "verdict"))
+    return Grid.of(f"Effects against {analysis.variants[0]}: {title}", columns, lines)
 
 
 def _log(effect_percent: float | None) -> float:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from benchctl.report.chart import Chart
 from benchctl.report.charts.theme import base_layout
-from benchctl.report.layout import Grid
+from benchctl.report.grid import Grid
 
 _GAP_PX = 26
 _DIGITS = 5

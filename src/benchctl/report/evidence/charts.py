@@ -9,7 +9,8 @@ from benchctl.errors import BenchctlError
 from benchctl.report.chart import Chart
 from benchctl.report.charts.panels import Frame, Panel, axis_name, digits, milliseconds, stacked, time_axis
 from benchctl.report.charts.theme import BAND, plain, tint, variant_style
-from benchctl.report.layout import Grid, task_name
+from benchctl.report.grid import Grid, worded
+from benchctl.report.layout import task_name
 from benchctl.results.evidence import JIT_DTYPES, JIT_FILE, fork_evidence
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
@@ -118,15 +119,15 @@ def _about(courses: Sequence[JitCourse]) -> list[str]:
 
 
 def _table(courses: Sequence[JitCourse]) -> Grid:
-    headers = ("Fork", "C1", "C2", "Deopts")
-    lines = tuple(
+    lines = (
         (
             fork_name(course.label, course.block),
             *(f"{int(values.sum()):,}" for values in (course.c1, course.c2, course.deoptimised)),
         )
         for course in courses
     )
-    return Grid("Events of the JIT compilers, warm-up included", headers, lines, frozenset({0}))
+    columns = (worded("Fork"), "C1", "C2", "Deopts")
+    return Grid.of("Events of the JIT compilers, warm-up included", columns, lines)
 
 
 # Charts of a run's evidence.

@@ -1,6 +1,6 @@
 """What evidence cost, as a table: a line a task, a column a variant."""
 
-from benchctl.report.layout import Grid
+from benchctl.report.grid import OPERATION, Grid
 from benchctl.report.numbers import NOT_AVAILABLE, counted, interval, signed_percent
 from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis
@@ -15,15 +15,14 @@ def cost_grid(analysis: Analysis) -> Grid | None:
     by_place: dict[Place, dict[str, TaskCost]] = {}
     for one in cost.tasks:
         by_place.setdefault((one.schedule, one.task), {})[one.variant] = one
-    lines = tuple(
+    lines = (
         (
             _name(next(iter(found.values())), analysis),
             *(_cell(found.get(variant)) for variant in analysis.variants),
         )
         for found in by_place.values()
     )
-    headers = ("Operation", *(f"{variant} %" for variant in analysis.variants))
-    return Grid(_title(cost), headers, lines, frozenset({0}))
+    return Grid.of(_title(cost), (OPERATION, *(f"{variant} %" for variant in analysis.variants)), lines)
 
 
 def _title(cost: EvidenceCost) -> str:

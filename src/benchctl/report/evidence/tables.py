@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from benchctl.report.evidence.read import RunEvidence
-from benchctl.report.layout import Grid
+from benchctl.report.grid import ABOVE, OPERATION, Cell, Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.stats.activity import Cause, GcActivity, JitActivity, OsActivity, TaskEvidence, Thirds
 
@@ -62,7 +62,7 @@ def _grid(
         )
         for task in found.tasks
     )
-    return Grid(title, ("Operation", *headers), lines, frozenset({0}))
+    return Grid.of(title, (OPERATION, *headers), lines)
 
 
 def _name(task: TaskEvidence, found: RunEvidence) -> str:
@@ -174,10 +174,10 @@ def _cause_grid(found: RunEvidence) -> Grid:
     ]
     lines = tuple(line for task in found.tasks for line in _cause_lines(task, found))
     title = "gc: pauses of the collector by cause, in the JVM's words"
-    return Grid(title, ("Operation", "Cause", *headers), lines, frozenset({0, 1}))
+    return Grid.of(title, (OPERATION, worded("Cause"), *headers), lines)
 
 
-def _cause_lines(task: TaskEvidence, found: RunEvidence) -> Iterator[tuple[str, ...]]:
+def _cause_lines(task: TaskEvidence, found: RunEvidence) -> Iterator[tuple[Cell | str, ...]]:
     for place, cause in enumerate(_causes(task)):
         sides = [
             [one.causes.get(cause, Cause(0, 0.0)) for one in task.gc.get(variant, ())]
@@ -187,4 +187,4 @@ def _cause_lines(task: TaskEvidence, found: RunEvidence) -> Iterator[tuple[str, 
             _count(sum(one.count for one in side) / len(side)) if side else NOT_AVAILABLE for side in sides
         ]
         spent = [_mean(side, lambda one: one.total_ms) if side else NOT_AVAILABLE for side in sides]
-        yield (_name(task, found) if place == 0 else "", cause, *counts, *spent)
+        yield (_name(task, found) if place == 0 else ABOVE, cause, *counts, *spent)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from benchctl.report.grid import ABOVE, VARIANT, Cell, Grid, worded
 from benchctl.report.inlining.words import FOUND_WORDS, PARTLY
-from benchctl.report.layout import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.results.experiment.model import CallSite, ExperimentSpec
 from benchctl.stats.experiment.model import ExperimentAnalysis, FateGroup, FateResult, SiteResult, SiteVariant
@@ -30,13 +30,14 @@ def fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | None
     units = " or ".join(dict.fromkeys(one.unit for one in results.values()))
     tasks = list(dict.fromkeys(site.task for site in spec.call_sites))
     alone = tasks[0] if len(tasks) == 1 else ""
-    headers = (
-        "Call", "Variant", "Fate", "Forks", "Receivers", "Task",
+    task = worded("Task")
+    columns = (
+        worded("Call"), VARIANT, worded("Fate"), "Forks", worded("Receivers"), task,
         f"{alone or 'Throughput'}, {units}",
     )  # fmt: skip
-    lines = tuple(line for site in spec.call_sites for line in _lines(site, results[site.name]))
-    grid = Grid(TITLE, headers, lines, frozenset({0, 1, 2, 4, 5}))
-    return grid.without("Task") if alone else grid
+    lines = (line for site in spec.call_sites for line in _lines(site, results[site.name]))
+    grid = Grid.of(TITLE, columns, lines)
+    return grid.without(task.title) if alone else grid
 
 
 def fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[str]:
@@ -62,8 +63,8 @@ def measured_text(one: FateResult) -> str:
     return text if one.at_most is None else f"{text} (at most {100 * one.at_most:.0f} %)"
 
 
-def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[str, ...]]:
-    label = site.label
+def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...]]:
+    label: Cell | str = site.label
     for one in result.variants:
         variant = one.variant
         total = sum(len(group.forks) for group in one.groups)
@@ -77,10 +78,10 @@ def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[str, ...]]:
                 site.task,
                 figure(group.throughput_per_s),
             )
-            label = variant = ""
+            label, variant = ABOVE, ""
         if not one.groups:
             yield label, variant, "no log", NOT_AVAILABLE, "", site.task, NOT_AVAILABLE
-            label = ""
+            label = ABOVE
 
 
 def _receivers(group: FateGroup) -> str:

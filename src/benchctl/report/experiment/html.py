@@ -24,8 +24,9 @@ from benchctl.report.experiment.layout import (
     expectation_summary,
     wide_grid,
 )
+from benchctl.report.grid import Grid
 from benchctl.report.html.assets import FOLDER, content_policy
-from benchctl.report.html.parts import Table, embedded, table
+from benchctl.report.html.parts import embedded
 from benchctl.report.html.stored import write_pages
 from benchctl.report.html.templates import templates
 from benchctl.results.experiment.model import ExperimentRecord
@@ -36,7 +37,7 @@ from benchctl.stats.experiment.model import ExperimentAnalysis
 class _Section(msgspec.Struct, frozen=True):
     """A table and what is said below it."""
 
-    table: Table
+    table: Grid
     lines: tuple[str, ...]
 
 
@@ -74,12 +75,12 @@ def page(record: ExperimentRecord, runs: Mapping[str, RunRecord], analysis: Expe
             subtitle=tuple(setting_lines(record, runs, analysis)),
             about=tuple(about_lines(record)),
             summary=expectation_summary(analysis) if expected is not None else "",
-            expectations=None if expected is None else table(expected),
+            expectations=expected,
             remarks=tuple(expectation_remarks(analysis)),
-            fates=None if fates is None else table(fates),
+            fates=fates,
             fate_lines=tuple(fate_lines(record.spec, analysis)),
             sections=[
-                _Section(table(wide_grid(found, spec, notes)), tuple(table_lines(spec)))
+                _Section(wide_grid(found, spec, notes), tuple(table_lines(spec)))
                 for found, spec in zip(analysis.tables, record.spec.tables, strict=True)
             ],
             legend=tuple(legend(analysis)),

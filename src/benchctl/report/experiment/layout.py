@@ -1,11 +1,12 @@
 """An experiment's analysis as titled grids of words, for a terminal (narrow) or a page (wide)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from benchctl.report.experiment.call_sites import measured_text
-from benchctl.report.layout import Grid, Line, VerdictCell, better, verdict_cell
+from benchctl.report.grid import ABOVE, INTERVAL, NOTES, VERDICT, Cell, Column, Grid, bounds, judged, worded
+from benchctl.report.layout import better, verdict_cell
 from benchctl.report.notes import Notes
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
@@ -18,7 +19,6 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.tables import break_name
 from benchctl.results.experiment.model import Published, TableSpec
-from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Verdict
 from benchctl.stats.experiment.expectations import OPEN
 from benchctl.stats.experiment.model import (
@@ -33,7 +33,10 @@ from benchctl.stats.experiment.model import (
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
-_EXPECTATION_HEADERS = ("No", "Expectation", "Outcome", "Change in speed (95 % interval)", "p (Holm)")
+_EXPECTATION_COLUMNS = (
+    "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change in speed (95 % interval)"),
+    "p (Holm)",
+)  # fmt: skip
 _LISTED = 4
 """So many comparisons of an expectation are shown one by one."""
 _LABEL_WIDTH = 28
@@ -56,16 +59,16 @@ def expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
     if not analysis.expectations and not analysis.fates:
         return None
     labels = {row.name: row.label for row in analysis.rows}
-    lines: tuple[Line, ...] = tuple(
+    lines = (
         (
             str(number),
             one.statement,
-            VerdictCell(_SHOWN_LIKE[one.outcome], (one.outcome,)),
+            judged(_SHOWN_LIKE[one.outcome], one.outcome),
             *_support(one, labels),
         )
         for number, one in analysis.numbered
     )
-    return Grid("Expectations", _EXPECTATION_HEADERS, lines, frozenset({1, 2, 3}))
+    return Grid.of("Expectations", _EXPECTATION_COLUMNS, lines)
 
 
 def expectation_summary(analysis: ExperimentAnalysis) -> str:
@@ -96,44 +99,40 @@ def expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 def narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
     """What was published above what was measured, line by line."""
-    headers = (
-        "Comparison", "Figures", spec.baseline, spec.contender,
-        "Diff %", "95 % interval", "p", "Verdict", "Notes",
+    figures = worded("Figures")
+    columns = (
+        worded("Comparison"), figures, spec.baseline, spec.contender, "Diff %", INTERVAL, "p", VERDICT, NOTES,
     )  # fmt: skip
-    lines: list[Line] = []
+    lines: list[tuple[Cell | str, ...]] = []
     for row in table.rows:
-        label = row_label(row, table)
-        if " " not in label:
-            label = break_name(label, _LABEL_WIDTH)
+        name = row_label(row, table)
+        label: Cell | str = name if " " in name else break_name(name, _LABEL_WIDTH)
         if row.published is not None:
             lines.append((label, "published", *_published(row), "", "", "", ""))
-            label = ""
-        lines.append((label, "measured", *_figures(row), _verdict(row), _numbers(row, notes)))
-    grid = Grid(grid_title(table), headers, tuple(lines), frozenset({0, 1, 7, 8}))
-    return grid if any(row.published for row in table.rows) else grid.without("Figures")
+            label = ABOVE
+        lines.append((label, "measured", *_figures(row), _verdict(row), notes.cell(row.caveats)))
+    grid = Grid.of(grid_title(table), columns, lines)
+    return grid if any(row.published for row in table.rows) else grid.without(figures.title)
 
 
 def wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
     """What was published beside what was measured."""
     published = (f"published {spec.baseline}", f"published {spec.contender}", "published diff %")
-    headers = (
-        "Comparison", *published, spec.baseline, spec.contender,
-        "Diff %", "95 % interval", "p", "Verdict", "Notes",
+    columns = (
+        worded("Comparison"), *published, spec.baseline, spec.contender,
+        "Diff %", INTERVAL, "p", VERDICT, NOTES,
     )  # fmt: skip
-    lines: tuple[Line, ...] = tuple(
+    lines = (
         (
             row_label(row, table),
             *_published(row),
             *_figures(row),
             _verdict(row),
-            _numbers(row, notes),
+            notes.cell(row.caveats),
         )
         for row in table.rows
     )
-    grid = Grid(grid_title(table), headers, lines, frozenset({0, 9, 10}))
-    for header in published:
-        grid = grid.without_empty(header)
-    return grid
+    return Grid.of(grid_title(table), columns, lines).without_empty(*published)
 
 
 def grid_title(table: ExperimentTable) -> str:
@@ -226,7 +225,7 @@ def _printed(published: Published) -> tuple[str, str]:
     return f"{published.baseline:,.10g}", f"{published.contender:,.10g}"
 
 
-def _figures(row: ExperimentRow) -> tuple[str, ...]:
+def _figures(row: ExperimentRow) -> tuple[Cell | str, ...]:
     comparison = row.comparison
     values = [side.value for side in row.figures]
     if comparison.paired and comparison.baseline_value is not None:
@@ -235,18 +234,13 @@ def _figures(row: ExperimentRow) -> tuple[str, ...]:
     return (
         *map(figure, values),
         signed_percent(comparison.effect_percent),
-        interval(comparison.low_percent, comparison.high_percent),
+        bounds(comparison.low_percent, comparison.high_percent),
         p_value(comparison.p_adjusted),
     )
 
 
-def _verdict(row: ExperimentRow) -> VerdictCell:
+def _verdict(row: ExperimentRow) -> Cell:
     """As in tables of runs, but that the second column is always who is faster or slower."""
     if row.missing:
-        return VerdictCell(None, ("not measured",))
+        return judged(None, "not measured")
     return verdict_cell(row.comparison, row.figures, row.caveats)
-
-
-def _numbers(row: ExperimentRow, notes: Notes) -> str:
-    own: Sequence[Caveat] = row.caveats
-    return " ".join(str(number) for number, doubt in enumerate(notes.numbered, 1) if doubt in own)

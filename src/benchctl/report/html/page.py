@@ -14,6 +14,7 @@ from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids
 from benchctl.report.facts import fact_sections
+from benchctl.report.grid import OPERATION, Grid, worded
 from benchctl.report.html.assets import (
     FOLDER,
     PLOTLY,
@@ -22,10 +23,10 @@ from benchctl.report.html.assets import (
     inline_script,
     inline_style,
 )
-from benchctl.report.html.parts import embedded, figure, groups, table
+from benchctl.report.html.parts import embedded, figure, groups
 from benchctl.report.html.subject import Subject
 from benchctl.report.html.templates import templates
-from benchctl.report.layout import Command, Grid, result_grids, task_name
+from benchctl.report.layout import Command, result_grids, task_name
 from benchctl.report.notes import collect_notes
 from benchctl.report.order import order_grids
 from benchctl.report.planning import planning_lines
@@ -98,8 +99,8 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         subtitle=subject.subtitle,
         headline=headline(analysis),
         verdict=_unbroken(verdict_sentence(analysis)),
-        results=[table(grid) for grid in (*result_grids(analysis, notes), *orders)],
-        curves=[table(grid) for grid in curves],
+        results=[*result_grids(analysis, notes), *orders],
+        curves=curves,
         legend=legend(analysis),
         notes=[doubt.text for doubt in notes.numbered],
         general=[doubt.text for doubt in notes.general],
@@ -109,9 +110,9 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
         "readings, are left out.",
         origins=subject.origins,
-        setting=[table(grid) for grid in _setting_grids(analysis, subject.plan)],
+        setting=list(_setting_grids(analysis, subject.plan)),
         parts=[_part(record) for record in subject.records],
-        details=[table(grid) for grid in (*details, *subject.profiles)],
+        details=[*details, *subject.profiles],
         planning=[line for line in lines if isinstance(line, str)],
         commands=[*commands, *(line for line in lines if isinstance(line, Command))],
     )
@@ -163,10 +164,8 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
         return
     places = dict.fromkeys((row.schedule, row.task) for row in analysis.rows)
     rows = {(row.schedule, row.task): row for row in analysis.rows}
-    lines = tuple(
+    lines = (
         (task_name(rows[place], analysis), describe_before(ran_before(plan, place)))
         for place in sorted(places)
     )
-    yield Grid(
-        "What the same node had run before each operation", ("Operation", "Ran"), lines, frozenset({0, 1})
-    )
+    yield Grid.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)

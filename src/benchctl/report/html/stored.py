@@ -8,10 +8,11 @@ from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts.from_samples import sample_charts
 from benchctl.report.evidence.charts import evidence_charts
+from benchctl.report.grid import Grid, worded
 from benchctl.report.html import assets
 from benchctl.report.html.page import render_page
 from benchctl.report.html.subject import Subject, comparison_subject, run_subject
-from benchctl.report.layout import Command, Grid
+from benchctl.report.layout import Command
 from benchctl.report.profile.stored import profile_grids
 from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
@@ -56,7 +57,7 @@ def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
     try:
         return tuple(profile_grids(folder, record))
     except BenchctlError as err:
-        return (Grid("Profiles", ("Cannot be read",), ((err.message,),), frozenset({0})),)
+        return (Grid.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
 
 
 def comparison_page(

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.chart import Chart
-from benchctl.report.layout import Command, Grid
+from benchctl.report.grid import Grid
+from benchctl.report.layout import Command
 from benchctl.report.numbers import counted
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan

@@ -1,15 +1,15 @@
 """Tables alone as a page in one file, without plots and without a script."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import benchctl
+from benchctl.report.grid import Grid
 from benchctl.report.html.assets import inline_style, scriptless_policy
-from benchctl.report.html.parts import Cell, Table
 from benchctl.report.html.templates import templates
 from benchctl.report.layout import Command
 
 
-def render_tables(title: str, tables: Sequence[Table], *, lines: Sequence[str | Command] = ()) -> str:
+def render_tables(title: str, tables: Sequence[Grid], *, lines: Sequence[str | Command] = ()) -> str:
     """Write the page.
 
     Args:
@@ -30,19 +30,3 @@ def render_tables(title: str, tables: Sequence[Table], *, lines: Sequence[str | 
             policy=scriptless_policy(),
         )
     )
-
-
-def listed(
-    caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: frozenset[int]
-) -> Table:
-    """A table whose cells mean nothing but what they say, whatever its columns are called.
-
-    Args:
-        caption: above it.
-        columns: their names.
-        rows: cells.
-        numeric: positions of the columns that hold numbers.
-    """
-    kinds = ["figure" if place in numeric else "words" for place in range(len(columns))]
-    lines = tuple(tuple(map(Cell, row, kinds)) for row in rows)
-    return Table(caption, tuple(map(Cell, columns, kinds)), lines)

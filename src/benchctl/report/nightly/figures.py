@@ -5,8 +5,8 @@ from typing import Any
 
 from benchctl.report.charts.panels import digits
 from benchctl.report.charts.theme import tint, variant_style
+from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
-from benchctl.report.html.tables import listed
 from benchctl.report.nightly.history import History
 from benchctl.report.nightly.marks import Mark
 from benchctl.report.nightly.standing import marks as night_marks
@@ -76,11 +76,14 @@ def metric_figure(
         about=about,
         json=embedded(data),
         height_px=HEIGHT_PX,
-        table=listed(
+        table=Grid.of(
             f"{metric_title(metric)}, {first.unit}: the last {counted(_TABLE_NIGHTS, 'night')}",
-            ("Night", "Started", *(suite.named(history.key.variant) for history in histories)),
+            (
+                worded("Night"),
+                worded("Started"),
+                *(suite.named(history.key.variant) for history in histories),
+            ),
             _last_rows(suite, histories),
-            frozenset(range(2, 2 + len(histories))),
         ),
     )
 

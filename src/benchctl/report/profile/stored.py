@@ -17,9 +17,9 @@ from benchctl.jvm.profile.counting import Choice, Counted, engine_neutral, merge
 from benchctl.jvm.profile.shares import Difference, Share, differences, shares
 from benchctl.jvm.profile.stored import ForkProfile, count_fork, fork_profiles
 from benchctl.nearest import suggestion
+from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import embedded
 from benchctl.report.html.templates import templates
-from benchctl.report.layout import Grid
 from benchctl.report.numbers import counted
 from benchctl.report.numbers import counted as counted_words
 from benchctl.report.profile.text import (
@@ -474,5 +474,5 @@ def _grid(side: Side, when: str) -> Grid:
     )
     if heading.shortage:
         title = f"{title}. {heading.shortage}"
-    lines = tuple((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
-    return Grid(title, ("Method", "%", "Samples"), lines, frozenset({0}))
+    lines = ((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
+    return Grid.of(title, (worded("Method"), "%", "Samples"), lines)

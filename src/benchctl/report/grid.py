@@ -1,0 +1,163 @@
+"""A table of typed columns and cells: renderers look at these, never at what words say."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Literal
+
+import msgspec
+
+from benchctl.report.numbers import NOT_AVAILABLE, signed_percent
+
+Kind = Literal["name", "words", "verdict", "figure"]
+"""What a column holds: names, which break at their joints alone, words, verdicts, or figures."""
+
+_NAME_WIDTH, _VARIANT_WIDTH = 20, 12
+_LOAD_WIDTH = len("saturated,")
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column.
+
+    Attributes:
+        title: above it.
+        kind: of its cells; figures are set flush right, all others flush left.
+        fold: characters that its cells are folded to where a table is narrow; 0 for as many as there are.
+    """
+
+    title: str
+    kind: Kind = "figure"
+    fold: int = 0
+
+    @property
+    def flush_left(self) -> bool:
+        """Whether it is read, not compared."""
+        return self.kind != "figure"
+
+
+def named(title: str) -> Column:
+    """A column of tasks and the like."""
+    return Column(title, "name", _NAME_WIDTH)
+
+
+def worded(title: str) -> Column:
+    """A column of words."""
+    return Column(title, "words")
+
+
+OPERATION = named("Operation")
+VARIANT = Column("Variant", "name", _VARIANT_WIDTH)
+LOAD = Column("Load", "words", _LOAD_WIDTH)
+NOTES = worded("Notes")
+VERDICT = Column("Verdict", "verdict")
+INTERVAL = Column("95 % interval")
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What stands in one place of a table.
+
+    Attributes:
+        words: pieces that stay whole; where there is little room they stand one below the other.
+        between: two of them on one line.
+        verdict: that its colour repeats; None without any.
+        notes: numbers of the notes that it refers to, behind its words.
+        above: it is empty because the cell above stands for its line, too.
+    """
+
+    words: tuple[str, ...]
+    between: str = " "
+    verdict: str | None = None
+    notes: tuple[int, ...] = ()
+    above: bool = False
+
+    @property
+    def said(self) -> str:
+        """Its words in one line, without the notes."""
+        return self.between.join(self.words)
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return " ".join(filter(None, (self.said, *map(str, self.notes))))
+
+    @property
+    def stacked(self) -> str:
+        """All of it, piece below piece."""
+        joined = f"{self.between.rstrip()}\n".join(self.words)
+        return " ".join(filter(None, (joined, *map(str, self.notes))))
+
+
+ABOVE = Cell((), above=True)
+
+
+def judged(verdict: str | None, *remarks: str) -> Cell:
+    """A verdict and what weakens it; None for a baseline, which has none."""
+    return Cell(remarks, ", ", verdict)
+
+
+def bounds(low: float | None, high: float | None) -> Cell:
+    """An interval in per cent: `-1.2 to +3.4`."""
+    if low is None or high is None:
+        return Cell((NOT_AVAILABLE,))
+    return Cell((f"{signed_percent(low)} to", signed_percent(high)))
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """One table.
+
+    Attributes:
+        title: above it.
+        columns: the first holds names, the others figures or words.
+        lines: cells, one tuple a line, as long as the columns.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]) -> "Grid":
+        """Make one: a column that is only named is one of figures, and a text is a cell that says that."""
+        return cls(
+            title,
+            tuple(Column(one) if isinstance(one, str) else one for one in columns),
+            tuple(tuple(Cell((one,)) if isinstance(one, str) else one for one in line) for line in lines),
+        )
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Those of the columns."""
+        return tuple(column.title for column in self.columns)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The lines as words alone."""
+        return tuple(tuple(cell.text for cell in line) for line in self.lines)
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """How many lines the first cell of each stands for; 0 where it continues the one above."""
+        heads, numbered = 0, []
+        for first, *_ in self.lines:
+            heads += not first.above or not heads
+            numbered.append(heads)
+        counts = (len(list(members)) for _, members in groupby(numbered))
+        return tuple(span for count in counts for span in (count, *[0] * (count - 1)))
+
+    def without(self, *titles: str) -> "Grid":
+        """The table without some of its columns."""
+        kept = [place for place, column in enumerate(self.columns) if column.title not in titles]
+        return self._of(kept)
+
+    def without_empty(self, *titles: str) -> "Grid":
+        """The table without those of these columns in which nothing stands."""
+        return self.without(
+            *(
+                column.title
+                for place, column in enumerate(self.columns)
+                if column.title in titles and not any(line[place].text for line in self.lines)
+            )
+        )
+
+    def _of(self, places: Sequence[int]) -> "Grid":
+        lines = tuple(tuple(line[place] for place in places) for line in self.lines)
+        return Grid(self.title, tuple(self.columns[place] for place in places), lines)
