@@ -6,7 +6,7 @@ import click
 from click.testing import CliRunner
 
 from benchctl.cli import Commands, root
-from benchctl.cli.sections import Heading
+from benchctl.spec import Heading
 
 
 def test_the_help_names_every_command_and_loads_none_of_them():

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchctl.cli import root
-from benchctl.cli.evidence_options import EvidenceOptions
+from benchctl.cli.run_options import EvidenceOptions
 from benchctl.errors import UsageError
 from benchctl.results.plan import EvidenceSpec
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.cli.fork_options import MOST_FORKS, ForkOptions
+from benchctl.cli.run_options import MOST_FORKS, ForkOptions
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import StopSpec
 

@@ -15,7 +15,7 @@ from benchctl.results.minimize.folder import MinimizeFolder
 from benchctl.results.minimize.model import Decision, Effect, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.run.lock import SHARE_VARIABLE
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES
@@ -132,7 +132,7 @@ def test_a_task_with_a_rate_is_judged_by_its_times() -> None:
 
 
 def planned() -> Plan:
-    options = PlanOptions(
+    options = RunSpec(
         variants=(ES,),
         challenges=("big5rangedebug",),
         warmup_challenges=(),

@@ -7,22 +7,22 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.options import once
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.run_options import settings_options
 from benchctl.errors import UsageError
 from foreign_tracks import write_files
 
 
-def given(*arguments: str) -> tuple[dict[str, Any], FilterOptions]:
+def given(*arguments: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What a command gets of these arguments."""
-    seen: list[tuple[ParamOptions, FilterOptions]] = []
+    seen: list[tuple[ParamOptions, dict[str, str]]] = []
 
     @click.command()
     @param_options
-    @filter_options
-    def command(param_options: ParamOptions, filter_options: FilterOptions) -> None:
-        seen.append((param_options, filter_options))
+    @settings_options("include_tasks", "exclude_tasks")
+    def command(param_options: ParamOptions, settings: dict[str, str]) -> None:
+        seen.append((param_options, settings))
 
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 0, result.output
@@ -30,7 +30,7 @@ def given(*arguments: str) -> tuple[dict[str, Any], FilterOptions]:
 
 
 def test_nothing_given_is_nothing():
-    assert given() == ({}, FilterOptions("", ""))
+    assert given() == ({}, {"include_tasks": "", "exclude_tasks": ""})
 
 
 def test_what_is_said_on_the_command_line_goes_before_files(tmp_path: Path):
@@ -47,7 +47,7 @@ def test_rallys_parameters_have_the_names_of_both(name: str):
 
 def test_filters_are_kept_as_they_are_written():
     _, filters = given("--include-tasks", "type:search,a", "--exclude-tasks", "tag:x")
-    assert filters == FilterOptions("type:search,a", "tag:x")
+    assert filters == {"include_tasks": "type:search,a", "exclude_tasks": "tag:x"}
 
 
 def test_two_names_of_one_option_are_not_both_given():

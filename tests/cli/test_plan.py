@@ -14,7 +14,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from builders import CORPUS, ES, OS, make_environment, make_fork, make_record, make_summary
 
 
@@ -30,7 +30,7 @@ def call(*arguments: str) -> Result:
 
 
 def planned(forks: int, stop: StopSpec | None = None) -> Plan:
-    options = PlanOptions(
+    options = RunSpec(
         variants=(ES, OS),
         challenges=("range-only-short",),
         warmup_challenges=(),

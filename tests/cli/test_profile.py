@@ -209,7 +209,7 @@ def test_pages_get_a_short_table_a_variant_and_none_without_profiles(run: RunFol
         "Profile of es: 4 samples of threads that ran Java, 1 fork, while tasks were measured. Too few "
         "samples of es to rank methods: 4, and it takes 100. Measure for longer, or more forks."
     )
-    assert first.lines[0] == ("org.apache.lucene.A#score()", "75.00", "3")
+    assert first.texts[0] == ("org.apache.lucene.A#score()", "75.00", "3")
     assert second.title.startswith("Profile of os: 2 samples")
     for name in ("es", "os"):
         (run.evidence_folder(name, 2, 0) / PROFILE_NAME).unlink()

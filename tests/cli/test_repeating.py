@@ -173,7 +173,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("BENCHCTL_HOME", str(folder / "home"))
         patch.setattr("benchctl.home._check_reachable", lambda *_: None)
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
-        patch.setattr("benchctl.cli.subjects.allowed_cpus", lambda: (0, 1, 2, 3))
+        patch.setattr("benchctl.cli.run_options.allowed_cpus", lambda: (0, 1, 2, 3))
         patch.setattr("benchctl.cli.run.check_quiet", lambda *_, **__: None)
         for module in ("run", "redline"):
             patch.setattr(f"benchctl.cli.{module}.measuring", lambda **_: nullcontext(SilentObserver()))

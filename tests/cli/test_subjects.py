@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.subjects import SubjectOptions, subject_options
+from benchctl.cli.run_options import SubjectOptions, subject_options
 from benchctl.errors import UsageError
 
 ALLOWED = sorted(os.sched_getaffinity(0))
@@ -27,13 +27,11 @@ def options(*arguments: str) -> SubjectOptions:
     return seen[0]
 
 
-def test_ordinarily_there_is_one_build_and_no_pin():
-    plain = options()
-    assert (plain.index_builds, plain.pin) == (1, None)
-    assert plain.pin_spec(1) is None
+def test_ordinarily_there_is_no_pin():
+    assert (options().pin, options().pin_spec(1)) == (None, None)
 
 
-@pytest.mark.parametrize("arguments", [("--pin",), ("--pin", "--paired"), ("--index-builds", "3", "--pin")])
+@pytest.mark.parametrize("arguments", [("--pin",), ("--pin", "--paired"), ("--seed", "3", "--pin")])
 def test_pin_alone_is_left_to_benchctl(arguments: tuple[str, ...]):
     assert options(*arguments).pin == "auto"
 

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.trial_option import trial_option
+from benchctl.cli.run_options import trial_option
 
 
 @click.command()

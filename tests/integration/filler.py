@@ -16,7 +16,7 @@ from benchctl.home import resolve_home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
 from benchctl.run.documents import parcels
 from benchctl.run.observer import SilentObserver
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
 from benchctl.run.resuming import Keeping
 from benchctl.run.session import Subject
@@ -48,7 +48,7 @@ def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) 
     """Prepare the index of one engine."""
     home = resolve_home({"BENCHCTL_HOME": str(home_root)})
     made = prepare_corpus(home, documents, 1, SilentObserver())
-    options = PlanOptions(
+    options = RunSpec(
         variants=(VariantSpec(engine, engine, VERSIONS[engine]),),
         challenges=("range-only-short",),
         warmup_challenges=(),

@@ -18,7 +18,7 @@ from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run.documents import Parcel, parcels
 from benchctl.run.observer import SilentObserver
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
 from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
@@ -44,7 +44,7 @@ def corpus(home: Home) -> Corpus:
 
 @pytest.fixture(scope="module")
 def planned(corpus: Corpus) -> tuple[Plan, Track]:
-    options = PlanOptions(
+    options = RunSpec(
         variants=tuple(VariantSpec(engine, engine, version) for engine, version in VERSIONS.items()),
         challenges=("range-only-short",),
         warmup_challenges=(),

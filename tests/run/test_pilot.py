@@ -15,13 +15,13 @@ from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.run.observer import SilentObserver
 from benchctl.run.pilot import MOST_ATTEMPTS, check_lengthening, choose_counts
-from benchctl.run.plan import PlanOptions, param_prefix, plan_run, with_params
+from benchctl.run.plan import RunSpec, param_prefix, plan_run, with_params
 from builders import CORPUS, ES, OS, make_fork, make_summary
 
 SettlesAt = Callable[[str, str], int]
 
 
-def make_options(*challenges: str, **changes: Any) -> PlanOptions:
+def make_options(*challenges: str, **changes: Any) -> RunSpec:
     base = {
         "variants": (ES, OS),
         "challenges": challenges,
@@ -35,7 +35,7 @@ def make_options(*challenges: str, **changes: Any) -> PlanOptions:
         "segments": 1,
         "params": {},
     }
-    return PlanOptions(**{**base, **changes})
+    return RunSpec(**{**base, **changes})
 
 
 def planned(*challenges: str, **changes: Any) -> Plan:

@@ -14,7 +14,7 @@ from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     SETTLING_DOCUMENTS,
-    PlanOptions,
+    RunSpec,
     block_order,
     boots,
     default_heap_mb,
@@ -32,7 +32,7 @@ from foreign_tracks import write_files
 RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 
 
-def options(**changes: Any) -> PlanOptions:
+def options(**changes: Any) -> RunSpec:
     base: dict[str, Any] = {
         "variants": (ES, OS),
         "challenges": ("big5rangedebug", "range-only-short"),
@@ -46,7 +46,7 @@ def options(**changes: Any) -> PlanOptions:
         "segments": 1,
         "params": {},
     }
-    return PlanOptions(**{**base, **changes})
+    return RunSpec(**{**base, **changes})
 
 
 def test_parameters_reach_measured_challenges_and_scoped_ones_only_theirs():

@@ -10,7 +10,7 @@ from benchctl.home import Home
 from benchctl.plugin.consent import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.orchestrate import track_changes
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.run.trial import as_trial
 from benchctl.track.load import load_track
@@ -32,7 +32,7 @@ def trusting(tmp_path: Path) -> Consent:
 
 def planned(books: Path, consent: Consent | None) -> tuple[Plan, Track]:
     return plan_run(
-        PlanOptions(
+        RunSpec(
             variants=(ES, OS),
             challenges=("ask",),
             warmup_challenges=(),

@@ -20,7 +20,7 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.observer import SilentObserver
-from benchctl.run.plan import PlanOptions, operations_used, plan_run
+from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
     _book,
     _generators_book,
@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Home:
 
 def planned() -> tuple[Plan, Track]:
     return plan_run(
-        PlanOptions(
+        RunSpec(
             variants=(ES, OS),
             challenges=("range-only",),
             warmup_challenges=(),

@@ -18,7 +18,7 @@ from benchctl.results.checks import unanswered
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
-from benchctl.run.plan import PlanOptions, reload_track
+from benchctl.run.plan import RunSpec, reload_track
 from benchctl.run.redline import capacity_per_s, search_redline
 from benchctl.run.redline_plan import plan_redline
 from benchctl.track.load import load_track
@@ -247,12 +247,12 @@ def test_the_capacity_is_that_of_the_second_half():
     assert capacity_per_s(columns) is None
 
 
-def options(**changes: Any) -> PlanOptions:
-    base = PlanOptions(
+def options(**changes: Any) -> RunSpec:
+    base = RunSpec(
         variants=(ES, OS), challenges=(), warmup_challenges=(), restart="challenge", forks=3, seed=1,
         heap_mb=512, track="big5", corpus=CORPUS, segments=1, params={},
     )  # fmt: skip
-    return PlanOptions(**{**vars(base), **changes})
+    return msgspec.structs.replace(base, **changes)
 
 
 def test_a_plan_of_a_search_names_the_operation_like_a_challenge():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.caveats import load_caveats
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.trial import as_trial
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
@@ -22,7 +22,7 @@ def trial(*tasks: Task) -> tuple[Task, ...]:
     return changed.schedules[0].schedule
 
 
-OPTIONS = PlanOptions(
+OPTIONS = RunSpec(
     variants=(ES, OS),
     challenges=("big5",),
     warmup_challenges=("warmup",),

@@ -16,8 +16,8 @@ from benchctl.cli.options import (
     verbose_option,
 )
 from benchctl.cli.output import print_comparison
+from benchctl.cli.run_options import BUILT_IN
 from benchctl.cli.streams import complain, emit
-from benchctl.cli.subjects import BUILT_IN
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format

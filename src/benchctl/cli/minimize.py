@@ -2,10 +2,10 @@
 
 import os
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -14,12 +14,18 @@ from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.new_file import check_new_file
 from benchctl.cli.options import DurationType, PercentType, format_option
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside
-from benchctl.cli.schedule_options import ScheduleOptions
+from benchctl.cli.run_options import (
+    BUILT_IN,
+    PREPARING,
+    ScheduleOptions,
+    SubjectOptions,
+    run_spec,
+    settings_options,
+    subject_options,
+)
 from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
-from benchctl.cli.subjects import BUILT_IN, SubjectOptions, subject_options
 from benchctl.cli.targets import endpoints_of
 from benchctl.cli.trust_option import trust_option
 from benchctl.disk import disk_errors
@@ -43,7 +49,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.observer import Observer
-from benchctl.run.plan import PlanOptions, plan_run, reload_track
+from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.track.model import Track
@@ -129,6 +135,7 @@ class _Search:
 )
 @param_options
 @subject_options
+@settings_options(*PREPARING)
 @trust_option
 @measuring_options
 @format_option
@@ -146,6 +153,7 @@ def minimize_command(
     *,
     param_options: ParamOptions,
     subject_options: SubjectOptions,
+    settings: dict[str, Any],
     trust: bool,
     wait: bool,
     quiet: bool,
@@ -164,16 +172,17 @@ def minimize_command(
             raise UsageError("--challenge and --effect say what is searched for", hint="or --resume SEARCH")
         if not subject_options.paired:
             raise UsageError("the blocks of a search are pairs in any case", hint="leave --unpaired out")
-        options = plan_options(
+        asked = run_spec(
             subject_options,
             param_options,
+            {**settings, "restart": "never"},
             forks=forks,
-            schedule=ScheduleOptions(challenges=(challenge,), restart="never", warmups=()),
+            schedule=ScheduleOptions(challenges=(challenge,), warmups=()),
             # Both where they are compared.
             usual=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1],
         )
         spec = MinimizeSpec(
-            effect=parse_effect(sentence, [spec.name for spec in options.variants]),
+            effect=parse_effect(sentence, [one.name for one in asked.variants]),
             metric=metric or "",
             by=by,
             most_forks=forks,
@@ -181,7 +190,7 @@ def minimize_command(
             budget_s=budget_s,
             alpha=ALPHA,
         )
-        search = _begun(home, replace(options, consent=consent), spec)
+        search = _begun(home, msgspec.structs.replace(asked, consent=consent), spec)
     else:
         refuse_beside("--resume", click.get_current_context(), _WITH_RESUME, "a search")
         search = _known(home, resume, consent)
@@ -214,15 +223,15 @@ def _alone(output: Path) -> Path:
     return output.with_name(f"{output.stem}-alone.json")
 
 
-def _begun(home: Home, options: PlanOptions, spec: MinimizeSpec) -> _Search:
+def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
     """A new search, checked; nothing of it is on disk before it is carried out.
 
     Args:
         home: where it is going to be.
-        options: of the run of the whole schedule.
+        asked: of the run of the whole schedule.
         spec: what is searched for; an empty metric means the usual one.
     """
-    plan, track = plan_run(options)
+    plan, track = plan_run(asked)
     candidates = check_search(plan, track, spec)
     spec = msgspec.structs.replace(spec, metric=spec.metric or default_metric(candidates.target))
     now_text = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
-from benchctl.cli.sections import Heading, under
+from benchctl.cli.sections import under
 from benchctl.cli.streams import note
 from benchctl.corpus.sizes import parse_documents
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.store import RunStore
+from benchctl.spec import Heading
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,19 +1,23 @@
 """`benchctl plan`: how many forks a difference takes, and how long they are, before any of them runs."""
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.options import PercentType, open_store, runs_option
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.plan_options import plan_options
-from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
+from benchctl.cli.run_options import (
+    ScheduleOptions,
+    SubjectOptions,
+    run_spec,
+    schedule_options,
+    settings_options,
+    subject_options,
+)
 from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
-from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -39,8 +43,8 @@ from benchctl.stats.outlook import ForkPlan, plan_forks
 )
 @schedule_options
 @param_options
-@filter_options
 @subject_options
+@settings_options()
 @runs_option
 @table_format_option
 def plan_command(
@@ -50,8 +54,8 @@ def plan_command(
     *,
     schedule_options: ScheduleOptions,
     param_options: ParamOptions,
-    filter_options: FilterOptions,
     subject_options: SubjectOptions,
+    settings: dict[str, Any],
 ) -> None:
     """How many forks a side, and how long, `benchctl run` needs for a difference of a given size.
 
@@ -62,14 +66,14 @@ def plan_command(
         raise UsageError("--effect must be more than 0 %", hint="no number of forks finds no difference")
     home = resolve_home()
     store = open_store(home, runs_folder)
-    options = plan_options(
+    spec = run_spec(
         subject_options,
         param_options,
-        forks=max(DEFAULT_FORKS, subject_options.index_builds),
+        settings,
+        forks=max(DEFAULT_FORKS, settings["index_builds"]),
         schedule=schedule_options,
-        filters=filter_options,
     )
-    plan, _ = plan_run(replace(options, consent=Consent(home)))
+    plan, _ = plan_run(msgspec.structs.replace(spec, consent=Consent(home)))
     if len(plan.variants) == 1:
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"

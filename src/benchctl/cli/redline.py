@@ -11,9 +11,14 @@ from benchctl.cli.conclude import conclude
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import PercentType, format_option, open_store, runs_option, verbose_option
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.plan_options import plan_options
+from benchctl.cli.run_options import (
+    PREPARING,
+    SubjectOptions,
+    run_spec,
+    settings_options,
+    subject_options,
+)
 from benchctl.cli.sections import SectionedCommand
-from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec
@@ -63,6 +68,7 @@ class ObjectiveType(click.ParamType[Objective]):
     help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
 )
 @subject_options
+@settings_options(*PREPARING)
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
@@ -127,6 +133,7 @@ def redline_command(
     *,
     subject_options: SubjectOptions,
     param_options: ParamOptions,
+    settings: dict[str, Any],
     wait: bool,
     quiet: bool,
     verbose: bool,
@@ -152,8 +159,8 @@ def redline_command(
         tolerance=tolerance,
         max_per_s=max_per_s,
     )
-    options = plan_options(subject_options, param_options, forks=forks, workers=workers)
-    plan, loaded = plan_redline(options, search)
+    spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers)
+    plan, loaded = plan_redline(spec, search)
     store.open()
     check_host(plan, home)
     with measuring(wait=wait, quiet=quiet) as observer:

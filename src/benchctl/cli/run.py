@@ -4,9 +4,8 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -14,10 +13,6 @@ import psutil
 
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.conclude import conclude
-from benchctl.cli.evidence_options import EvidenceOptions, evidence_options
-from benchctl.cli.filter_options import FilterOptions, filter_options
-from benchctl.cli.fork_options import ForkOptions, fork_options
-from benchctl.cli.load_options import AUTO, LoadOptions, load_options
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
     TagType,
@@ -27,14 +22,25 @@ from benchctl.cli.options import (
     verbose_option,
 )
 from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.plan_options import plan_options
 from benchctl.cli.resuming import refuse_beside
-from benchctl.cli.schedule_options import ScheduleOptions, schedule_options
+from benchctl.cli.run_options import (
+    AS_MANY_WORKERS_AS_NEEDED,
+    EvidenceOptions,
+    ForkOptions,
+    ScheduleOptions,
+    SubjectOptions,
+    evidence_options,
+    fork_options,
+    run_spec,
+    schedule_options,
+    settings_options,
+    subject_options,
+    trial_option,
+    workers_option,
+)
 from benchctl.cli.sections import SectionedCommand, under
 from benchctl.cli.streams import say
-from benchctl.cli.subjects import SubjectOptions, subject_options
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
-from benchctl.cli.trial_option import trial_option
 from benchctl.cli.trust_option import trust_option
 from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
@@ -72,10 +78,10 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 @click.command("run", cls=SectionedCommand)
 @schedule_options
 @param_options
-@filter_options
+@settings_options()
 @subject_options
 @target_options
-@load_options
+@workers_option
 @fork_options
 @evidence_options
 @under(
@@ -156,10 +162,10 @@ def run_command(
     *,
     schedule_options: ScheduleOptions,
     param_options: ParamOptions,
-    filter_options: FilterOptions,
+    settings: dict[str, Any],
     subject_options: SubjectOptions,
     target_options: TargetOptions,
-    load_options: LoadOptions,
+    workers: int,
     fork_options: ForkOptions,
     evidence_options: EvidenceOptions,
     calibrating: bool,
@@ -183,26 +189,23 @@ def run_command(
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
     if resume is None and more is None:
-        options = plan_options(
+        spec = run_spec(
             subject_options,
             param_options,
+            settings,
             forks=fork_options.count,
-            workers=load_options.workers or 1,
+            workers=workers or 1,
             targets=resolve_targets(target_options, os.environ),
             schedule=schedule_options,
-            filters=filter_options,
         )
         plan, track = plan_run(
-            replace(
-                options,
-                on_error=load_options.on_error,
-                assertions=load_options.assertions,
-                transport=load_options.transport,
+            msgspec.structs.replace(
+                spec,
                 stop=fork_options.stop,
                 evidence=evidence_options.spec,
                 consent=consent,
                 # Both choose counts of their own.
-                settle=options.settle and not (test_mode or until_steady),
+                settle=spec.settle and not (test_mode or until_steady),
             )
         )
         plan = as_trial(plan) if test_mode else plan
@@ -213,7 +216,11 @@ def run_command(
             return
         with _bench(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
             plan, calibration = _calibrated(
-                plan, bench, subject_options, forced=calibrating, choosing=load_options.workers == AUTO
+                plan,
+                bench,
+                subject_options,
+                forced=calibrating,
+                choosing=workers == AS_MANY_WORKERS_AS_NEEDED,
             )
             extras = Extras(
                 calibration=calibration,

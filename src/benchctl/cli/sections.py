@@ -1,14 +1,13 @@
 """Help in sections: options of a command under headings that are named where the options are declared."""
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from benchctl.spec import Heading
 
-Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "Evidence", "Output"]
-"""In the order of the help; a command's own options come before all of these."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 _OWN: Final = "Options"
 _HEADINGS: Final = "__headings__"

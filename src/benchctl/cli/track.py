@@ -12,9 +12,9 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from benchctl.cli.filter_options import FilterOptions, filter_options
 from benchctl.cli.options import DocumentsType
 from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.run_options import settings_options
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
 from benchctl.cli.targets import certificates, endpoint_of
 from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
@@ -229,14 +229,14 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     metavar="NAME",
     help="Which one  [default: the default one]",
 )
-@filter_options
+@settings_options("include_tasks", "exclude_tasks")
 @param_options
 @trust_option
 def show_command(
     path: str,
     name: str | None,
     *,
-    filter_options: FilterOptions,
+    settings: Mapping[str, str],
     param_options: ParamOptions,
     trust: bool,
 ) -> None:
@@ -245,8 +245,8 @@ def show_command(
     (challenge,) = filter_tasks(
         [_chosen(track, challenges, name)],
         track.operations,
-        include=parse_filters(filter_options.include_tasks),
-        exclude=parse_filters(filter_options.exclude_tasks),
+        include=parse_filters(settings["include_tasks"]),
+        exclude=parse_filters(settings["exclude_tasks"]),
     )
     table = _table("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
     for number, places in enumerate(challenge.steps, 1):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import psutil
 
@@ -30,9 +30,12 @@ from benchctl.report.numbers import counted
 from benchctl.results.experiment.model import CallSite, ExperimentSpec, FateExpectation, Measurement
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
+from benchctl.spec import settings_in
 from benchctl.track.library import track_names
 from benchctl.yaml_file import Document, Step, read_typed
 from benchctl.yaml_file.amounts import mebibytes
+
+T = TypeVar("T")
 
 BUILT_IN: Final = ("es", "os")
 
@@ -235,6 +238,7 @@ class _Reader:
         looking = FateReader(file, self._document)
         call_sites = looking.call_sites()
         return ExperimentSpec(
+            **settings_in(file),
             name=self._path.stem,
             title=file.title,
             about=file.about.strip(),
@@ -244,7 +248,6 @@ class _Reader:
             heap_mb=self._heap_mb(),
             seed=file.seed,
             track=file.track if file.track in track_names() else placed(file.track, self._folder),
-            segments=file.segments,
             params=file.params,
             variants=tuple(variants.values()),
             measurements=measurements,
@@ -327,10 +330,10 @@ class _Reader:
             variants=tuple(variants[variant].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
-            restart=entry.restart,
+            restart=_own(entry.restart, self._file.restart),
             params=entry.params,
-            include_tasks=entry.include_tasks,
-            exclude_tasks=entry.exclude_tasks,
+            include_tasks=_own(entry.include_tasks, self._file.include_tasks),
+            exclude_tasks=_own(entry.exclude_tasks, self._file.exclude_tasks),
             about=entry.about.strip(),
             forks=entry.forks,
             evidence=None if entry.evidence is None else _evidence(entry.evidence),
@@ -365,6 +368,10 @@ class _Reader:
             if path.is_file():
                 digest.update(hashlib.sha256(_bytes(path)).digest())
         return digest.hexdigest()
+
+
+def _own(value: T | None, usual: T) -> T:
+    return usual if value is None else value
 
 
 def _evidence(entry: EvidenceEntry) -> EvidenceSpec:

@@ -7,9 +7,10 @@ from msgspec import Meta
 
 from benchctl.engine.variants.entry import VariantEntry
 from benchctl.results.experiment.model import Dispatch, Relation
-from benchctl.results.plan import EvidenceKind, RestartPolicy
+from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
+from benchctl.spec import RestartPolicy, RunSettings
 from benchctl.yaml_file.amounts import Documents, HeapSize, Percent
 
 MOST_FORKS: Final = 10_000
@@ -45,10 +46,10 @@ class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     variants: Texts
     challenges: Texts
     warmup_challenges: tuple[Text, ...] = ()
-    restart: RestartPolicy = "challenge"
+    restart: RestartPolicy | None = None
     params: dict[str, Any] = {}
-    include_tasks: str = ""
-    exclude_tasks: str = ""
+    include_tasks: str | None = None
+    exclude_tasks: str | None = None
     about: str = ""
     forks: Forks | None = None
     evidence: EvidenceEntry | None = None
@@ -128,8 +129,10 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     fate: FateEntry | None = None
 
 
-class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole; see `results.experiment.model.ExperimentSpec`.
+
+    Its settings are those of every measurement that has none of its own.
 
     Attributes:
         forks: blocks.
@@ -146,9 +149,8 @@ class ExperimentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     heap: HeapSize | None = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
     track: Text = "big5"
-    segments: Positive = 1
-    params: dict[str, Any] = {}
-    variants: dict[str, VariantEntry] = {}
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
     measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
     tables: tuple[TableEntry, ...] = ()
     call_sites: tuple[CallSiteEntry, ...] = ()

@@ -1,10 +1,8 @@
 """The measurements of an experiment as plans of ordinary runs, all made before anything is started."""
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -13,7 +11,8 @@ from benchctl.plugin.consent import Consent
 from benchctl.results.experiment.model import ExperimentSpec, Measurement
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.run.documents import FileOptions
-from benchctl.run.plan import PlanOptions, plan_run
+from benchctl.run.plan import RunSpec, plan_run
+from benchctl.spec import settings_in
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Track
 
@@ -68,7 +67,7 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
                 raise
             unused.add(err.name)
             left = {name: value for name, value in options.params.items() if name != err.name}
-            options = _with_params(options, left)
+            options = msgspec.structs.replace(options, params=left)
         else:
             if spec.until_decided:
                 plan = msgspec.structs.replace(plan, stop=DECIDED)
@@ -80,27 +79,21 @@ def digest_of(plan: Plan) -> str:
     return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
 
 
-def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> PlanOptions:
+def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
     known = {variant.name: variant for variant in spec.variants}
-    return PlanOptions(
+    own = {name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")}
+    return RunSpec(
+        **(settings_in(spec) | own),
         variants=tuple(known[name] for name in measurement.variants),
         challenges=measurement.challenges,
         warmup_challenges=measurement.warmup_challenges,
-        restart=measurement.restart,
         forks=spec.forks_of(measurement),
         seed=spec.seed,
         heap_mb=spec.heap_mb,
         track=spec.track,
         corpus=CorpusSpec(seed=CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
-        segments=spec.segments,
         params={**spec.params, **measurement.params},
-        include_tasks=measurement.include_tasks,
-        exclude_tasks=measurement.exclude_tasks,
         files=FileOptions(docs=spec.docs),
         evidence=measurement.evidence,
         consent=Consent(home),
     )
-
-
-def _with_params(options: PlanOptions, params: Mapping[str, Any]) -> PlanOptions:
-    return dataclasses.replace(options, params=params)

@@ -28,7 +28,8 @@ from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.run.orchestrate import Extras, NotResumable, resume_run, start_run
 from benchctl.run.pin import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import PlanOptions, plan_run, reload_track
+from benchctl.run.plan import RunSpec, plan_run, reload_track
+from benchctl.spec import settings_in
 from benchctl.track.model import Track
 
 CONFIRM_TAG = "confirm"
@@ -86,7 +87,7 @@ def night_seed(suite: Suite, night: int) -> int:
     return int.from_bytes(digest[:_SEED_BYTES])
 
 
-def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home: Home) -> PlanOptions:
+def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home: Home) -> RunSpec:
     """What a night asks for; `plan_run` checks it against track and challenges.
 
     A plug-in of the track needs a consent that was given before (`benchctl track trust`): nobody is there.
@@ -100,11 +101,11 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
     Raises:
         UsageError: the CPUs that it pins to cannot be had.
     """
-    return PlanOptions(
+    return RunSpec(
+        **settings_in(suite),
         variants=specs,
         challenges=suite.challenges,
         warmup_challenges=suite.warmup_challenges,
-        restart=suite.restart,
         forks=suite.forks,
         seed=night_seed(suite, night),
         heap_mb=suite.heap_mb,
@@ -121,15 +122,8 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
             tuple(Path(one) for one in suite.corpus_dirs),
             suite.documents,
         ),
-        segments=suite.segments,
         params=suite.params,
-        include_tasks=suite.include_tasks,
-        exclude_tasks=suite.exclude_tasks,
-        ingest_clients=suite.ingest_clients,
-        on_error=suite.on_error,
-        assertions=suite.assertions,
         workers=suite.workers,
-        index_builds=suite.index_builds,
         pin=_pin(suite),
         consent=Consent(home),
     )

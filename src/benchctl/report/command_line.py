@@ -11,6 +11,7 @@ import msgspec
 from benchctl.report.numbers import documents
 from benchctl.results.cpus import cpu_list
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, Plan, RedlineSpec, StopSpec, VariantSpec
+from benchctl.spec import setting_words
 
 _NS_PER_MS = 1e6
 _S_PER_MINUTE = 60
@@ -54,8 +55,6 @@ def command(
         params["iterations"] = iterations
     words += _repeated("--param", [f"{name}={_param(value)}" for name, value in params.items()])
     words += ["--as-written"] if _as_written(plan, params) and not until_steady else []
-    words += ["--include-tasks", plan.include_tasks] if plan.include_tasks else []
-    words += ["--exclude-tasks", plan.exclude_tasks] if plan.exclude_tasks else []
     words += _file_words(plan)
     wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
     filled = any(spec.target is None or spec.target.fill for spec in plan.variants)
@@ -133,23 +132,17 @@ def _setting_words(plan: Plan) -> list[str]:
     """Options that are not what the command line would take by itself."""
     options = (
         ("--track-path" if PurePath(plan.track).is_absolute() else "--track", plan.track, "big5"),
-        ("--restart", plan.restart, "challenge"),
-        ("--segments", plan.segments, 1),
-        ("--index-builds", plan.index_builds, 1),
-        ("--ingest-clients", plan.ingest_clients, 2),
         ("--seed", plan.seed, 1),
         ("--corpus-seed", plan.corpus.seed or 1, 1),
-        ("--transport", plan.transport, "wire"),
         ("--workers", plan.workers, 1),
-        ("--on-error", plan.on_error, "continue"),
     )
     words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
+    words += setting_words(plan)
     if _starts_nodes(plan):
         words += ["--heap", f"{plan.heap_mb}m"]
     if plan.pin is not None:
         words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
     flags = (
-        ("--enable-assertions", plan.assertions),
         ("--unpaired", not plan.paired),
         ("--test-mode", plan.test_mode),
         ("--trust", plan.plugin is not None),

@@ -4,12 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from benchctl.spec import RunSettings
 from benchctl.track.model import Challenge
 
 EngineName = Literal["elasticsearch", "opensearch"]
-RestartPolicy = Literal["challenge", "task", "never"]
-ErrorPolicy = Literal["continue", "abort"]
-TransportName = Literal["wire", "client"]
 DataOrigin = Literal["prepared", "empty"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 StartMode = Literal["direct", "script"]
@@ -218,40 +216,30 @@ class PluginSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     digest: str
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Everything a run is going to do, decided and validated before any node starts.
+class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """Everything a run is going to do, decided and validated before any node starts; with its settings.
 
     Attributes:
         variants: in table order; the first is the baseline.
         schedules: the challenges of one fork, in order, fully expanded.
         warmup_challenges: run unmeasured after every boot, before the schedule's own tasks.
-        restart: when a fresh node comes in between.
         forks: passes of every variant.
         seed: of the order of variants within blocks, and of Poisson arrivals.
         heap_mb: heap of every node, MiB.
         track: the track's name; operations of it are in the record by the digest only.
         track_digest: SHA-256 over the rendered track.
         corpus: which documents.
-        segments: segments of the prepared index after the force-merge.
         params: values given on the command line for template parameters.
-        ingest_clients: concurrent senders that fill the prepared index.
         sources: challenge name -> path, for challenges that were given as files.
         paired: blocks are analysed as pairs, as declared before the run.
-        on_error: whether a failed request is counted, or ends its fork.
-        transport: how measured requests travel: by benchctl's wire client, or by the engine's official one.
         workers: processes that clients work in.
         redline: the search that every fork does instead of its schedule, which then only names the operation.
-        index_builds: how often every prepared index is built; the forks of a variant take the builds in turn
-            (block modulo builds), and with several the build is the unit of replication.
         pin: CPUs of nodes and driver; None to leave them to the kernel.
         stop: when it may end with fewer forks; None for always all of them.
-        include_tasks: only the tasks that these filters match were kept; empty for all.
-        exclude_tasks: the tasks that these filters match were left out.
         test_mode: its tasks were cut to see whether they work; its figures mean nothing.
         origin: what every fork begins on: a copy of data that was prepared, or an empty node, whose data the
             challenges make themselves.
         plugin: the track's Python plug-in, where its challenges need it; None when nothing of it is executed.
-        assertions: an answer that is not what its operation asserts has failed; else assertions mean nothing.
         evidence: what is collected beside the figures; None for nothing.
         variant_warmups: variant -> its own warm-up challenges, expanded; they run before the common ones.
         settled: challenges that only count requests got counts that warm the JIT up, instead of their own.
@@ -260,34 +248,28 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     variants: tuple[VariantSpec, ...]
     schedules: tuple[Challenge, ...]
     warmup_challenges: tuple[Challenge, ...]
-    restart: RestartPolicy
     forks: int
     seed: int
     heap_mb: int
     track: str
     track_digest: str
     corpus: CorpusSpec
-    segments: int
     params: dict[str, Any]
-    ingest_clients: int = 2
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
     paired: bool = False
-    on_error: ErrorPolicy = "continue"
-    transport: TransportName = "wire"
     workers: int = 1
     redline: RedlineSpec | None = None
-    index_builds: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
-    include_tasks: str = ""
-    exclude_tasks: str = ""
     test_mode: bool = False
     origin: DataOrigin = "prepared"
     plugin: PluginSpec | None = None
-    assertions: bool = False
     evidence: EvidenceSpec | None = None
-    variant_warmups: dict[str, tuple[Challenge, ...]] = {}
+    variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
     settled: bool = False
+    # 0 where another tool measured, which does not say.
+    segments: int = 1
+    ingest_clients: int = 2
 
     @property
     def all_warmups(self) -> tuple[Challenge, ...]:

@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,20 +16,18 @@ from benchctl.report.numbers import documents
 from benchctl.results.plan import (
     CorpusSpec,
     DataOrigin,
-    ErrorPolicy,
     EvidenceSpec,
     PinSpec,
     Place,
     Plan,
-    RestartPolicy,
     StopSpec,
-    TransportName,
     VariantSpec,
 )
 from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
 from benchctl.run.evidence_plan import check_evidence
 from benchctl.run.origin import origin_of
 from benchctl.run.plugin import allowed_plugin
+from benchctl.spec import RunSettings, check_settings, settings_in
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.filters import filter_tasks, parse_filters
@@ -84,36 +81,27 @@ def check_index_settings(variants: Iterable[VariantSpec], track: Track, origin: 
 # Options into a plan.
 
 
-@dataclass(frozen=True)
-class PlanOptions:
-    """What the user asked for, checked for types only. `plan_run` says what becomes of it.
+class RunSpec(RunSettings, frozen=True, kw_only=True):
+    """What is asked for, checked for types only: the one statement of it; `plan_run` says what becomes of it.
 
     With `settle`, shipped challenges that only count requests get counts that warm the JIT up; see `settled`.
+    What else there is, is explained where plans keep it.
     """
 
     variants: tuple[VariantSpec, ...]
-    challenges: tuple[str, ...]
-    warmup_challenges: tuple[str, ...]
-    restart: RestartPolicy
+    challenges: tuple[str, ...] = ()
+    warmup_challenges: tuple[str, ...] = ()
     forks: int
     seed: int
     heap_mb: int
     track: str
     corpus: CorpusSpec
-    segments: int
     params: Mapping[str, Any]
-    ingest_clients: int = 2
     paired: bool = True
-    on_error: ErrorPolicy = "continue"
-    assertions: bool = False
-    transport: TransportName = "wire"
     workers: int = 1
-    index_builds: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
-    include_tasks: str = ""
-    exclude_tasks: str = ""
-    files: FileOptions = field(default_factory=FileOptions)
+    files: FileOptions = FileOptions()
     consent: Consent | None = None
     evidence: EvidenceSpec | None = None
     settle: bool = False
@@ -135,7 +123,7 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
     return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
 
 
-def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
+def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     """Load what the options name, check that it fits together, and freeze it.
 
     Parameters without a challenge's name reach the track and the measured challenges; a warm-up challenge
@@ -171,7 +159,7 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
         )
     if schedules != written and options.files.docs is None:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
-        options = replace(options, corpus=corpus)
+        options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups))
@@ -182,7 +170,7 @@ def plan_run(options: PlanOptions) -> tuple[Plan, Track]:
     return plan, track
 
 
-def _is_generated(options: PlanOptions) -> bool:
+def _is_generated(options: RunSpec) -> bool:
     """Whether every variant asks documents that benchctl generates, fewer than the blog had."""
     own = options.track in track_names() and options.files.local is None
     here = all(spec.target is None for spec in options.variants)
@@ -233,7 +221,7 @@ def _default_challenge(track: Track) -> tuple[str, ...]:
 
 
 def freeze(
-    options: PlanOptions,
+    options: RunSpec,
     track: Track,
     schedules: tuple[Challenge, ...],
     warmups: tuple[Challenge, ...] = (),
@@ -251,10 +239,10 @@ def freeze(
             hint="leave it out: every fork builds its own index",
         )
     return Plan(
+        **settings_in(options),
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,
-        restart=options.restart,
         forks=options.forks,
         seed=options.seed,
         heap_mb=options.heap_mb,
@@ -263,20 +251,12 @@ def freeze(
         corpus=expected_corpus(options.corpus, options.files, track, schedules, origin)
         if needs_documents(options.variants)
         else options.corpus,
-        segments=options.segments,
         params=dict(options.params),
-        ingest_clients=options.ingest_clients,
         sources=dict(sources),
         paired=options.paired,
-        on_error=options.on_error,
-        assertions=options.assertions,
-        transport=options.transport,
         workers=options.workers,
-        index_builds=options.index_builds,
         pin=options.pin,
         stop=options.stop,
-        include_tasks=options.include_tasks,
-        exclude_tasks=options.exclude_tasks,
         origin=origin,
         evidence=options.evidence,
     )
@@ -389,7 +369,7 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
     sources[name] = path
 
 
-def check_options(options: PlanOptions) -> None:
+def check_options(options: RunSpec) -> None:
     """Check what can be checked without any file.
 
     Raises:
@@ -412,10 +392,7 @@ def check_options(options: PlanOptions) -> None:
             f"the heap of a variant must be at least {MIN_HEAP_MB}m",
             "",
         ),
-        (options.segments < 1, "--segments must be at least 1", ""),
         (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
-        (options.ingest_clients < 1, "--ingest-clients must be at least 1", ""),
-        (options.index_builds < 1, "--index-builds must be at least 1", ""),
         (
             options.index_builds > max(options.forks, 1),
             f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
@@ -433,6 +410,7 @@ def check_options(options: PlanOptions) -> None:
         ),
         (not 1 <= options.workers <= MOST_WORKERS, f"--workers must be from 1 to {MOST_WORKERS}", ""),
     )
+    check_settings(options)
     for broken, text, hint in rules:
         if broken:
             raise UsageError(text, hint=hint)
@@ -442,7 +420,7 @@ def check_options(options: PlanOptions) -> None:
         check_evidence(options.evidence, options.variants)
 
 
-def _check_stop(options: PlanOptions, stop: StopSpec) -> None:
+def _check_stop(options: RunSpec, stop: StopSpec) -> None:
     """What can never be reached is not begun.
 
     Raises:

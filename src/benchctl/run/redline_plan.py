@@ -5,7 +5,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.plan import Plan, RedlineSpec
-from benchctl.run.plan import PlanOptions, check_options, freeze
+from benchctl.run.plan import RunSpec, check_options, freeze
 from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.search import MOST_WAIT_S, Asking
@@ -19,7 +19,7 @@ _LEAST_STEP_S = 0.5
 _NS_PER_S = 10**9
 
 
-def plan_redline(options: PlanOptions, search: RedlineSpec) -> tuple[Plan, Track]:
+def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     """Check that a search makes sense, and freeze it.
 
     The plan has one challenge of one task, the operation, so that everything that reads plans knows what was

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from benchctl.results.plan import RestartPolicy
+from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import VerdictCost

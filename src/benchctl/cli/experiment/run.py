@@ -9,10 +9,10 @@ import click
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
-from benchctl.cli.fork_options import MOST_FORKS
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.resuming import refuse_beside
+from benchctl.cli.run_options import MOST_FORKS
 from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.changes import Changes

@@ -17,9 +17,10 @@ from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.results.nightly.model import Role
-from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
+from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
+from benchctl.spec import RunSettings
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.library import challenge_names, track_names
 from benchctl.yaml_file import Step, Typed, read_typed
@@ -82,8 +83,10 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 AnyVariant = Text | Variant
 
 
-class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A suite file. Paths in it are relative to its folder; in a suite that was loaded they are absolute.
+class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A suite file, with the settings of its runs.
+
+    Paths in it are relative to its folder; in a suite that was loaded they are absolute.
 
     Attributes:
         name: of its folder; the file's name without its ending if it is not given.
@@ -92,7 +95,6 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
         canary: one or several variants that never change; when they get slower, the host did.
         challenges: names or files.
         warmup_challenges: names or files, run unmeasured after every node start.
-        restart: when a fresh node comes in between.
         track: name or path.
         corpus: a file of documents for the track's only index.
         corpus_has_actions: whether a line before each of its documents says what to do with it.
@@ -100,15 +102,9 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
         corpus_seed: of generated documents.
         docs: number of documents.
         params: as `--param` takes them.
-        include_tasks, exclude_tasks: filters.
         heap: of every node.
-        segments: of prepared indices.
-        ingest_clients: that fill them.
-        index_builds: how often each is built.
         workers: processes that clients work in.
         pin: `auto`, or `node=CPUS,driver=CPUS`.
-        on_error: whether a failed request is counted, or ends its fork.
-        assertions: whether an answer that is not what its operation asserts has failed.
         forks: of every variant in a night.
         seed: of the order of variants, arrivals and values; None for another one every night, which follows
             from the night's number.
@@ -130,24 +126,16 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     canary: AnyVariant | tuple[AnyVariant, ...] = ()
     challenges: Annotated[tuple[Text, ...], _CHALLENGES]
     warmup_challenges: tuple[Text, ...] = ()
-    restart: RestartPolicy = "challenge"
     track: Text = "big5"
     corpus: Text | None = None
     corpus_has_actions: bool = False
     corpus_dirs: tuple[Text, ...] = ()
     corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
     docs: Positive | Documents | None = None
-    params: dict[str, Any] = {}
-    include_tasks: str = ""
-    exclude_tasks: str = ""
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
     heap: HeapSize | None = None
-    segments: Positive = 1
-    ingest_clients: Positive = 2
-    index_builds: Positive = 1
     workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
     pin: Text | None = None
-    on_error: ErrorPolicy = "continue"
-    assertions: bool = False
     forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = 5
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
     budget: Duration | None = None

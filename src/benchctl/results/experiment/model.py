@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchctl.results.plan import EvidenceSpec, RestartPolicy, VariantSpec
+from benchctl.results.plan import EvidenceSpec, VariantSpec
+from benchctl.spec import RestartPolicy, RunSettings
 
 Relation = Literal["slower", "faster", "alike", "different"]
 """What a contender is expected to be, seen from its baseline."""
@@ -196,8 +197,10 @@ class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     place: int = 0
 
 
-class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """An experiment, validated and complete: nothing in it depends on a file any more but challenges by path.
+class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """An experiment with its settings, validated and complete.
+
+    Nothing in it depends on a file any more but challenges by path.
 
     Attributes:
         version: of this form.
@@ -209,7 +212,6 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
         heap_mb: of every node whose variant does not say otherwise.
         seed: of orders and arrivals.
         track: name or absolute path.
-        segments: of prepared indices.
         params: of all challenges.
         variants: by the name under which measurements refer to them.
         measurements, tables, expectations: in the order of the file.
@@ -230,8 +232,7 @@ class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     heap_mb: int
     seed: int
     track: str = "big5"
-    segments: int = 1
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: tuple[VariantSpec, ...]
     measurements: tuple[Measurement, ...]
     tables: tuple[TableSpec, ...] = ()

@@ -1,0 +1,615 @@
+"""The options of commands that measure, and what they ask for: a `RunSpec`."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+import click
+import msgspec
+import psutil
+from click.core import ParameterSource
+
+from benchctl.cli.completion import completing
+from benchctl.cli.options import DocumentsType, DurationType, HeapType, PercentType, grouped, once
+from benchctl.cli.param_options import ParamOptions
+from benchctl.cli.sections import under
+from benchctl.cli.variants import resolve_variants, variants_option
+from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
+from benchctl.results.model import DEFAULT_FORKS
+from benchctl.results.plan import (
+    CorpusSpec,
+    EvidenceKind,
+    EvidenceSpec,
+    PinSpec,
+    StartMode,
+    StopSpec,
+    VariantSpec,
+)
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
+from benchctl.run.evidence_plan import EVIDENCE_KINDS
+from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
+from benchctl.run.plan import RunSpec, default_heap_mb
+from benchctl.run.trial import TRIAL_DOCUMENTS, TRIAL_FORKS
+from benchctl.spec import Setting, run_settings
+from benchctl.stats.multiplicity import FIRST_LOOK
+from benchctl.track.library import challenge_names, track_names
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BUILT_IN = ("es", "os")
+MOST_FORKS = 50
+"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+DEFAULT_EXTRA_FORKS = 1
+AS_MANY_WORKERS_AS_NEEDED = 0
+
+_ALL = "all"
+
+# Settings, as they are declared.
+
+PREPARING = ("segments", "ingest_clients", "index_builds")
+"""Those of them that are about prepared indices."""
+
+
+def settings_options(*names: str) -> Callable[[F], F]:
+    """Options of settings that runs have; the command gets their values as one, `settings`.
+
+    Args:
+        names: of the settings; all of them without any.
+
+    Returns:
+        A decorator.
+    """
+    chosen = [one for one in run_settings() if not names or one.name in names]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the command takes and gives
+            return command(*args, settings={one.name: kwargs.pop(one.name) for one in chosen}, **kwargs)
+
+        decorated: Callable[..., Any] = collected
+        for one in reversed(chosen):
+            decorated = under(one.heading, _option(one))(decorated)
+        return decorated
+
+    return cast("Callable[[F], F]", decorate)
+
+
+def _option(one: Setting) -> Callable[[Any], Any]:
+    """A setting as an option of a command; `check_settings` says which numbers it may have."""
+    if isinstance(one.default, bool):
+        return click.option(one.option, one.name, is_flag=True, help=one.meta.description)
+    return click.option(
+        one.option,
+        one.name,
+        type=click.Choice(one.choices) if one.choices else type(one.default),
+        default=one.default,
+        show_default=one.default != "",
+        metavar=one.metavar,
+        help=one.meta.description,
+    )
+
+
+# What is measured, and on which index.
+
+
+@dataclass(frozen=True)
+class SubjectOptions:
+    """What is measured.
+
+    Attributes:
+        variants: as written; empty when none was.
+        variants_file: of variants that these may name.
+        docs: documents that are used; None for a million generated ones, or all of files.
+        corpus_file: a file of documents for the track's only index.
+        has_actions: whether a line before each of its documents says what to do with it.
+        corpus_dirs: where files of the track's documents are looked for.
+        track: name or path.
+        heap: of every node, MiB; None for the default.
+        jdks, distributions: as written.
+        seed: of order and arrivals.
+        corpus_seed: of the corpus.
+        paired: blocks will be analysed as pairs.
+        pin: as written; None to leave CPUs to the kernel.
+        start: how nodes are started; None for as their variants say.
+    """
+
+    variants: tuple[str, ...]
+    variants_file: Path | None
+    docs: int | None
+    corpus_file: Path | None
+    has_actions: bool
+    corpus_dirs: tuple[Path, ...]
+    track: str
+    heap: int | None
+    jdks: tuple[str, ...]
+    distributions: tuple[str, ...]
+    seed: int
+    corpus_seed: int
+    paired: bool
+    pin: str | None
+    start: StartMode | None
+
+    def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
+        """The variants; when none was named, all of the file, or these.
+
+        Raises:
+            UsageError: one cannot be understood.
+        """
+        texts = self.variants if self.variants_file is not None else self.variants or default
+        found = resolve_variants(texts, self.distributions, self.jdks, self.variants_file)
+        if self.start is None:
+            return found
+        return tuple(msgspec.structs.replace(spec, start=self.start) for spec in found)
+
+    @property
+    def heap_mb(self) -> int:
+        """Heap of every node, MiB."""
+        generated = self.corpus_file is None and self.track in track_names()
+        documents = self.corpus.documents if generated else self.docs
+        return self.heap or default_heap_mb(psutil.virtual_memory().total, documents)
+
+    def pin_spec(self, workers: int) -> PinSpec | None:
+        """Which CPUs node and driver get here.
+
+        Args:
+            workers: processes that the driver's clients work in.
+
+        Raises:
+            UsageError: these CPUs cannot be had.
+        """
+        if self.pin is None:
+            return None
+        allowed = allowed_cpus()
+        return pin_of(self.pin, workers=workers, allowed=allowed, cores=cores_of(allowed))
+
+    @property
+    def corpus(self) -> CorpusSpec:
+        """The generated corpus, where there is one."""
+        documents = self.docs or GENERATED_DOCUMENTS
+        return CorpusSpec(seed=self.corpus_seed, documents=documents, generator_version=0, digest="")
+
+    @property
+    def files(self) -> FileOptions:
+        """Which documents are to come from files."""
+        return FileOptions(
+            self.corpus_file,
+            self.has_actions,
+            self.corpus_dirs,
+            self.docs,
+            # Nobody asked for the number of documents that another option brings.
+            at_most=click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP,
+        )
+
+
+subject_options = grouped(
+    "subject_options",
+    SubjectOptions,
+    "What is measured",
+    click.option(
+        "--variant",
+        "variants",
+        multiple=True,
+        metavar="VARIANT",
+        shell_complete=completing(lambda: BUILT_IN),
+        help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
+        "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
+        "warmup:CHALLENGE; "
+        "repeatable, the first is the baseline  [default: all of --variants; else es and os; for run, the "
+        "targets]",
+    ),
+    variants_option,
+    click.option(
+        "--docs",
+        type=DocumentsType(),
+        default=None,
+        help="Documents: of files an even share  [default: 1m generated ones, or all of files]",
+    ),
+    click.option(
+        "--corpus",
+        "corpus_file",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="FILE",
+        help="Documents for the only index of the track: JSON, one a line; .zst, .bz2 and .gz, too.",
+    ),
+    click.option(
+        "--corpus-has-actions",
+        "has_actions",
+        is_flag=True,
+        help="Before each document of --corpus, a line says what to do with it.",
+    ),
+    click.option(
+        "--corpus-dir",
+        "corpus_dirs",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        multiple=True,
+        metavar="DIR",
+        help="Where files of the track's documents are, beside the track's own folder; repeatable.",
+    ),
+    click.option(
+        "--track",
+        "--track-path",
+        "--workload-path",
+        "track",
+        multiple=True,
+        callback=once,
+        default=("big5",),
+        show_default=True,
+        metavar="NAME|PATH",
+        shell_complete=completing(track_names),
+        help="Indices, documents and operations: a shipped track, or a folder or file of your own.",
+    ),
+    "Nodes and indices",
+    click.option(
+        "--heap",
+        type=HeapType(),
+        default=None,
+        help="Heap of every node  [default: a quarter of memory, at most 4g, for few documents less]",
+    ),
+    click.option(
+        "--jdk",
+        "jdks",
+        multiple=True,
+        metavar="[VARIANT=]PATH|MAJOR",
+        help="Java home, or a major version to fetch  [default: the bundled 21]",
+    ),
+    click.option(
+        "--distribution",
+        "distributions",
+        multiple=True,
+        metavar="VARIANT=PATH|URL",
+        help="A .tar.gz, .zip or folder instead of Maven Central.",
+    ),
+    "How much",
+    click.option(
+        "--seed", type=int, default=1, show_default=True, help="Of the order in blocks, arrivals and values."
+    ),
+    click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus."),
+    "Nodes and indices",
+    click.option(
+        "--pin",
+        is_flag=False,
+        flag_value=AUTO,
+        default=None,
+        metavar="[node=CPUS,driver=CPUS]",
+        help="Give nodes and benchctl CPUs of their own; chosen when none are named.",
+    ),
+    click.option(
+        "--start",
+        type=click.Choice(get_args(StartMode)),
+        default=None,
+        help="Start servers by their own command line, or by the engine's script  [default: direct]",
+    ),
+    "How much",
+    click.option(
+        "--paired/--unpaired",
+        default=True,
+        show_default=True,
+        help="Analyse blocks as pairs, which takes the drift of the host out; declared before the run.",
+    ),
+)
+"""The options; the command gets them as one, `subject_options`."""
+
+
+# What every fork does.
+
+
+@dataclass(frozen=True)
+class ScheduleOptions:
+    """What every fork does.
+
+    Attributes:
+        challenges: names or files, in order.
+        warmups: names or files of challenges that run unmeasured after every boot.
+        as_written: ask as often as the challenges say, however small the corpus is.
+    """
+
+    challenges: tuple[str, ...]
+    warmups: tuple[str, ...]
+    as_written: bool = True
+
+
+schedule_options = grouped(
+    "schedule_options",
+    ScheduleOptions,
+    "What is measured",
+    click.option(
+        "--challenge",
+        "--test-procedure",
+        "challenges",
+        multiple=True,
+        metavar="NAME|FILE",
+        shell_complete=completing(challenge_names),
+        help="What to run; repeat it to run schedules in order on one fork.",
+    ),
+    click.option(
+        "--warmup-challenge",
+        "warmups",
+        multiple=True,
+        metavar="NAME|FILE",
+        shell_complete=completing(challenge_names),
+        help="Run unmeasured on every fresh node before the schedule.",
+    ),
+    click.option(
+        "--as-written",
+        is_flag=True,
+        help="Keep the counts of shipped challenges that only say `iterations`, instead of those that warm "
+        "the JIT up on a small corpus.",
+    ),
+)
+"""The options; the command gets them as one, `schedule_options`."""
+
+
+_NO_SCHEDULE = ScheduleOptions(challenges=(), warmups=())
+
+
+def run_spec(
+    subject: SubjectOptions,
+    params: ParamOptions,
+    settings: dict[str, Any],
+    *,
+    forks: int,
+    workers: int = 1,
+    targets: tuple[VariantSpec, ...] = (),
+    schedule: ScheduleOptions = _NO_SCHEDULE,
+    usual: tuple[str, ...] = BUILT_IN,
+) -> RunSpec:
+    """What was asked for on the command line; what a command has no options about is as usual.
+
+    Args:
+        subject: what is measured.
+        params: of tracks and challenges.
+        settings: that the command has options for.
+        forks: of every variant.
+        workers: processes that the driver's clients work in.
+        targets: clusters that run already; with them, no variant has to be named.
+        schedule: which challenges; none for a command that makes its own.
+        usual: what is measured when no variant is named, nor a target.
+
+    Raises:
+        UsageError: an option cannot be understood, or not be had here.
+    """
+    return RunSpec(
+        **settings,
+        variants=(*subject.specs(() if targets else usual), *targets),
+        challenges=schedule.challenges,
+        warmup_challenges=schedule.warmups,
+        forks=forks,
+        seed=subject.seed,
+        heap_mb=subject.heap_mb,
+        track=subject.track,
+        corpus=subject.corpus,
+        files=subject.files,
+        params=params.read(),
+        paired=subject.paired,
+        workers=workers,
+        pin=subject.pin_spec(workers),
+        settle=not schedule.as_written,
+    )
+
+
+# How many forks there are, and when fewer are enough.
+
+
+@dataclass(frozen=True)
+class ForkOptions:
+    """How many forks.
+
+    Attributes:
+        forks: as given; None when not.
+        precision: half width of intervals that is enough, as a ratio - 1; None not to end early.
+        budget_s: seconds for the forks; None for as long as they take.
+        decided: end when everything has a verdict.
+        margin: for these verdicts, as a ratio - 1; None for each metric's own.
+    """
+
+    forks: int | None
+    precision: float | None
+    budget_s: float | None
+    decided: bool
+    margin: float | None
+
+    @property
+    def stop(self) -> StopSpec | None:
+        """The rule; None when all forks are run."""
+        if (self.precision, self.budget_s, self.margin, self.decided) == (None, None, None, False):
+            return None
+        found = StopSpec(self.precision, self.budget_s, decided=self.decided, margin=self.margin)
+        return msgspec.structs.replace(found, least_forks=FIRST_LOOK) if self.decided else found
+
+    @property
+    def count(self) -> int:
+        """Forks of every variant; with a rule, the most of them."""
+        if self.forks is not None:
+            return self.forks
+        return DEFAULT_FORKS if self.stop is None else MOST_FORKS
+
+
+fork_options = grouped(
+    "fork_options",
+    ForkOptions,
+    "How much",
+    click.option(
+        "--forks",
+        type=int,
+        default=None,
+        help="Passes of every variant on fresh nodes  "
+        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget]",
+    ),
+    click.option(
+        "--until-decided",
+        "decided",
+        is_flag=True,
+        help="End when every difference is faster, slower or equivalent; looked at after every "
+        f"block from the {FIRST_LOOK}th on, by levels that hold in spite of it.",
+    ),
+    click.option(
+        "--margin",
+        type=PercentType(),
+        default=None,
+        metavar="PERCENT",
+        help="Difference that does not matter to --until-decided  [default: 3% of throughput, 5% of times].",
+    ),
+    click.option(
+        "--precision",
+        type=PercentType(),
+        default=None,
+        metavar="PERCENT",
+        help="End when the 95 % interval of every difference reaches no further than this either side, such "
+        "as 5%; looked at after every block from the 8th on, whatever p is.",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=DurationType(),
+        default=None,
+        metavar="TIME",
+        help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
+        "forks; the preparation is not counted.",
+    ),
+)
+"""The options; the command gets them as one, `fork_options`."""
+
+
+# What is collected beside the figures.
+
+
+class EvidenceForksType(click.ParamType[int]):
+    """How many extra forks carry evidence: a number; or `all`, which is 0: all of the plan's own carry it."""
+
+    name = "N|all"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        if isinstance(value, int):
+            return value
+        text = str(value)
+        if text == _ALL:
+            return 0
+        if not text.isdecimal() or int(text) < 1:
+            self.fail(f"{text!r} is neither a number from 1 nor '{_ALL}'", param, ctx)
+        return int(text)
+
+
+@dataclass(frozen=True)
+class EvidenceOptions:
+    """What is collected.
+
+    Attributes:
+        evidence: kinds as given; empty for none.
+        evidence_forks: forks of every variant behind the plan's own; 0 for these; None when not given.
+    """
+
+    evidence: tuple[str, ...]
+    evidence_forks: int | None
+
+    @property
+    def spec(self) -> EvidenceSpec | None:
+        """As the plan takes it; None for none.
+
+        Raises:
+            UsageError: a kind is unknown, or forks are to carry nothing.
+        """
+        if not self.evidence:
+            if self.evidence_forks is not None:
+                raise UsageError(
+                    "--evidence-forks says which forks carry evidence, and none is wanted",
+                    hint="add --evidence, such as --evidence jit,gc",
+                )
+            return None
+        extra = DEFAULT_EXTRA_FORKS if self.evidence_forks is None else self.evidence_forks
+        return EvidenceSpec(read_kinds(self.evidence), extra)
+
+
+def read_kinds(texts: tuple[str, ...]) -> tuple[EvidenceKind, ...]:
+    """The kinds of evidence that texts such as `jit,gc` name, each once, sorted.
+
+    Raises:
+        UsageError: one of them is unknown, or empty.
+    """
+    names = [name.strip() for text in texts for name in text.split(",")]
+    if _ALL in names:
+        names += EVIDENCE_KINDS
+    for name in names:
+        if name not in (*EVIDENCE_KINDS, _ALL):
+            raise UsageError(
+                f"--evidence: there is no kind of evidence '{name}'",
+                hint=suggestion(name, [*EVIDENCE_KINDS, _ALL]),
+            )
+    return cast("tuple[EvidenceKind, ...]", tuple(sorted(set(names) - {_ALL})))
+
+
+evidence_options = grouped(
+    "evidence_options",
+    EvidenceOptions,
+    "Evidence",
+    click.option(
+        "--evidence",
+        multiple=True,
+        metavar="KIND[,KIND]",
+        help="Collect what explains the figures, in forks of their own: "
+        f"{', '.join(EVIDENCE_KINDS)}, or {_ALL}; see: benchctl evidence RUN.",
+    ),
+    click.option(
+        "--evidence-forks",
+        type=EvidenceForksType(),
+        default=None,
+        metavar="N|all",
+        help="How many extra forks of every variant carry the evidence, and enter no comparison; or all: "
+        "then every fork carries it, and what it costs is in the figures of all variants  "
+        f"[default: {DEFAULT_EXTRA_FORKS}]",
+    ),
+)
+"""The options; the command gets them as one, `evidence_options`."""
+
+
+# How the load is made.
+
+
+class WorkersType(click.ParamType[int]):
+    """A number of processes, or `auto`."""
+
+    name = "auto|N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's type
+        """Read it; AS_MANY_WORKERS_AS_NEEDED for `auto`."""
+        if value == "auto":
+            return AS_MANY_WORKERS_AS_NEEDED
+        if isinstance(value, str) and value.isdecimal() and int(value) > 0:
+            return int(value)
+        return self.fail(f"'{value}' is neither auto nor a number of processes", param, ctx)
+
+
+workers_option = under(
+    "Load",
+    click.option(
+        "--workers",
+        type=WorkersType(),
+        default="auto",
+        show_default=True,
+        help="Processes that clients work in; auto is one, unless targets ask for more than one offers.",
+    ),
+)
+"""`--workers`."""
+
+
+# `--test-mode`, and the defaults that it changes.
+
+
+def trial_option(command: F) -> F:
+    """`--test-mode`."""
+    return under("How much", click.option(
+        "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
+        help=f"See whether it works, not how fast: {TRIAL_DOCUMENTS:,} documents and {TRIAL_FORKS} fork "
+        "unless given, every task at most 3 times after 1 warm-up, unthrottled.",
+    ))(command)  # fmt: skip
+
+
+def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type
+    """Eager, so the options that are read after it find these defaults; what the user gives still wins."""
+    if given:
+        context.default_map = {**(context.default_map or {}), "docs": TRIAL_DOCUMENTS, "forks": TRIAL_FORKS}
+    return given

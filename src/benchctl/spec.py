@@ -1,0 +1,158 @@
+"""Settings of a run, each stated once.
+
+Options of commands, keys of suites and experiments, their JSON Schema, the checks, what a plan keeps and the
+command that repeats a run all follow from the fields of `RunSettings`: a new setting is a new field.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from benchctl.errors import UsageError
+
+Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "Evidence", "Output"]
+"""Sections of a command's help, in its order; a command's own options come before all of these."""
+
+RestartPolicy = Literal["challenge", "task", "never"]
+ErrorPolicy = Literal["continue", "abort"]
+TransportName = Literal["wire", "client"]
+
+
+def _said(
+    words: str, heading: Heading, *, option: str = "", metavar: str | None = None, at_least: int | None = None
+) -> Meta:
+    """How a setting is explained, under which heading, and as which option where that is not its name."""
+    return Meta(
+        description=words, ge=at_least, extra={"heading": heading, "option": option, "metavar": metavar}
+    )
+
+
+class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What a run, a suite and an experiment may be told in the same words; each field says what it is."""
+
+    restart: Annotated[RestartPolicy, _said("When a fresh node comes in between.", "What is measured")] = (
+        "challenge"
+    )
+    include_tasks: Annotated[
+        str,
+        _said(
+            "Only tasks of these names, type:TYPE or tag:TAG, with commas in between.",
+            "What is measured",
+            metavar="FILTERS",
+        ),
+    ] = ""
+    exclude_tasks: Annotated[
+        str, _said("The same for tasks to leave out.", "What is measured", metavar="FILTERS")
+    ] = ""
+    segments: Annotated[int, _said("Segments of the prepared index.", "Nodes and indices", at_least=1)] = 1
+    ingest_clients: Annotated[
+        int,
+        _said("Concurrent bulk senders that fill the prepared index.", "Nodes and indices", at_least=1),
+    ] = 2
+    index_builds: Annotated[
+        int,
+        _said(
+            "Build every prepared index so often; forks take the builds in turn, and their spread counts.",
+            "How much",
+            metavar="K",
+            at_least=1,
+        ),
+    ] = 1
+    on_error: Annotated[
+        ErrorPolicy, _said("Whether a failed request is counted, or ends its fork.", "Load")
+    ] = "continue"
+    assertions: Annotated[
+        bool,
+        _said(
+            "Count answers that are not what the track's operations assert as failed.",
+            "Load",
+            option="--enable-assertions",
+        ),
+    ] = False
+    transport: Annotated[
+        TransportName,
+        _said(
+            "benchctl's own wire client, the same for both, or elasticsearch-py and opensearch-py, as "
+            "applications use them.",
+            "Load",
+        ),
+    ] = "wire"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A field of `RunSettings`, as its declaration has it.
+
+    Attributes:
+        name: of the field.
+        default: its usual value.
+        choices: all values that it may have; empty for any of the default's type.
+        meta: what else is said of it.
+    """
+
+    name: str
+    default: str | int | bool
+    choices: tuple[str, ...]
+    meta: Meta
+
+    @property
+    def option(self) -> str:
+        """On the command line."""
+        return self._extra["option"] or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def heading(self) -> Heading:
+        """Of its section in the help."""
+        found: Heading = self._extra["heading"]
+        return found
+
+    @property
+    def metavar(self) -> str | None:
+        """What stands for its value in the help; None for the usual."""
+        found: str | None = self._extra["metavar"]
+        return found
+
+    @property
+    def _extra(self) -> Mapping[str, Any]:
+        return self.meta.extra or {}
+
+
+@cache
+def run_settings() -> tuple[Setting, ...]:
+    """All of them, in the order of their declaration."""
+    hints = get_type_hints(RunSettings, include_extras=True)
+    found = []
+    for field in msgspec.structs.fields(RunSettings):
+        kind, meta = get_args(hints[field.name])
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        found.append(Setting(field.name, field.default, choices, meta))
+    return tuple(found)
+
+
+def settings_in(source: RunSettings) -> dict[str, Any]:
+    """The settings of whatever has them, by name: what another one that has them takes."""
+    return {one.name: getattr(source, one.name) for one in run_settings()}
+
+
+def setting_words(source: RunSettings) -> list[str]:
+    """What a command line says of them: those that are not as usual."""
+    words: list[str] = []
+    for one in run_settings():
+        value = getattr(source, one.name)
+        if value != one.default:
+            words += [one.option] if value is True else [one.option, str(value)]
+    return words
+
+
+def check_settings(source: RunSettings) -> None:
+    """Refuse numbers out of range, under the names that they have on the command line.
+
+    Raises:
+        UsageError: one is.
+    """
+    for one in run_settings():
+        least = one.meta.ge
+        if least is not None and getattr(source, one.name) < least:
+            raise UsageError(f"{one.option} must be at least {least}")
