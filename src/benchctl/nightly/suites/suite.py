@@ -16,6 +16,7 @@ from benchctl.errors import UsageError
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.nightly.model import Role
 from benchctl.results.plan import ErrorPolicy, RestartPolicy, VariantSpec
 from benchctl.run.fitness import HostLimits
@@ -148,7 +149,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     pin: Text | None = None
     on_error: ErrorPolicy = "continue"
     assertions: bool = False
-    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = 5
+    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
     budget: Duration | None = None
     confirm: ConfirmLimits = ConfirmLimits()
