@@ -174,6 +174,22 @@ def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     assert "is expected to be enough for all 3 blocks" in "\n".join(cost_lines(enough))
 
 
+def test_until_it_is_decided_the_most_that_it_may_take_is_said(tmp_path: Path):
+    experiment = load(tmp_path, changes=Changes(until_decided=True))
+    told = found(
+        experiment,
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0, "es-noinline": 60.0}),
+        budget_s=10_000,
+    )
+    # No expectation rests on es-noinline.
+    assert told.longest_s == 50 * (20 + 30 + 40) + 5 * 60
+    text = "\n".join(cost_lines(told))
+    assert "further forks, up to 50 of a side, which may take 1 h 20 min in all" in text
+    assert "is expected to be enough for the first 5 blocks" in text
+    assert found(load(tmp_path)).longest_s is None
+
+
 def test_a_budget_for_the_most_forks_that_there_may_be_is_worked_out_at_once(tmp_path: Path):
     experiment = load(tmp_path, changes=Changes(forks=10_000))
     records = [

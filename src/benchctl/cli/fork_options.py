@@ -6,12 +6,9 @@ import click
 import msgspec
 
 from benchctl.cli.options import DurationType, PercentType, grouped
-from benchctl.results.model import DEFAULT_FORKS
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.plan import StopSpec
 from benchctl.stats.multiplicity import FIRST_LOOK
-
-MOST_FORKS = 50
-"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 
 
 @dataclass(frozen=True)

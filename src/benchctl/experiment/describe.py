@@ -104,6 +104,12 @@ def cost_lines(found: Estimate) -> Iterator[str]:
         f"expected{rough}: {duration(found.block_s)} a block, {duration(found.planned_s)} for "
         "all forks; engines, corpus and indices that are missing are prepared before that"
     )
+    if found.longest_s is not None:
+        most = max(one.most for one in found.costs)
+        yield (
+            f"until decided: what is open then gets further forks, up to {most} of a side, which may take "
+            f"{duration(found.longest_s)} in all; --budget and --forks bound it"
+        )
     if found.budget_s is not None:
         yield _budget_text(found)
     if found.rough:
@@ -185,7 +191,8 @@ def _budget_text(found: Estimate) -> str:
     within = f"--budget {duration(found.budget_s or 0)}"
     if found.blocks < found.planned:
         return f"{within} will end it after about {found.blocks} of {found.planned} blocks"
-    return f"{within} is expected to be enough for all {found.planned} blocks"
+    which = "the first" if found.longest_s is not None else "all"
+    return f"{within} is expected to be enough for {which} {found.planned} blocks"
 
 
 def _does(one: Measurement) -> str:

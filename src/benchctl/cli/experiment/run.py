@@ -9,7 +9,6 @@ import click
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
-from benchctl.cli.fork_options import MOST_FORKS
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.resuming import refuse_beside
@@ -28,7 +27,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.checks import unanswered
 from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
 from benchctl.results.experiment.model import ExperimentRecord
-from benchctl.results.model import DEFAULT_FORKS, RunRecord
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.observer import Observer
@@ -53,7 +52,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "until_decided"}
     "--more",
     metavar="ID",
     help="Add forks to an execution that is complete: --forks of everything, as many as fit into --budget, "
-    "or what --until-decided takes.",
+    "or with --until-decided what that takes, at most --forks of a side.",
 )
 @measuring_options
 @report_options
@@ -145,7 +144,7 @@ def _added(record: ExperimentRecord, size: SizeOptions) -> More:
         )
     if size.forks is not None and size.forks < 1:
         raise UsageError("--forks must be at least 1")
-    usual = 0 if size.until_decided else MOST_FORKS if size.budget_s else DEFAULT_FORKS
+    usual = MOST_FORKS if size.until_decided or size.budget_s else DEFAULT_FORKS
     return More(usual if size.forks is None else size.forks, size.until_decided)
 
 
