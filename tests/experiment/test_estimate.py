@@ -82,7 +82,19 @@ def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(expe
     text = "\n".join(estimate_lines(told))
     assert "expected, roughly:" in text
     assert "10 ms a request and million documents are assumed" in text
+    assert "\nwhat 3 comparisons will see is unknown: no earlier run has both sides; with 3 forks" in text
     assert "at a CV of 10 %" in text
+    assert "sees from" not in text
+
+
+def test_of_comparisons_that_are_unknown_the_plan_says_the_number(experiment: Experiment):
+    told = found(experiment, earlier(experiment, "fresh", {"es": 20.0}))
+    lines = list(estimate_lines(told))
+    assert [one.least is None for one in told.sights] == [True, False, True]
+    table = [line.split() for line in lines if line.startswith(("engines ", "after ", "p90 "))]
+    assert [row[0] for row in table] == ["after"]
+    assert "2 others: unknown" in lines
+    assert any(line.startswith("unknown: no earlier run has both sides") for line in lines)
 
 
 def test_forks_of_the_same_variant_say_most_and_those_of_its_engine_more_than_a_rule(experiment: Experiment):

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from operator import attrgetter
 
+import msgspec
+
 from benchctl.experiment.estimate import (
     BOOT_S,
     FORK_S,
@@ -126,11 +128,15 @@ def cost_lines(found: Estimate) -> Iterator[str]:
 
 
 def estimate_lines(found: Estimate) -> Iterator[str]:
-    """All of an estimate in lines, for whoever watches the run begin."""
+    """An estimate in lines, for whoever watches the run begin: of what is unknown, the number is enough."""
     yield from cost_lines(found)
-    if found.sights:
-        yield from (line.rstrip() for line in "".join(pieces(sight_listing(found), "text")).splitlines())
-        yield from sight_lines(found)
+    known = [one for one in found.sights if _is_known(one)]
+    if known:
+        listing = sight_listing(msgspec.structs.replace(found, sights=tuple(known)))
+        yield from (line.rstrip() for line in "".join(pieces(listing, "text")).splitlines())
+        if len(known) < len(found.sights):
+            yield f"{counted(len(found.sights) - len(known), 'other')}: unknown"
+    yield from sight_lines(found)
 
 
 def cost_listing(found: Estimate) -> Listing:
@@ -160,7 +166,8 @@ def sight_lines(found: Estimate) -> Iterator[str]:
             f"{counted(found.blocks, 'fork')} a side: verdicts take {FORKS_FOR_VERDICT}, so that nothing "
             "will be confirmed or refuted"
         )
-    yield f"sees from: what four of five such experiments would find with {found.blocks} forks a side"
+    if any(_is_known(one) for one in found.sights):
+        yield f"sees from: what four of five such experiments would find with {found.blocks} forks a side"
     if any(_MARK_SIMILAR in _marks(one) for one in found.sights):
         yield f"{_MARK_SIMILAR}: from forks of other sizes, settings or variants of the engine"
     if any(_MARK_SHARED in _marks(one) for one in found.sights):
@@ -170,7 +177,12 @@ def sight_lines(found: Estimate) -> Iterator[str]:
         )
     if any(one.least is None for one in found.sights):
         assumed = ", ".join(f"{_least(least)} at a CV of {cv:g} %" for cv, least in found.assumed)
-        yield f"unknown: no earlier run has both sides; it depends on how much forks differ: {assumed}"
+        every = all(one.least is None for one in found.sights)
+        which = f"what {counted(len(found.sights), 'comparison')} will see is " if every else ""
+        yield (
+            f"{which}unknown: no earlier run has both sides; with {counted(found.blocks, 'fork')} a side it "
+            f"depends on how much forks differ: {assumed}"
+        )
 
 
 def _marks(one: Sight) -> str:
@@ -226,6 +238,10 @@ def _holds(one: Expectation | FateExpectation) -> str:
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
     return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {100 * one.margin:g} %)"
+
+
+def _is_known(one: Sight) -> bool:
+    return one.least is not None and math.isfinite(one.least)
 
 
 def _least(ratio: float | None) -> str:
