@@ -124,26 +124,31 @@ class Home:
         return self._folder("scratch")
 
 
-def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Home:
-    """Find this installation's home and check that nodes can read it.
+def home_root(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Path:
+    """The top folder of this installation's home; it need not be there, and is not made.
 
     `BENCHCTL_HOME` wins; else root keeps `/var/lib/benchctl`, because nodes then run as another user who
     cannot look into `/root`; everybody else `~/.local/share/benchctl`.
+    """
+    environ = os.environ if environ is None else environ
+    override = environ.get("BENCHCTL_HOME")
+    if override:
+        return Path(override).expanduser().absolute()
+    if (os.geteuid() if euid is None else euid) == 0:
+        return ROOT_HOME
+    data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
+    return Path(data).absolute() / "benchctl"
+
+
+def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None = None) -> Home:
+    """Find this installation's home, make it, and check that nodes can read it.
 
     Raises:
         UsageError: its path cannot be written down.
         BenchctlError: the home cannot be created, or the user that nodes run as cannot reach it.
     """
-    environ = os.environ if environ is None else environ
     euid = os.geteuid() if euid is None else euid
-    override = environ.get("BENCHCTL_HOME")
-    if override:
-        root = Path(override).expanduser().absolute()
-    elif euid == 0:
-        root = ROOT_HOME
-    else:
-        data = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
-        root = Path(data).absolute() / "benchctl"
+    root = home_root(environ, euid=euid)
     try:
         str(root).encode()
     except UnicodeEncodeError as err:

@@ -60,6 +60,13 @@ def test_names_are_offered(words: tuple[str, ...], expected: list[str]):
     assert offered(*words) == expected
 
 
+def test_pressing_tab_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "none"))
+    assert offered("show", "") == ["latest"]
+    assert CliRunner().invoke(root, ["completion", "bash"]).exit_code == 0
+    assert not (tmp_path / "none").exists()
+
+
 def test_runs_of_another_folder_are_offered(tmp_path: Path):
     RunStore(tmp_path / "other").create("x-1").save(make_record("x-1"))
     assert offered("show", "--runs", str(tmp_path / "other"), "") == ["latest", "x-1"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchctl.cli.run_options import MOST_FORKS, ForkOptions
-from benchctl.results.model import DEFAULT_FORKS
+from benchctl.cli.run_options import ForkOptions
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.plan import StopSpec
 
 

@@ -56,9 +56,17 @@ def left(home: Home) -> list[str]:
 
 def test_named_runs_are_deleted_by_any_of_their_names(home: Home):
     folders = [run(home, f"2026010{number}-000000-c-000{number}") for number in range(1, 5)]
-    done = call("rm", "20260101", "0002", folders[2].path, "0002")
+    done = call("rm", "20260101-000000", "0002", folders[2].path, "0002")
     assert done.stdout.splitlines() == [f"{folder.path.name} deleted, 1.0 MiB" for folder in folders[:3]]
     assert left(home) == [folders[3].path.name]
+
+
+@pytest.mark.parametrize("name", ["2", "20260101", "20260101-00000"])
+def test_a_beginning_without_date_and_time_deletes_nothing(home: Home, name: str):
+    run(home, "20260101-000000-c-0001")
+    error = refused("rm", name, "--force")
+    assert error.message == f"'{name}' is too short to delete a run by: 20260101-000000-c-0001 begins with it"
+    assert left(home) == ["20260101-000000-c-0001"]
 
 
 def test_nothing_is_deleted_when_one_of_several_is_refused(home: Home):

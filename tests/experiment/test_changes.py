@@ -8,6 +8,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.experiment.changes import Changes, change, left_out
 from benchctl.results.experiment.model import Expectation
+from benchctl.results.model import MOST_FORKS
+from benchctl.stats.multiplicity import FIRST_LOOK
 from experiment_files import load
 
 
@@ -15,6 +17,12 @@ def test_nothing_asked_for_changes_nothing(tmp_path: Path):
     spec = load(tmp_path).spec
     assert change(spec, Changes()) == spec
     assert left_out(spec, spec) == ""
+
+
+@pytest.mark.parametrize(("forks", "most"), [(None, MOST_FORKS), (8, 8)])
+def test_until_it_is_decided_forks_are_the_most_as_for_a_run(tmp_path: Path, forks: int | None, most: int):
+    spec = change(load(tmp_path).spec, Changes(forks=forks, until_decided=True))
+    assert (spec.forks, spec.most_forks) == (FIRST_LOOK, most)
 
 
 def test_some_measurements_keep_the_comparisons_that_they_are_enough_for(tmp_path: Path):
@@ -46,6 +54,8 @@ def test_a_measurement_without_any_comparison_can_be_made_alone(tmp_path: Path):
         (Changes(only=("fesh",)), "did you mean 'fresh'?"),
         (Changes(forks=0), "--forks must be at least 1"),
         (Changes(forks=10**26), "--forks must be at most 10,000"),
+        (Changes(forks=4, until_decided=True), "--forks must be at least 5 with --until-decided"),
+        (Changes(forks=201, until_decided=True), "--forks must be at most 200 with --until-decided"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, changes: Changes, message: str):

@@ -16,7 +16,7 @@ from benchctl.experiment.changes import Changes
 from benchctl.experiment.check import Experiment
 from benchctl.experiment.conduct import More
 from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
-from benchctl.results.model import RunRecord
+from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.orchestrate import NotResumable
 from benchctl.stats.experiment import analyse_experiment
@@ -458,6 +458,20 @@ def test_deciding_can_be_interrupted_at_any_fork(
     assert cut.forks == whole.forks
 
 
+def test_what_stays_open_ends_at_the_most_forks_and_more_of_them_go_on(world: World, tmp_path: Path):
+    text = EXPERIMENT.replace("margin: 10%}", "margin: 1%}")
+    world.time_ms = noisy
+    record = world.begin(load(tmp_path, text, Changes(forks=7, until_decided=True)))
+    assert (record.status, record.stopped) == (
+        "complete",
+        "ended at 7 forks of a side, with 1 expectation still open",
+    )
+    assert {len(world.run("fresh").compared(name)) for name in ("es", "os")} == {7}
+    record = world.resume(more=More(2, until_decided=True))
+    assert record.stopped == "ended at 9 forks of a side, with 1 expectation still open"
+    assert any(text.startswith("until decided: up to 9 forks of a side,") for text in world.observer.notes)
+
+
 def test_sides_that_fail_get_no_more_forks(world: World, open_ended: Experiment):
     world.time_ms = noisy
     world.fails = lambda fork: fork[0] >= FIRST_LOOK
@@ -479,7 +493,7 @@ def test_more_until_it_is_decided_begins_with_what_is_there(world: World, experi
     world.time_ms = noisy
     world.begin(experiment)
     assert "inconclusive" in decided(world)
-    record = world.resume(more=More(0, until_decided=True))
+    record = world.resume(more=More(MOST_FORKS, until_decided=True))
     assert (record.status, decided(world)) == ("complete", ["confirmed", "confirmed"])
     assert ("used", "es-noinline") not in {one[1:] for one in world.forks[EVERY:]}
     plans = [world.run(name).plan for name in record.runs]

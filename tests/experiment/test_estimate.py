@@ -82,7 +82,19 @@ def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(expe
     text = "\n".join(estimate_lines(told))
     assert "expected, roughly:" in text
     assert "10 ms a request and million documents are assumed" in text
+    assert "\nwhat 3 comparisons will see is unknown: no earlier run has both sides; with 3 forks" in text
     assert "at a CV of 10 %" in text
+    assert "sees from" not in text
+
+
+def test_of_comparisons_that_are_unknown_the_plan_says_the_number(experiment: Experiment):
+    told = found(experiment, earlier(experiment, "fresh", {"es": 20.0}))
+    lines = list(estimate_lines(told))
+    assert [one.least is None for one in told.sights] == [True, False, True]
+    table = [line.split() for line in lines if line.startswith(("engines ", "after ", "p90 "))]
+    assert [row[0] for row in table] == ["after"]
+    assert "2 others: unknown" in lines
+    assert any(line.startswith("unknown: no earlier run has both sides") for line in lines)
 
 
 def test_forks_of_the_same_variant_say_most_and_those_of_its_engine_more_than_a_rule(experiment: Experiment):
@@ -172,6 +184,22 @@ def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     assert "verdicts take 3" in "\n".join(sight_lines(short))
     enough = found(experiment, *records, budget_s=10_000)
     assert "is expected to be enough for all 3 blocks" in "\n".join(cost_lines(enough))
+
+
+def test_until_it_is_decided_the_most_that_it_may_take_is_said(tmp_path: Path):
+    experiment = load(tmp_path, changes=Changes(until_decided=True))
+    told = found(
+        experiment,
+        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
+        earlier(experiment, "used", {"es": 40.0, "es-noinline": 60.0}),
+        budget_s=10_000,
+    )
+    # No expectation rests on es-noinline.
+    assert told.longest_s == 50 * (20 + 30 + 40) + 5 * 60
+    text = "\n".join(cost_lines(told))
+    assert "further forks, up to 50 of a side, which may take 1 h 20 min in all" in text
+    assert "is expected to be enough for the first 5 blocks" in text
+    assert found(load(tmp_path)).longest_s is None
 
 
 def test_a_budget_for_the_most_forks_that_there_may_be_is_worked_out_at_once(tmp_path: Path):

@@ -9,6 +9,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment.file import read_experiment
 from benchctl.experiment.library import experiment_names, find_experiment
 from benchctl.results.experiment.model import Published, TaskRef
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write
 
@@ -47,6 +48,10 @@ def test_a_file_says_all_there_is_to_know(tmp_path: Path):
         ("alike", 0.1, ""),
         ("slower", 0.05, ""),
     ]
+
+
+def test_forks_are_as_many_as_those_of_a_run_unless_the_file_says_otherwise(tmp_path: Path):
+    assert read_experiment(changed(tmp_path, "forks: 3\n", "")).spec.forks == DEFAULT_FORKS
 
 
 def test_two_published_figures_leave_the_change_to_be_worked_out(tmp_path: Path):

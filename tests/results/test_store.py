@@ -4,6 +4,7 @@ import errno
 import os
 import shlex
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -171,6 +172,24 @@ def test_anybody_with_duckdb_sees_the_samples(store: RunStore):
         query = "SELECT sum(end_ns) FROM read_parquet(?)"
         found = connection.execute(query, [f"{store.root}/*/forks/*.parquet"]).fetchall()
     assert found == [(18,)]
+
+
+@pytest.mark.parametrize(
+    ("newest", "time"),
+    [
+        ("20260101-115959", "20260101-120000"),
+        ("20260101-120000", "20260101-120001"),
+        ("20260101-235959", "20260102-000000"),
+        ("20260103-000000", "20260101-120000"),  # a clock that had not been set
+        ("20260101-995959", "20260101-120000"),
+        ("x", "20260101-120000"),
+    ],
+)
+def test_a_new_run_sorts_behind_the_others_though_the_clock_was_set_back(
+    store: RunStore, record: RecordMaker, newest: str, time: str
+):
+    store.create(f"{newest}-c-ffff").save(record("c"))
+    assert store.new_id("c", datetime(2026, 1, 1, 12, tzinfo=UTC)).startswith(f"{time}-c-")
 
 
 @given(st.text())

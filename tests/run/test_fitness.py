@@ -184,7 +184,12 @@ def test_a_run_hears_of_a_noisy_host_in_one_line_or_is_refused(tmp_path: Path):
 
     def check(found: Snapshot, *, required: bool = False, **plan: Any) -> None:
         check_quiet(
-            home, make_plan(**plan), make_environment(), said.append, required=required, look=lambda _: found
+            home,
+            [make_plan(**plan)],
+            make_environment(),
+            said.append,
+            required=required,
+            look=lambda _: found,
         )
 
     check(QUIET, required=True)
@@ -207,4 +212,4 @@ def test_a_run_hears_of_a_noisy_host_in_one_line_or_is_refused(tmp_path: Path):
 def test_a_run_without_nodes_of_its_own_needs_no_heap(tmp_path: Path):
     spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
     plan = make_plan(variants=(spec,), heap_mb=10**6)
-    check_quiet(Home(tmp_path), plan, make_environment(), pytest.fail, required=True, look=lambda _: QUIET)
+    check_quiet(Home(tmp_path), [plan], make_environment(), pytest.fail, required=True, look=lambda _: QUIET)

@@ -73,7 +73,7 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     home = Home(tmp_path)
     corpus = CorpusSpec(seed=1, documents=1_000_000, generator_version=0, digest="")
     plan = make_plan(forks=5, corpus=corpus, track="big5")
-    steps, size = preparation(plan, home, None)
+    steps, size = preparation([(plan, None)], home)
     assert steps == (
         "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000,000 documents; "
         "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 10 forks"
@@ -88,4 +88,7 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
         home.indices / "opensearch-2.11.0-big5-1000000-b96ce0a00952",
     ):
         path.mkdir()
-    assert preparation(plan, home, 12.0) == ["steps: measure 10 forks", "in all about 1 min 00 s"]
+    # What several runs need is prepared once.
+    both = preparation([(plan, 12.0), (plan, 24.0)], home)
+    assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
+    assert preparation([(plan, 12.0)], home) == ["steps: measure 10 forks", "in all about 1 min 00 s"]

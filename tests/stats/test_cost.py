@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.results.model import ForkRecord
 from benchctl.stats.compare import Comparison, compare
-from benchctl.stats.cost import Compared, fork_sd, further_forks, verdict_costs
+from benchctl.stats.cost import Compared, fork_sd, forks_to_verdict, verdict_costs
 from benchctl.stats.power import forks_needed, interval_half_width
 from builders import make_fork
 
@@ -94,7 +94,8 @@ def test_an_open_row_lacks_what_brings_its_interval_to_one_side_of_the_margin(pa
 def test_other_tasks_weigh_on_what_a_row_lacks():
     alone = compared(effect_percent=10.0, verdict="inconclusive", margin_percent=0.1, p=0.2, p_adjusted=0.2)
     found = [
-        further_forks(msgspec.structs.replace(alone, p_adjusted=p_adjusted)) for p_adjusted in (0.2, 0.4, 1.0)
+        forks_to_verdict(msgspec.structs.replace(alone, p_adjusted=p_adjusted))
+        for p_adjusted in (0.2, 0.4, 1.0)
     ]
     assert all(found)
     assert found == sorted(set(found))
@@ -106,8 +107,8 @@ def test_other_tasks_weigh_on_what_a_row_lacks():
 
 
 def test_rows_with_a_verdict_lack_nothing_and_some_are_out_of_reach():
-    assert further_forks(compared(verdict="slower")) is None
-    assert further_forks(compared(effect_percent=3.0, verdict="inconclusive")) is None
-    assert further_forks(compared(error=None, verdict="inconclusive")) is None
+    assert forks_to_verdict(compared(verdict="slower")) is None
+    assert forks_to_verdict(compared(effect_percent=3.0, verdict="inconclusive")) is None
+    assert forks_to_verdict(compared(error=None, verdict="inconclusive")) is None
     (found,) = verdict_costs([Compared((0, 0), "range", compared(verdict="slower"))], DONE)
     assert (found.open, found.verdict_forks, found.verdict_minutes) == (False, None, None)

@@ -10,7 +10,7 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.cost import further_forks
+from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK
 from benchctl.stats.power import interval_half_width
 from benchctl.stats.stopping import decide, half_width
@@ -180,7 +180,7 @@ def test_further_blocks_are_the_fewest_that_would_tell(
     one = comparison(
         0.1, pairs, effect_percent=effect, error=error, margin_percent=margin, paired=True, looks=EVERY_BLOCK
     )
-    further = further_forks(msgspec.structs.replace(one, verdict="inconclusive"))
+    further = forks_to_verdict(msgspec.structs.replace(one, verdict="inconclusive"))
     if further is not None:
         beyond = math.log1p(effect / 100) - math.log1p(margin / 100)
         # The p of a difference counts, too; that of what is equal does not.

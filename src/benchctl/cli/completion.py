@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError
-from benchctl.home import resolve_home
+from benchctl.home import home_root
 from benchctl.results.finding import LATEST
 from benchctl.results.store import RunStore
 
@@ -37,11 +37,11 @@ def completion_command(context: click.Context, shell: str) -> None:
 
 
 def complete_runs(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids of stored runs, the newest first."""
+    """Ids of stored runs, the newest first; nothing is made, not even a home."""
     del param
     folder: Path | None = context.params.get("runs_folder")
     try:
-        folders = RunStore(folder or resolve_home().runs).folders()
+        folders = RunStore(folder or home_root() / "runs").folders()
     except BenchctlError:
         return []  # a shell that waits for names has no use for a message
     return _items([LATEST, *(folder.path.name for folder in reversed(folders))], incomplete)

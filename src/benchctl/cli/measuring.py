@@ -21,6 +21,18 @@ def measuring_options(command: F) -> F:
     return under("Output", wait)(under("Output", quiet)(command))
 
 
+dry_run_option = under(
+    "Output",
+    click.option(
+        "-n",
+        "--dry-run",
+        is_flag=True,
+        help="Check everything that can be checked, say what would be measured, and end.",
+    ),
+)
+"""Of commands that measure something new; the command gets it as `dry_run`."""
+
+
 @contextmanager
 def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
     """As `watching`, with the host held: nobody else measures meanwhile.

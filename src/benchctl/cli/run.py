@@ -13,7 +13,7 @@ import psutil
 
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.conclude import conclude
-from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
 from benchctl.cli.options import (
     TagType,
     format_option,
@@ -140,15 +140,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
         help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
     ),
 )
-@under(
-    "Output",
-    click.option(
-        "-n",
-        "--dry-run",
-        is_flag=True,
-        help="Check everything that can be checked, say what would be measured, and end.",
-    ),
-)
+@dry_run_option
 @measuring_options
 @verbose_option
 @runs_option
@@ -259,10 +251,10 @@ def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -
     if plan.settled:
         say(settling_text(plan))
     host = describe_host()
-    for line in preparation(plan, home, earlier_runs(store, plan, host.fingerprint).block_s(plan)):
+    for line in preparation([(plan, earlier_runs(store, plan, host.fingerprint).block_s(plan))], home):
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, plan, host, observer.note, required=require_quiet)
+        check_quiet(home, [plan], host, observer.note, required=require_quiet)
         announce(store, plan, host.fingerprint, observer)
 
 
@@ -292,7 +284,7 @@ def _bench(
     with measuring(wait=wait, quiet=quiet) as observer:
         if plan.settled:
             observer.note(settling_text(plan))
-        check_quiet(home, plan, describe_host(), observer.note, required=require_quiet)
+        check_quiet(home, [plan], describe_host(), observer.note, required=require_quiet)
         yield Bench(home, store, observer, threading.Event(), endpoints)
 
 

@@ -18,7 +18,7 @@ from benchctl.cli.sections import under
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.model import DEFAULT_FORKS
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.plan import (
     CorpusSpec,
     EvidenceKind,
@@ -40,8 +40,6 @@ from benchctl.track.library import challenge_names, track_names
 F = TypeVar("F", bound=Callable[..., Any])
 
 BUILT_IN = ("es", "os")
-MOST_FORKS = 50
-"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 DEFAULT_EXTRA_FORKS = 1
 AS_MANY_WORKERS_AS_NEEDED = 0
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -20,6 +21,8 @@ from benchctl.results.removal import Age, References, remove_run
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 
+_DATE_AND_TIME: Final = "20261121-070102"
+
 
 @click.group("runs")
 def runs_group() -> None:
@@ -31,7 +34,7 @@ def runs_group() -> None:
 @click.option("--force", is_flag=True, help="Also what experiments, nights and searches refer to.")
 @runs_option
 def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool) -> None:
-    """Delete RUNs, each an id, its beginning or end, or a path, without asking.
+    """Delete RUNs, each a path, an id, its end, or its beginning with date and time, without asking.
 
     Refused are a run that is being measured, and one that an experiment, a night or a search for the smallest
     schedule refers to.
@@ -40,7 +43,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
         raise UsageError("what is deleted is named", hint="give its id; see: benchctl list runs")
     home = resolve_home()
     store = open_store(home, runs_folder)
-    folders = list({folder.path: folder for folder in map(store.find, names)}.values())
+    folders = list({folder.path: folder for folder in (_named(store, name) for name in names)}.values())
     references = None if force else References(home)
     for folder in folders:
         if who := _measuring(folder):
@@ -52,6 +55,21 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
             )
     for folder in folders:
         say(f"{folder.path.name} deleted, {mebibytes(remove_run(folder))}")
+
+
+def _named(store: RunStore, name: str) -> RunFolder:
+    """The run that a name surely means: today's `2` may be the beginning of one id alone, and is no choice.
+
+    Raises:
+        UsageError: there is none, or the name is too short a beginning.
+    """
+    folder = store.find(name)
+    if name != folder.path.name and folder.path.name.startswith(name) and len(name) < len(_DATE_AND_TIME):
+        raise UsageError(
+            f"'{name}' is too short to delete a run by: {folder.path.name} begins with it",
+            hint="give all of its id, or its date and time",
+        )
+    return folder
 
 
 @runs_group.command("prune")

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.experiment.form import MOST_FORKS
+from benchctl.experiment import form
 from benchctl.nearest import suggestion
 from benchctl.report.numbers import counted
 from benchctl.results.experiment.model import ComparisonSpec, Expectation, ExperimentSpec, Measurement
-from benchctl.stats.multiplicity import FIRST_LOOK
+from benchctl.results.model import MOST_FORKS
+from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
 _FEWEST_FORKS = 1
 
@@ -22,7 +23,8 @@ class Changes:
     """What replaces what the file says.
 
     Attributes:
-        forks, docs, heap_mb, seed: None for the file's.
+        forks: None for the file's; the most of a side with `until_decided`.
+        docs, heap_mb, seed: None for the file's.
         params: over those of the experiment and of its measurements.
         only: names of the measurements that are made; empty for all.
         until_decided: give forks to open expectations; all begin with as many as the first look takes.
@@ -43,17 +45,16 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     Raises:
         UsageError: a measurement does not exist, or there would be no fork, or more than can be.
     """
-    fewest = FIRST_LOOK if changes.until_decided else _FEWEST_FORKS
-    if changes.forks is not None and changes.forks < fewest:
-        option = " with --until-decided" if changes.until_decided else ""
-        raise UsageError(f"--forks must be at least {fewest}{option}")
-    if changes.forks is not None and changes.forks > MOST_FORKS:
-        raise UsageError(f"--forks must be at most {MOST_FORKS:,}")
-    few = FIRST_LOOK if changes.until_decided else None
+    decided = changes.until_decided
+    fewest, most = (FIRST_LOOK, MOST_BLOCKS) if decided else (_FEWEST_FORKS, form.MOST_FORKS)
+    if changes.forks is not None and not fewest <= changes.forks <= most:
+        bound = f"at least {fewest}" if changes.forks < fewest else f"at most {most:,}"
+        raise UsageError(f"--forks must be {bound}{' with --until-decided' if decided else ''}")
     sizes = {
         name: value
         for name, value in (
-            ("forks", changes.forks or few),
+            ("forks", FIRST_LOOK if decided else changes.forks),
+            ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
             ("docs", changes.docs),
             ("heap_mb", changes.heap_mb),
             ("seed", changes.seed),
@@ -64,7 +65,7 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         spec,
         params={**spec.params, **changes.params},
         measurements=tuple(_overridden(one, changes.params) for one in spec.measurements),
-        until_decided=changes.until_decided,
+        until_decided=decided,
         **sizes,
     )
     return _narrowed(changed, changes.only) if changes.only else changed

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
 from benchctl.home import Home
-from benchctl.report.numbers import counted
+from benchctl.report.numbers import counted, duration
 from benchctl.results.experiment.folder import ExperimentFolder
 from benchctl.results.experiment.model import ExperimentRecord, ExperimentStatus
 from benchctl.results.model import ForkRecord, RunRecord
@@ -91,8 +92,9 @@ class More:
     """What an execution gets beyond the forks that it has.
 
     Attributes:
-        forks: of every side, but where the experiment says that fewer are enough.
-        until_decided: give further forks to open expectations from now on.
+        forks: of every side, but where the experiment says that fewer are enough; the most of a side with
+            `until_decided`.
+        until_decided: give them to open expectations.
     """
 
     forks: int
@@ -173,6 +175,8 @@ class _Conduct:
                 self._extend(more)
             runs = list(self._open.values())
             before = _spent_s(runs)
+            if self._reopened and self._record.spec.until_decided:
+                self._bench.observer.note(self._bound_text())
 
             def left_s() -> float:
                 return math.inf if budget_s is None else budget_s - (_spent_s(runs) - before)
@@ -215,9 +219,10 @@ class _Conduct:
             still = [one for one in analysis.expectations if one.outcome == "inconclusive"]
             able = [(one, one.lacks) for one in still if one.lacks and self._can_grow(one.lacks)]
             if not able:
-                return (
-                    f"{counted(len(still), 'expectation')} still open that no forks decide" if still else ""
-                )
+                open_now = counted(len(still), "expectation")
+                if any(one.lacks and self._full(one.lacks) for one in still):
+                    return f"ended at {self._most} forks of a side, with {open_now} still open"
+                return f"{open_now} still open that no forks decide" if still else ""
             # Of those that seem out of reach, the cheapest block: estimates of few forks may be wrong.
             chosen, lack = min(able, key=lambda one: (one[1].seconds, one[1].block_s, one[0].place))
             if lack.block_s > left_s():
@@ -236,12 +241,28 @@ class _Conduct:
             yield (measurement, variant), self._open[measurement]
 
     def _can_grow(self, lack: Lack) -> bool:
-        """Whether more forks can be had: not of sides that fail, or have as many as are judged."""
-        return all(
-            self._failures.get(side, 0) < MAX_FAILURES_IN_A_ROW
-            and len(run.record.compared(side[1])) < MOST_BLOCKS
-            for side, run in self._sides(lack)
-        )
+        """Whether more forks can be had: not of sides that fail, or have as many as they may."""
+        failing = any(self._failures.get(side, 0) >= MAX_FAILURES_IN_A_ROW for side, _ in self._sides(lack))
+        return not failing and not self._full(lack)
+
+    def _full(self, lack: Lack) -> bool:
+        """Whether a side has as many forks as it may."""
+        return any(len(run.record.compared(side[1])) >= self._most for side, run in self._sides(lack))
+
+    @property
+    def _most(self) -> int:
+        """Forks of a side, until it is decided."""
+        return min(MOST_BLOCKS, self._record.spec.most_forks or MOST_BLOCKS)
+
+    def _bound_text(self) -> str:
+        """How long it may take until all is decided."""
+        longest_s = 0.0
+        for measurement, variant in self._record.spec.expected_sides:
+            done = self._open[measurement].record.compared(variant)
+            if done:
+                further = max(0, self._most - len(done))
+                longest_s += further * statistics.median(fork.wall_s for fork in done)
+        return f"until decided: up to {self._most} forks of a side, which may take {duration(longest_s)}"
 
     def _add_block(self, lack: Lack) -> dict[str, set[str]]:
         """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs."""
@@ -258,14 +279,20 @@ class _Conduct:
         """Have all runs miss further blocks."""
         spec = self._record.spec
         first = _blocks(run.record for run in self._open.values())
-        added = range(first, first + more.forks)
+        everywhere = 0 if more.until_decided else more.forks
+        added = range(first, first + everywhere)
         for one in spec.measurements:
             run = self._open[one.name]
             stop = DECIDED if more.until_decided else run.record.plan.stop
             found = run.record.with_blocks(added if one.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
+        most = first + more.forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
         decided = spec.until_decided or more.until_decided
-        self._update(spec=msgspec.structs.replace(spec, forks=spec.forks + more.forks, until_decided=decided))
+        self._update(
+            spec=msgspec.structs.replace(
+                spec, forks=spec.forks + everywhere, until_decided=decided, most_forks=most
+            )
+        )
 
     def _reopen_all(self, more: More | None) -> None:
         """What went on before; all of it before anything is opened, which may take long."""

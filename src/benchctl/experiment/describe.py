@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from operator import attrgetter
 
+import msgspec
+
 from benchctl.experiment.estimate import (
     BOOT_S,
     FORK_S,
@@ -104,6 +106,12 @@ def cost_lines(found: Estimate) -> Iterator[str]:
         f"expected{rough}: {duration(found.block_s)} a block, {duration(found.planned_s)} for "
         "all forks; engines, corpus and indices that are missing are prepared before that"
     )
+    if found.longest_s is not None:
+        most = max(one.most for one in found.costs)
+        yield (
+            f"until decided: what is open then gets further forks, up to {most} of a side, which may take "
+            f"{duration(found.longest_s)} in all; --budget and --forks bound it"
+        )
     if found.budget_s is not None:
         yield _budget_text(found)
     if found.rough:
@@ -120,11 +128,15 @@ def cost_lines(found: Estimate) -> Iterator[str]:
 
 
 def estimate_lines(found: Estimate) -> Iterator[str]:
-    """All of an estimate in lines, for whoever watches the run begin."""
+    """An estimate in lines, for whoever watches the run begin: of what is unknown, the number is enough."""
     yield from cost_lines(found)
-    if found.sights:
-        yield from (line.rstrip() for line in "".join(pieces(sight_listing(found), "text")).splitlines())
-        yield from sight_lines(found)
+    known = [one for one in found.sights if _is_known(one)]
+    if known:
+        listing = sight_listing(msgspec.structs.replace(found, sights=tuple(known)))
+        yield from (line.rstrip() for line in "".join(pieces(listing, "text")).splitlines())
+        if len(known) < len(found.sights):
+            yield f"{counted(len(found.sights) - len(known), 'other')}: unknown"
+    yield from sight_lines(found)
 
 
 def cost_listing(found: Estimate) -> Listing:
@@ -154,7 +166,8 @@ def sight_lines(found: Estimate) -> Iterator[str]:
             f"{counted(found.blocks, 'fork')} a side: verdicts take {FORKS_FOR_VERDICT}, so that nothing "
             "will be confirmed or refuted"
         )
-    yield f"sees from: what four of five such experiments would find with {found.blocks} forks a side"
+    if any(_is_known(one) for one in found.sights):
+        yield f"sees from: what four of five such experiments would find with {found.blocks} forks a side"
     if any(_MARK_SIMILAR in _marks(one) for one in found.sights):
         yield f"{_MARK_SIMILAR}: from forks of other sizes, settings or variants of the engine"
     if any(_MARK_SHARED in _marks(one) for one in found.sights):
@@ -164,7 +177,12 @@ def sight_lines(found: Estimate) -> Iterator[str]:
         )
     if any(one.least is None for one in found.sights):
         assumed = ", ".join(f"{_least(least)} at a CV of {cv:g} %" for cv, least in found.assumed)
-        yield f"unknown: no earlier run has both sides; it depends on how much forks differ: {assumed}"
+        every = all(one.least is None for one in found.sights)
+        which = f"what {counted(len(found.sights), 'comparison')} will see is " if every else ""
+        yield (
+            f"{which}unknown: no earlier run has both sides; with {counted(found.blocks, 'fork')} a side it "
+            f"depends on how much forks differ: {assumed}"
+        )
 
 
 def _marks(one: Sight) -> str:
@@ -185,7 +203,8 @@ def _budget_text(found: Estimate) -> str:
     within = f"--budget {duration(found.budget_s or 0)}"
     if found.blocks < found.planned:
         return f"{within} will end it after about {found.blocks} of {found.planned} blocks"
-    return f"{within} is expected to be enough for all {found.planned} blocks"
+    which = "the first" if found.longest_s is not None else "all"
+    return f"{within} is expected to be enough for {which} {found.planned} blocks"
 
 
 def _does(one: Measurement) -> str:
@@ -219,6 +238,10 @@ def _holds(one: Expectation | FateExpectation) -> str:
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
     return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {100 * one.margin:g} %)"
+
+
+def _is_known(one: Sight) -> bool:
+    return one.least is not None and math.isfinite(one.least)
 
 
 def _least(ratio: float | None) -> str:

@@ -51,6 +51,7 @@ class ForkCost(msgspec.Struct, frozen=True):
         basis: earlier forks of this variant, of its engine, its operations in other forks, or the rule.
         forks: planned ones whose figures count: blocks that it is in.
         extra: those for evidence alone, which are run whatever a budget is.
+        most: of those that count, where open expectations may get further ones; else as many as `forks`.
     """
 
     measurement: str
@@ -59,6 +60,7 @@ class ForkCost(msgspec.Struct, frozen=True):
     basis: Basis
     forks: int
     extra: int = 0
+    most: int = 0
 
     def forks_within(self, blocks: int) -> int:
         """How many are run when all of an experiment ends after so many blocks."""
@@ -126,6 +128,13 @@ class Estimate(msgspec.Struct, frozen=True):
         return _seconds(self.costs, self.blocks)
 
     @property
+    def longest_s(self) -> float | None:
+        """Of all forks that there may be until all is decided, seconds; None where it has no further ones."""
+        if all(one.most <= one.forks for one in self.costs):
+            return None
+        return sum(one.seconds * (max(one.forks, one.most) + one.extra) for one in self.costs)
+
+    @property
     def expected_s(self) -> float | None:
         """The same; None where nothing but the rule says so."""
         return None if all(one.basis == "rule" for one in self.costs) else self.total_s
@@ -154,8 +163,9 @@ def estimate(
         budget_s: for the forks; None for as long as they take.
     """
     past = _Past(records, fingerprint)
+    growing = spec.expected_sides if spec.until_decided else frozenset()
     costs = tuple(
-        past.cost(name, planned.plan, variant)
+        past.cost(name, planned.plan, variant, spec.most_forks or 0 if (name, variant.name) in growing else 0)
         for name, planned in plans.items()
         for variant in planned.plan.variants
     )
@@ -200,7 +210,7 @@ class _Past:
         self._requests = _Requests(self._records)
         self._known: dict[str, History] = {}
 
-    def cost(self, measurement: str, plan: Plan, variant: VariantSpec) -> ForkCost:
+    def cost(self, measurement: str, plan: Plan, variant: VariantSpec, most: int) -> ForkCost:
         """Of one fork."""
         history = self._history(measurement, plan)
         known = history.fork_time_s(variant)
@@ -211,7 +221,7 @@ class _Past:
         else:
             seconds, basis = known, "variant" if kind_of(variant) in history.fork_s else "engine"
         extra = 0 if plan.evidence is None else plan.evidence.extra_forks
-        return ForkCost(measurement, variant.name, seconds, basis, plan.forks, extra)
+        return ForkCost(measurement, variant.name, seconds, basis, plan.forks, extra, most)
 
     def sight(self, name: str, rows: Sequence[ComparisonSpec], plans: Plans, forks: int) -> Sight:
         """Of one comparison, or of two of the same metric against each other."""

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from benchctl.engine.variants.entry import VariantEntry
 from benchctl.results.experiment.model import Dispatch, Relation
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
@@ -144,7 +145,7 @@ class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     title: Text
     about: str = ""
     source: str = ""
-    forks: Forks = 5
+    forks: Forks = DEFAULT_FORKS
     docs: Positive | Documents = GENERATED_DOCUMENTS
     heap: HeapSize | None = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1

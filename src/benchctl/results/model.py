@@ -17,6 +17,9 @@ FORKS_FOR_VERDICT = 3
 DEFAULT_FORKS = 6
 """The fewest that a permutation test can confirm: of five pairs, no arrangement is as rare as 5 %."""
 
+MOST_FORKS = 50
+"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How fast two fixed kernels ran just then, and what else the host was doing.

@@ -4,12 +4,14 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from benchctl.results.telemetry import write_telemetry
 from benchctl.results.versioned import read_versioned
 
 RECORD_NAME = "run.json"
+_TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"
 _MOST_OF_LABEL_BYTES = 60
 _MOST_NAMED = 5
 
@@ -316,6 +319,23 @@ class RunStore:
             raise BenchctlError(
                 f"runs cannot be kept in {self.root}: {err.strerror}", hint="name another folder with --runs"
             ) from err
+
+    def new_id(self, label: str, now: datetime) -> str:
+        """An id that sorts behind those that are there, though the clock may have been set back since.
+
+        It is a second behind the newest then, up to a day ahead: what is further ahead was never the time.
+
+        Args:
+            label: usually the challenges' names.
+            now: UTC.
+        """
+        newest = max(
+            (found[0] for run in self.folders() if (found := _TIME.match(run.path.name))), default=""
+        )
+        if now.strftime(_TIME_FORMAT) <= newest <= (now + timedelta(days=1)).strftime(_TIME_FORMAT):
+            with contextlib.suppress(ValueError):  # digits that are no time
+                now = datetime.strptime(newest, _TIME_FORMAT).replace(tzinfo=UTC) + timedelta(seconds=1)
+        return new_run_id(label, now.strftime(_TIME_FORMAT))
 
     def create(self, run_id: str) -> RunFolder:
         """Make the folder of a new run.

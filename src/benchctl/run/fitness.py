@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -203,20 +203,20 @@ def examine(
 
 def check_quiet(
     home: Home,
-    plan: Plan,
+    plans: Iterable[Plan],
     environment: Environment,
     note: Callable[[str], None],
     *,
     required: bool,
     look: Callable[[Home], Snapshot] | None = None,
 ) -> None:
-    """Say in one line what is wrong with the host of a run that is about to begin, or refuse it.
+    """Say in one line what is wrong with the host of runs that are about to begin, or refuse it.
 
     The load average is no reason: it remembers what has just ended, such as the run before.
 
     Args:
-        home: of the run.
-        plan: of the run.
+        home: of the runs.
+        plans: of the runs; those in test mode have figures that mean nothing.
         environment: the host.
         note: told what is wrong.
         required: refuse.
@@ -225,11 +225,16 @@ def check_quiet(
     Raises:
         BenchctlError: it is refused.
     """
-    if plan.test_mode and not required:
+    heaps = [
+        0 if spec.target else spec.heap_mb or plan.heap_mb
+        for plan in plans
+        if required or not plan.test_mode
+        for spec in plan.variants
+    ]
+    if not heaps:
         return
-    heap_mb = max((spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None), default=0)
     seen = (look or partial(snapshot, sample_s=_GLANCE_S))(home)
-    found = examine(environment, seen, HostLimits(max_load=math.inf), heap_mb, None)
+    found = examine(environment, seen, HostLimits(max_load=math.inf), max(heaps), None)
     wrong = "; ".join((*found.refused, *found.noise))
     if not wrong:
         return

@@ -1,6 +1,7 @@
 """What a run says before it starts: how it will end, and what earlier runs say that it is going to see."""
 
 import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from benchctl.corpus.generated.files import corpus_name, needed_bytes
@@ -33,18 +34,17 @@ _REQUEST_S = 0.003
 _REQUEST_S_PER_DOCUMENT = 1e-8
 
 
-def preparation(plan: Plan, home: Home, block_s: float | None) -> list[str]:
-    """The steps of a run, and roughly what they take: lines for readers. Nothing of it is done.
+def preparation(plans: Sequence[tuple[Plan, float | None]], home: Home) -> list[str]:
+    """The steps of runs, and roughly what they take: lines for readers. Nothing of it is done.
 
     Args:
-        plan: that is about to start.
+        plans: that are about to start, with the seconds of one fork of every variant; None where no earlier
+            run says.
         home: what is there already is looked up by name.
-        block_s: seconds of one fork of every variant; None where no earlier run says.
     """
-    documents = plan.corpus.documents
     steps: list[str] = []
     download = disk = seconds = 0.0
-    engines = dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None)
+    engines = dict.fromkeys(engine for plan, _ in plans for engine in _engines(plan))
     for engine, version in engines:
         if not (home.artifacts / f"{engine}-{version}.zip").exists():
             steps.append(f"fetch {engine} {version}")
@@ -53,24 +53,45 @@ def preparation(plan: Plan, home: Home, block_s: float | None) -> list[str]:
             seconds += _ENGINE_S
     if engines and not any(home.jdks.iterdir()):
         disk += _RUNTIME_BYTES
-    generated = is_generated(plan) and (bool(engines) or plan.origin == "empty")
-    if generated and not (home.corpora / corpus_name(documents, plan.corpus.seed)).exists():
-        steps.append(f"generate {documents:,} documents")
-        disk += needed_bytes(documents)
-    for engine, version in engines if plan.origin == "prepared" else ():
-        kept = len(list(home.indices.glob(f"{engine}-{version}-{PurePath(plan.track).stem}-{documents}-*")))
-        missing = max(plan.index_builds - kept, 0)
-        if missing:
+    for documents, seed in dict.fromkeys(
+        (plan.corpus.documents, plan.corpus.seed)
+        for plan, _ in plans
+        if is_generated(plan) and (plan.origin == "empty" or _engines(plan))
+    ):
+        if not (home.corpora / corpus_name(documents, seed)).exists():
+            steps.append(f"generate {documents:,} documents")
+            disk += needed_bytes(documents)
+    builds = _builds(plan for plan, _ in plans)
+    for (engine, version, track, documents), wanted in builds.items():
+        missing = wanted - len(list(home.indices.glob(f"{engine}-{version}-{track}-{documents}-*")))
+        if missing > 0:
             steps.append(f"index on {engine} {version}{f', {missing} times' if missing > 1 else ''}")
             disk += documents * (BYTES_PER_DOCUMENT + (missing - 1) * BYTES_PER_DOCUMENT_AT_REST)
             seconds += missing * (_INDEX_S + documents / _DOCUMENTS_PER_S)
-    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
-    forks = plan.forks + extra
-    steps.append(f"measure {counted(forks * len(plan.variants), 'fork')}")
-    seconds += forks * (block_s or len(plan.variants) * _fork_s(plan))
+    measured = 0
+    for plan, block_s in plans:
+        forks = plan.forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
+        measured += forks * len(plan.variants)
+        seconds += forks * (block_s or len(plan.variants) * _fork_s(plan))
+    steps.append(f"measure {counted(measured, 'fork')}")
     sizes = ((download, "to download"), (disk, "of disk"))
     size = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount)
     return [f"steps: {'; '.join(steps)}", f"in all about {size}{duration(seconds)}"]
+
+
+def _engines(plan: Plan) -> list[tuple[str, str]]:
+    """(engine, version) of the nodes that benchctl starts, each once."""
+    return list(dict.fromkeys((spec.engine, spec.version) for spec in plan.variants if spec.target is None))
+
+
+def _builds(plans: Iterable[Plan]) -> dict[tuple[str, str, str, int], int]:
+    """(engine, version, track, documents) of each prepared index -> how often it is built."""
+    found: dict[tuple[str, str, str, int], int] = {}
+    for plan in plans:
+        for engine, version in _engines(plan) if plan.origin == "prepared" else ():
+            index = (engine, version, PurePath(plan.track).stem, plan.corpus.documents)
+            found[index] = max(plan.index_builds, found.get(index, 0))
+    return found
 
 
 def _fork_s(plan: Plan) -> float:

@@ -17,7 +17,7 @@ from benchctl.results.cpus import cpu_list
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec
-from benchctl.results.store import RunFolder, new_run_id
+from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.documents import (
@@ -229,7 +229,7 @@ def open_run(
         fork_s = announce(bench.store, plan, environment.fingerprint, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(challenge.name for challenge in plan.schedules)
-    folder = bench.store.create(new_run_id(label, now.strftime("%Y%m%d-%H%M%S")))
+    folder = bench.store.create(bench.store.new_id(label, now))
     record = RunRecord(
         record_version=RECORD_VERSION,
         id=folder.path.name,

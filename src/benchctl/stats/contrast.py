@@ -1,13 +1,18 @@
 """A linear contrast of the means of independent groups, whose variances need not be alike."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from scipy.special import stdtr, stdtrit
 
 from benchctl.stats.arrays import Floats
-from benchctl.stats.multiplicity import confidence_in_spite_of_looks, p_in_spite_of_looks
+from benchctl.stats.multiplicity import (
+    EVERY_BLOCK,
+    MOST_BLOCKS,
+    confidence_in_spite_of_looks,
+    p_in_spite_of_looks,
+)
 
 _LEAST_FOR_SPREAD = 2
 
@@ -50,6 +55,21 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
         return self._one_sided((truth - self.estimate) / self.error)
 
+    def foreseen(self, units: int, further: int) -> "Contrast":
+        """What it will be with more units, if it and the spread stay as they are: looked at once more.
+
+        Args:
+            units: that it rests on: blocks, or forks a side; at least 2.
+            further: beyond these.
+        """
+        later = units + further
+        return Contrast(
+            self.estimate,
+            self.error * math.sqrt(units / later),
+            self.df * (later - 1) / (units - 1),
+            self.looks if self.looks == EVERY_BLOCK else self.looks + 1,
+        )
+
     def _one_sided(self, errors: float) -> float:
         p = float(stdtr(self.df, errors))
         return max(p, p_in_spite_of_looks(min(1.0, 2 * p), self.looks) / 2)
@@ -82,3 +102,16 @@ def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1)
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
     return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)
+
+
+def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
+    """The fewest more forks a side that decide what is open.
+
+    Args:
+        units: that there are: blocks, or forks a side.
+        decided: whether so many more would decide it.
+
+    Returns:
+        At least 1; None where `MOST_BLOCKS` would not do.
+    """
+    return next(filter(decided, range(1, MOST_BLOCKS + 1 - units)), None)

@@ -8,16 +8,11 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import Comparison, as_percent, judge
+from benchctl.stats.contrast import Contrast, further_forks
 from benchctl.stats.lognormal import cv_of, sd_of
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.multiplicity import (
-    BLOCKS_FOR_EQUIVALENCE,
-    EVERY_BLOCK,
-    MOST_BLOCKS,
-    confidence_in_spite_of_looks,
-)
-from benchctl.stats.power import forks_needed, interval_half_width
+from benchctl.stats.power import forks_needed
 
 EFFECT = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""
@@ -113,7 +108,7 @@ def verdict_costs(
             continue
         forks = forks_needed(math.log1p(EFFECT), sd, paired=one.paired)
         adjusted = _adjusted_forks(each)
-        further = further_forks(one)
+        further = forks_to_verdict(one)
         costs.append(
             VerdictCost(
                 schedule=each.place[0],
@@ -140,37 +135,40 @@ def verdict_costs(
     return tuple(costs)
 
 
-def further_forks(comparison: Comparison) -> int | None:
+def forks_to_verdict(comparison: Comparison) -> int | None:
     """How many more forks a side an open comparison lacks for a verdict, if all stays as it is.
 
-    A verdict takes a 90 % interval that lies on one side of the margin and, beyond it, an adjusted p of at
-    most 5 %: other tasks are taken to weigh on p as they do now.
+    Other tasks are taken to weigh on p as they do now.
 
     Returns:
         At least 1; None where it has a verdict, or `MOST_BLOCKS` would not bring one.
     """
-    # Whoever adds forks now has looked once more.
-    looks = comparison.looks + 1 if comparison.looks else EVERY_BLOCK
     sd, effect = fork_sd(comparison), comparison.effect_percent
     if comparison.verdict not in _OPEN or sd is None or effect is None or effect <= _NOTHING_PERCENT:
         return None
-    beyond = abs(math.log1p(effect / 100)) - math.log1p(comparison.margin_percent / 100)
     done = min(comparison.replicates)
-    least = BLOCKS_FOR_EQUIVALENCE - done if looks == EVERY_BLOCK and beyond < 0 else 1
-    further = range(max(1, least), MOST_BLOCKS + 1 - done)
-    bounds = [(1 - confidence_in_spite_of_looks(0.90, looks), abs(beyond))]
-    if beyond > 0:
-        weight = (comparison.p_adjusted or 1) / (comparison.p or 1)
-        alpha = 1 - confidence_in_spite_of_looks(1 - 0.05 / max(1.0, weight), looks)
-        bounds.append((alpha, abs(math.log1p(effect / 100))))
+    sides = 1 if comparison.paired else 2
+    now = Contrast(
+        math.log1p(effect / 100), sd * math.sqrt(sides / done), sides * (done - 1), comparison.looks
+    )
+    weight = max(1.0, (comparison.p_adjusted or 1) / (comparison.p or 1))
 
-    def decides(forks: int) -> bool:
-        return all(
-            interval_half_width(done + forks, sd, paired=comparison.paired, alpha=alpha) < distance
-            for alpha, distance in bounds
+    def decided(further: int) -> bool:
+        later = now.foreseen(done, further)
+        low, high = later.interval(0.90)
+        foreseen = msgspec.structs.replace(
+            comparison,
+            replicate="fork",
+            n_baseline=done + further,
+            n_contender=done + further,
+            looks=later.looks,
+            low90_percent=as_percent(low),
+            high90_percent=as_percent(high),
+            p=later.p,
         )
+        return judge(foreseen, weight * later.p).verdict not in _OPEN
 
-    return next(filter(decides, further), None)
+    return further_forks(done, decided)
 
 
 def fork_sd(comparison: Comparison) -> float | None:

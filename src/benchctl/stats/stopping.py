@@ -15,7 +15,7 @@ import msgspec
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.cost import further_forks
+from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 
@@ -90,7 +90,7 @@ def _all_decided(rows: Sequence[Row], stop: StopSpec, forks_done: int, named: st
     undecided = [(row, one) for row, one in judged if one.verdict not in DECIDED]
     if not undecided:
         return Decision(enough=True, text=f"{len(judged)} of {len(judged)} are decided{named}")
-    needs = sorted(((further_forks(one), _name(row, one)) for row, one in undecided), key=_nearest_first)
+    needs = sorted(((forks_to_verdict(one), _name(row, one)) for row, one in undecided), key=_nearest_first)
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
         lacking.append(f"{len(needs) - _MOST_NAMED} others, which lack more")

@@ -104,6 +104,22 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path):
     assert "there is no execution 'x' in" in refusal("report", "x")
 
 
+def test_a_dry_run_says_what_would_be_measured_and_starts_nothing(home: Path, tmp_path: Path):
+    result = call("run", str(write(tmp_path)), "--dry-run")
+    assert result.exit_code == 0, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0] == "would measure used: 2 measurements on 20,000 documents"
+    assert lines[1].startswith("2 measurements, 12 forks: ")
+    # Each engine and its index once, though both measurements have it.
+    assert lines[-2] == (
+        "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 20,000 documents; "
+        "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 12 forks"
+    )
+    assert lines[-1].startswith("in all about 0.1 GB to download, 0.6 GB of disk, ")
+    assert not any(path.is_file() for path in home.rglob("*"))
+    assert "-n cannot change it" in refusal("run", "--resume", "x", "--dry-run")
+
+
 def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     world = measured(home, tmp_path)
     result = call("run", "--resume", "latest", "--format", "json")

@@ -27,7 +27,7 @@ def history(folder: Path, text: str = "") -> str:
 
 def test_a_change_is_summed_up_in_a_table():
     lines = simulate(*SMALL, "--step", "30%", "--step-night", "46").stdout.splitlines()
-    assert lines[0] == "3 series, 50 nights of 5 forks; night SD 2.0 %, fork SD 5.0 %; seed 1"
+    assert lines[0] == "3 series, 50 nights of 6 forks; night SD 2.0 %, fork SD 5.0 %; seed 1"
     table = dict(line.split(maxsplit=1) for line in lines[2:4])
     assert table["alarms"] == "3"
     assert "until screened  median 1 night, 90 % 1 night; 3 of 3 series" in lines

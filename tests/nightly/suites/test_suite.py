@@ -9,6 +9,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.nightly.notify.specs import CommandSpec
 from benchctl.nightly.suites.suite import Suite, Variant, load_suite
+from benchctl.results.model import DEFAULT_FORKS
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
 
@@ -28,7 +29,7 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     assert suite.name == "search"
     assert suite.challenges == ("range-only",)
     assert suite.track == "big5"
-    assert suite.forks == 5
+    assert suite.forks == DEFAULT_FORKS
     assert suite.seed is None
     assert suite.budget_s is None
     assert suite.canaries == ()
@@ -208,7 +209,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}docs: many\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a number of documents", ""),
         (f"{LEAST}docs: '0'\n", "3:7: docs: '0': without documents there is nothing to search", ""),
-        (f"{LEAST}index-builds: 6\n", "3:15: index-builds: 6 builds need at least 6 forks", "raise `forks`"),
+        (f"{LEAST}index-builds: 7\n", "3:15: index-builds: 7 builds need at least 7 forks", "raise `forks`"),
         (f"{LEAST}restart: none\n", "3:10: restart: 'none' is none of challenge, never, task", ""),
         (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
         (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),

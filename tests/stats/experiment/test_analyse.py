@@ -12,8 +12,9 @@ from benchctl.results.experiment.model import TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.experiment import analyse_experiment
-from benchctl.stats.experiment.expectations import foreseen, judge_relation, speed_of
+from benchctl.stats.experiment.expectations import judge_relation, speed_of
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
@@ -347,7 +348,16 @@ class TestWhatIsOpen:
         speed = speed_of(first_row(made_runs(NEAR), ENGINES))
         assert speed is not None
         for further, outcome in ((found.lacks.forks, "confirmed"), (found.lacks.forks - 1, "inconclusive")):
-            assert judge_relation("alike", foreseen(speed, 5, further), 0.05) == outcome
+            assert judge_relation("alike", speed.foreseen(5, further), 0.05) == outcome
+
+    def test_it_lacks_what_the_same_row_of_a_run_lacks(self):
+        """For both, whoever adds forks has looked once more."""
+        found = only(made_runs(NEAR), "alike", "engines")
+        row = first_row(made_runs(NEAR), ENGINES)
+        assert found.lacks is not None
+        # Their degrees of freedom differ a little: n + m - 2 and Welch's.
+        in_a_run = forks_to_verdict(msgspec.structs.replace(row.comparison, margin_percent=5.0))
+        assert found.lacks.forks == pytest.approx(in_a_run, abs=1)
 
     def test_what_is_decided_or_cannot_be_lacks_nothing(self):
         assert only(made_runs(TIMES), "slower", "slower").lacks is None

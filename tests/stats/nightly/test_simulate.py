@@ -12,7 +12,9 @@ TEN = math.log(1.1)
 
 
 def replayed(*, seed: int = 1, most_forks: int | None = None, **options: Any) -> tuple[Replayed, Process]:
-    process = Process(**{"series": 20, "nights": 60, "step_night": 46, "fork_sd": 0.04, **options})
+    process = Process(
+        **{"series": 20, "nights": 60, "forks": 5, "step_night": 46, "fork_sd": 0.04, **options}
+    )
     rng = np.random.default_rng(seed)
     return replay(generate(process, rng), rng, most_forks=most_forks), process
 

@@ -13,6 +13,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment.changes import Changes, left_out
 from benchctl.experiment.check import Experiment
 from benchctl.experiment.estimate import MOST_RECORDS, Estimate, estimate
+from benchctl.results.model import MOST_FORKS
 from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host
 from benchctl.stats.multiplicity import FIRST_LOOK
@@ -25,7 +26,7 @@ class SizeOptions:
     """What replaces what the file says; None or empty for the file's.
 
     Attributes:
-        forks: of every variant.
+        forks: of every variant; the most of them with `until_decided`.
         docs: documents.
         heap: of every node, MiB.
         seed: of orders and arrivals.
@@ -64,7 +65,12 @@ class SizeOptions:
 size_options = grouped(
     "size_options",
     SizeOptions,
-    click.option("--forks", type=int, default=None, help="Forks of every variant, instead of the file's."),
+    click.option(
+        "--forks",
+        type=int,
+        default=None,
+        help="Forks of every variant, instead of the file's; the most of them with --until-decided.",
+    ),
     click.option("--docs", type=DocumentsType(), default=None, help="Documents, instead of the file's."),
     click.option("--heap", type=HeapType(), default=None, help="Heap of every node, instead of the file's."),
     click.option("--seed", type=int, default=None, help="Of order and arrivals, instead of the file's."),
@@ -87,8 +93,9 @@ size_options = grouped(
     click.option(
         "--until-decided",
         is_flag=True,
-        help=f"Begin with {FIRST_LOOK} forks of everything, or --forks; give all further ones to what open "
-        "expectations rest on, the nearest first, until all are confirmed or refuted, or time is up.",
+        help=f"Begin with {FIRST_LOOK} forks of everything, and give all further ones to what open "
+        "expectations rest on, the nearest first, until all are confirmed or refuted, time is up, or a side "
+        f"has as many as --forks says  [default: {MOST_FORKS}].",
     ),
 )
 """The options; the command gets them as one, `size_options`."""

@@ -9,11 +9,11 @@ import click
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
-from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.resuming import refuse_beside
-from benchctl.cli.run_options import MOST_FORKS
-from benchctl.cli.streams import note
+from benchctl.cli.streams import note, say
+from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.changes import Changes
 from benchctl.experiment.check import Experiment, load_experiment
@@ -28,9 +28,12 @@ from benchctl.report.numbers import counted
 from benchctl.results.checks import unanswered
 from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
 from benchctl.results.experiment.model import ExperimentRecord
-from benchctl.results.model import DEFAULT_FORKS, RunRecord
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
+from benchctl.run.fitness import check_quiet
+from benchctl.run.forecast import preparation
+from benchctl.run.host import describe_host
 from benchctl.run.observer import Observer
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
@@ -53,8 +56,9 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "until_decided"}
     "--more",
     metavar="ID",
     help="Add forks to an execution that is complete: --forks of everything, as many as fit into --budget, "
-    "or what --until-decided takes.",
+    "or with --until-decided what that takes, at most --forks of a side.",
 )
+@dry_run_option
 @measuring_options
 @report_options
 def run_command(
@@ -66,6 +70,7 @@ def run_command(
     *,
     size_options: SizeOptions,
     param_options: ParamOptions,
+    dry_run: bool,
     wait: bool,
     quiet: bool,
 ) -> None:
@@ -84,6 +89,9 @@ def run_command(
         experiment = _loaded(name, changes, home)
         for planned in experiment.plans.values():
             check_host(planned.plan, home)
+        if dry_run:
+            _only_say(experiment, store, home, size_options.budget_s)
+            return
         with measuring(wait=wait, quiet=quiet) as observer:
             folder = _begun(experiment, store, home, size_options.budget_s, observer)
             bench = Bench(home, store, observer, threading.Event())
@@ -118,6 +126,24 @@ def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
     return experiment
 
 
+def _only_say(experiment: Experiment, store: RunStore, home: Home, budget_s: float | None) -> None:
+    """What an execution would be, once all that can be checked without it has been."""
+    spec = experiment.spec
+    measurements = counted(len(spec.measurements), "measurement")
+    say(f"would measure {spec.name}: {measurements} on {spec.docs:,} documents")
+    found = estimated(experiment, store, budget_s)
+    for line in estimate_lines(found):
+        say(line)
+    plans = [planned.plan for planned in experiment.plans.values()]
+    blocks_s = (
+        sum(one.seconds for one in found.costs if one.measurement == name) for name in experiment.plans
+    )
+    for line in preparation(list(zip(plans, blocks_s, strict=True)), home):
+        say(line)
+    with watching(quiet=False) as observer:
+        check_quiet(home, plans, describe_host(), observer.note, required=False)
+
+
 def _begun(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, observer: Observer
 ) -> ExperimentFolder:
@@ -145,7 +171,7 @@ def _added(record: ExperimentRecord, size: SizeOptions) -> More:
         )
     if size.forks is not None and size.forks < 1:
         raise UsageError("--forks must be at least 1")
-    usual = 0 if size.until_decided else MOST_FORKS if size.budget_s else DEFAULT_FORKS
+    usual = MOST_FORKS if size.until_decided or size.budget_s else DEFAULT_FORKS
     return More(usual if size.forks is None else size.forks, size.until_decided)
 
 

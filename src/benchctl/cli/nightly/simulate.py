@@ -14,6 +14,7 @@ from benchctl.errors import UsageError
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
 from benchctl.report.json_text import json_text
 from benchctl.report.numbers import counted, percent, signed_percent
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.nightly.generate import Process, generate
 from benchctl.stats.nightly.outcome import Delay, Outcome, outcome_of
 from benchctl.stats.nightly.recorded import Columns, Recorded, read_recorded
@@ -48,7 +49,9 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
 @click.command("simulate")
 @click.option("--series", type=click.IntRange(1), default=80, show_default=True, help="Watched series.")
 @click.option("--nights", type=click.IntRange(2), default=90, show_default=True, help="Nights of the suite.")
-@click.option("--forks", type=click.IntRange(1), default=5, show_default=True, help="Forks a night.")
+@click.option(
+    "--forks", type=click.IntRange(1), default=DEFAULT_FORKS, show_default=True, help="Forks a night."
+)
 @click.option(
     "--night-sd", type=PercentType(), default="2%", show_default=True, help="SD from night to night."
 )

@@ -16,6 +16,7 @@ from benchctl.errors import UsageError
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.nightly.model import Role
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
@@ -136,7 +137,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     heap: HeapSize | None = None
     workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
     pin: Text | None = None
-    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = 5
+    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
     budget: Duration | None = None
     confirm: ConfirmLimits = ConfirmLimits()

@@ -220,6 +220,7 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
         digest: SHA-256 of the file and those that it includes, hexadecimal.
         until_decided: beyond its forks, sides get more as long as expectations that rest on them are open; it
             is looked at after every block.
+        most_forks: of a side, until it is decided; None, in older records, for as many as can be judged.
     """
 
     version: int = EXPERIMENT_VERSION
@@ -241,11 +242,20 @@ class ExperimentSpec(RunSettings, frozen=True, forbid_unknown_fields=True, renam
     fates: tuple[FateExpectation, ...] = ()
     digest: str = ""
     until_decided: bool = False
+    most_forks: int | None = None
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
         """Those of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
+
+    @property
+    def expected_sides(self) -> frozenset[tuple[str, str]]:
+        """(measurement, variant) of all that expectations rest on."""
+        rows = {row.name: row for row in self.comparisons}
+        names = {name for one in self.expectations for name in (*one.comparisons, one.than) if name}
+        refs = (ref for name in names for ref in (rows[name].baseline, rows[name].contender))
+        return frozenset((ref.measurement, ref.variant) for ref in refs)
 
     def forks_of(self, measurement: Measurement) -> int:
         """Forks of each of its variants, without those for evidence alone."""

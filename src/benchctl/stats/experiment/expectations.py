@@ -12,9 +12,9 @@ from benchctl.stats.analysis import Figures
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import CaveatCode
 from benchctl.stats.compare import as_percent
-from benchctl.stats.contrast import Contrast, contrast
+from benchctl.stats.contrast import Contrast, contrast, further_forks
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow, Judged, Lack, Outcome
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, MOST_BLOCKS, holm
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, holm
 from benchctl.stats.scale import rounded_ratio
 
 NOTABLE_SCALE = 10.0
@@ -123,19 +123,6 @@ def judge_relation(relation: Relation, speed: Contrast, margin: float, compariso
             )
 
 
-def foreseen(speed: Contrast, units: int, further: int) -> Contrast:
-    """An estimate as it will be with more units, if it and the spread stay as they are.
-
-    Args:
-        speed: with what there is.
-        units: that it rests on: blocks, or forks a side; at least 2.
-        further: beyond these.
-    """
-    later = units + further
-    error = speed.error * math.sqrt(units / later)
-    return msgspec.structs.replace(speed, error=error, df=speed.df * (later - 1) / (units - 1))
-
-
 def support(relation: Relation, speed: Contrast, margin: float) -> float:
     """How likely an estimate that speaks for the relation as much as this one would be without it.
 
@@ -228,15 +215,15 @@ def _lack(
         for place, row in able.items()
     }
     speeds = {place: speed_of(row) if than is None else speed_over(row, than) for place, row in able.items()}
-    needed = None
-    for further in range(1, MOST_BLOCKS + 1 - min(units.values())):
+
+    def decided(further: int) -> bool:
         for place, speed in speeds.items():
             if speed is not None:
-                later = foreseen(speed, units[place], further)
+                later = speed.foreseen(units[place], further)
                 outcomes[place] = judge_relation(expectation.is_, later, expectation.margin, len(own))
-        if together(outcomes) != "inconclusive":
-            needed = further
-            break
+        return together(outcomes) != "inconclusive"
+
+    needed = further_forks(min(units.values()), decided)
     return Lack(sides, needed, sum(fork_s.get(side, 0.0) for side in sides))
 
 

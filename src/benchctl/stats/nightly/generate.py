@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.nightly.model import SeriesKey
 from benchctl.results.nightly.series import Series
 from benchctl.stats.arrays import Floats
@@ -37,7 +38,7 @@ class Process:
 
     series: int = 80
     nights: int = 90
-    forks: int = 5
+    forks: int = DEFAULT_FORKS
     night_sd: float = 0.02
     fork_sd: float = 0.05
     step: float = 0.0
