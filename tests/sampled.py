@@ -9,7 +9,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.reading import ForkSource, Telemetry
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.telemetry import SERIES_DTYPES
-from benchctl.stats.run_shape import TaskShapes, run_shapes
+from benchctl.stats.task_shape import TaskShapes, run_shapes
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

@@ -21,8 +21,7 @@ from benchctl.experiment.estimate import BOOT_S, FORK_S, Estimate, estimate, tas
 from benchctl.report.listing import pieces
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.stats.lognormal import sd_of
-from benchctl.stats.power import mde
+from benchctl.stats.inference import mde, sd_of
 from benchctl.track.model import Task
 from builders import make_fork, make_record, make_summary
 from experiment_files import EXPERIMENT, load

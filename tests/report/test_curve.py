@@ -6,7 +6,7 @@ from benchctl.report.formats import render
 from benchctl.results.figures import CurvePoint
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
-from benchctl.stats.curve import RedlineCurves, redline_curves
+from benchctl.stats.redline import RedlineCurves, redline_curves
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 

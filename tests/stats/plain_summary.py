@@ -9,7 +9,7 @@ from scipy.stats.mstats import hdquantiles
 
 from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.course import effective_samples
+from benchctl.stats.summary import effective_samples
 
 PROBABILITIES = [0.5, 0.9, 0.99]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.results.evidence import GC_DTYPES, JIT_DTYPES, OS_DTYPES, Dtypes, stacked_columns
 from benchctl.results.samples import Columns
 from benchctl.results.windows import TaskWindow
-from benchctl.stats.activity import Cause, Thirds, gc_activity, jit_activity, os_activity
+from benchctl.stats.evidence import Cause, Thirds, gc_activity, jit_activity, os_activity
 
 S = 10**9
 MB = 1 << 20

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchctl.stats.alone import own_interval
+from benchctl.stats.compare import own_interval
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=30))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.stats.objective import growth, undelayed_latency
+from benchctl.stats.redline import growth, undelayed_latency
 
 NS_PER_S = 1_000_000_000
 SETTLE_NS = 2 * NS_PER_S

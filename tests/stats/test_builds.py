@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.stats.analyse import analyse
-from benchctl.stats.builds import nested, several_builds
-from benchctl.stats.compare import compare
+from benchctl.stats.compare import compare, nested, several_builds
 from builders import make_fork, make_plan, make_summary
 
 # Three builds of two forks each, block by block: forks take the builds in turn.

@@ -15,16 +15,15 @@ from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison, as_percent, compare
-from benchctl.stats.estimate import spread
+from benchctl.stats.decisions import decide
+from benchctl.stats.inference import forks_needed, spread
 from benchctl.stats.multiplicity import (
     EVERY_BLOCK,
     adjusted_p,
     confidence_in_spite_of_looks,
     p_in_spite_of_looks,
 )
-from benchctl.stats.power import forks_needed
 from benchctl.stats.sides import adjusted_effect
-from benchctl.stats.stopping import decide
 from stats.processes import (
     PHIS,
     SIGMAS,

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.contrast import contrast
+from benchctl.stats.inference import contrast
 
 GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
 

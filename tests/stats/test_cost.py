@@ -8,7 +8,7 @@ import pytest
 from benchctl.results.model import ForkRecord
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.cost import Compared, fork_sd, forks_to_verdict, verdict_costs
-from benchctl.stats.power import forks_needed, interval_half_width
+from benchctl.stats.inference import forks_needed, interval_half_width
 from builders import make_fork
 
 BASE = (1.0, 1.3, 0.9, 1.1, 1.0)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.course import START_BINS, Groups, Neighbours, Thirds, effective_samples
+from benchctl.stats.summary import START_BINS, Groups, Neighbours, Thirds, effective_samples
 
 
 def lag1(values: list[float], clients: list[int] | None = None) -> float | None:

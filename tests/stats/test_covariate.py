@@ -8,7 +8,7 @@ from scipy.stats import linregress, t
 
 from benchctl.results.model import HostProbe
 from benchctl.stats.analyse import analyse
-from benchctl.stats.builds import build_means
+from benchctl.stats.compare import build_means
 from benchctl.stats.metrics import THROUGHPUT
 from benchctl.stats.sides import Side, adjusted_cvs, adjusted_effect, compare_sides, host_probes
 from builders import make_fork, make_plan, make_summary

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.stats.curve import RedlineCurves, Spread, redline_curves
+from benchctl.stats.redline import RedlineCurves, Spread, redline_curves
 from redlines import SEARCH, make_point, redline_fork
 
 

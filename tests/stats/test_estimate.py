@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.estimate import spread
-from benchctl.stats.power import mde, mde_paired
+from benchctl.stats.inference import mde, mde_paired, spread
 
 LEFT = np.log([10.0, 11.0, 9.5, 10.4])
 RIGHT = np.log([12.0, 11.5, 13.1, 12.4])

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.stats.flow import common_cell, rates
-from benchctl.stats.task_shape import Flow, TaskShape
+from benchctl.stats.task_shape import Flow, TaskShape, common_cell, rates
 
 
 def make_shape(flow: Flow, samples: int) -> TaskShape:

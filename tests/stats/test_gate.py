@@ -7,7 +7,7 @@ import pytest
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, answers_differ, failed_forks
-from benchctl.stats.gate import GateResult, gate
+from benchctl.stats.decisions import GateResult, gate
 from benchctl.stats.metrics import THROUGHPUT, Metric, time_metric
 from benchctl.track.model import Task
 from builders import make_fork, make_summary

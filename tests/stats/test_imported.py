@@ -3,9 +3,8 @@ import msgspec
 from benchctl.results.figures import Quantiles
 from benchctl.results.foreign.align import aligned
 from benchctl.results.model import Imported, RunRecord
-from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analyse import analyse_run, with_imports
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.imported import with_imports
 from builders import make_fork, make_record, make_summary
 
 RALLY = Imported("rally", "2.9.1", ("a", "b"))

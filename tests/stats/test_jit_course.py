@@ -5,7 +5,7 @@ import numpy as np
 from benchctl.results.evidence import JIT_DTYPES, stacked_columns
 from benchctl.results.samples import Columns, Outcome, empty_columns
 from benchctl.results.windows import TaskWindow
-from benchctl.stats.jit_course import jit_course
+from benchctl.stats.task_shape import jit_course
 
 S = 10**9
 WINDOW = TaskWindow(begin_ns=0, measured_ns=20 * S, end_ns=60 * S)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.stats.lognormal import cv_of, sd_of
+from benchctl.stats.inference import cv_of, sd_of
 
 
 @given(st.floats(0, 9))

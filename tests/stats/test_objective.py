@@ -11,7 +11,7 @@ from scipy.stats.mstats import hdquantiles
 from benchctl.results.figures import CurvePoint
 from benchctl.results.plan import RedlineSpec
 from benchctl.results.samples import Columns, Outcome
-from benchctl.stats.objective import Offer, judge_step, needed_samples, percentile_name
+from benchctl.stats.redline import Offer, judge_step, needed_samples, percentile_name
 from redlines import SEARCH
 
 NS_PER_MS = 1_000_000

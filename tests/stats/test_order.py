@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analyse import analyse
-from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, Place
 from benchctl.stats.order import FRESH, describe_before, order_effects, ran_before
-from benchctl.stats.values import Place
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary
 

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, kind_of
+from benchctl.stats.inference import mde
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.stats.outlook import (
     Prospect,
@@ -21,7 +22,6 @@ from benchctl.stats.outlook import (
     unknown_tasks,
     visible,
 )
-from benchctl.stats.power import mde
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan
 

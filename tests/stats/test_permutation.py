@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchctl.stats.permutation import permutation_p
+from benchctl.stats.inference import permutation_p
 
 
 @pytest.mark.parametrize(("forks", "least"), [(3, 0.10), (4, 0.029), (5, 0.0079), (7, 0.0006)])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import nct, t, ttest_ind, ttest_rel
 
-from benchctl.stats.power import (
+from benchctl.stats.inference import (
     forks_for_width,
     forks_needed,
     interval_half_width,

@@ -12,7 +12,7 @@ from scipy.stats.mstats import hdquantiles
 
 from benchctl.results.samples import Columns, Outcome, concatenate
 from benchctl.stats.metrics import time_metric
-from benchctl.stats.requantile import requantiled
+from benchctl.stats.quantiles import requantiled
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_fork

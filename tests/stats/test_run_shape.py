@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import Course
 from benchctl.results.samples import Columns, concatenate
-from benchctl.stats.run_shape import run_shapes
+from benchctl.stats.task_shape import run_shapes
 from benchctl.track.model import Challenge, Task
 from builders import make_plan, make_summary
 from redlines import redline_plan

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from benchctl.results.figures import Course
-from benchctl.stats.segments import autocorrelation, find_course
+from benchctl.stats.steady import autocorrelation, find_course
 
 SIGMA = 0.1
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.shape import (
+from benchctl.stats.quantiles import (
     LEVELS,
     ODDS,
     GroupedCounts,

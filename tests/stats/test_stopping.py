@@ -11,9 +11,9 @@ from benchctl.stats import caveat
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import forks_to_verdict
+from benchctl.stats.decisions import decide, half_width
+from benchctl.stats.inference import interval_half_width
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK
-from benchctl.stats.power import interval_half_width
-from benchctl.stats.stopping import decide, half_width
 
 FIVE_PERCENT = StopSpec(precision=0.05)
 

@@ -6,7 +6,7 @@ import pytest
 from benchctl.results.reading import Telemetry
 from benchctl.results.samples import Columns
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES, empty_telemetry
-from benchctl.stats.usage import task_usage
+from benchctl.stats.task_shape import task_usage
 
 S = 1_000_000_000
 

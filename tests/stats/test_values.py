@@ -7,8 +7,15 @@ from benchctl.errors import UsageError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
-from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT
-from benchctl.stats.values import block_values, collect, fork_values, places
+from benchctl.stats.metrics import (
+    LATENCY,
+    SERVICE_TIME,
+    THROUGHPUT,
+    block_values,
+    collect,
+    fork_values,
+    places,
+)
 from benchctl.track.model import Task
 
 

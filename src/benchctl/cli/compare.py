@@ -24,7 +24,7 @@ from benchctl.report.formats import Format
 from benchctl.report.styles import Style
 from benchctl.results.archive import Archive
 from benchctl.results.selector import choose_sides
-from benchctl.stats.gate import GateResult, gate
+from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}

@@ -13,13 +13,12 @@ from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Selection, Side
-from benchctl.stats.analyse import analyse
+from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.imported import with_imports
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeMetricKind, percentile, time_metric
 from benchctl.stats.multiplicity import Method, looks_at
-from benchctl.stats.requantile import SUMMARISED, requantiled
+from benchctl.stats.quantiles import SUMMARISED, requantiled
 
 _DEFAULT_QUANTILE = 0.9
 # Beyond these it would take millions of requests a fork.

@@ -21,7 +21,7 @@ from benchctl.results.select import Selection, Side
 from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.gate import GateResult
+from benchctl.stats.decisions import GateResult
 from benchctl.stats.metrics import THROUGHPUT
 
 FOR_READERS: frozenset[Format] = frozenset({"text", "markdown"})

@@ -15,8 +15,7 @@ from benchctl.nearest import suggestion
 from benchctl.results.experiment.model import ComparisonSpec, ExperimentSpec, TaskRef
 from benchctl.results.plan import Place
 from benchctl.stats.experiment.places import place_of
-from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of
-from benchctl.stats.values import task_at
+from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
 from benchctl.track.model import Task
 from benchctl.yaml_file import Step
 

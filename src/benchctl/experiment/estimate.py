@@ -21,9 +21,8 @@ from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.plan import boots
 from benchctl.stats.experiment.places import place_of
 from benchctl.stats.history import History, Noise, collect_history, kind_of
-from benchctl.stats.lognormal import sd_of
+from benchctl.stats.inference import mde, sd_of
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.stats.power import mde
 from benchctl.track.model import Challenge, Task
 
 Basis = Literal["variant", "engine", "operations", "rule"]

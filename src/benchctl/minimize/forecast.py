@@ -10,9 +10,8 @@ from benchctl.report.numbers import counted, duration, percent
 from benchctl.results.minimize.model import Decision, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
-from benchctl.stats.lognormal import cv_of
+from benchctl.stats.inference import cv_of, mde_paired
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.power import mde_paired
 from benchctl.stats.sequential import LEAST_PAIRS, level_of_look
 
 _ROOT_TWO = 2**0.5

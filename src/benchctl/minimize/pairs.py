@@ -8,9 +8,8 @@ import msgspec
 from benchctl.errors import BenchctlError
 from benchctl.results.minimize.model import Decision, Effect
 from benchctl.results.model import RunRecord
-from benchctl.stats.metrics import Metric
+from benchctl.stats.metrics import Metric, block_values, collect, task_at
 from benchctl.stats.sequential import estimate
-from benchctl.stats.values import block_values, collect, task_at
 
 _MOST_FAILURES = 2
 

@@ -8,8 +8,7 @@ import msgspec
 from benchctl.report.grid import Grid
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.results.plan import RedlineSpec
-from benchctl.stats.curve import Curve, CurveRow, RedlineCurves, Spread
-from benchctl.stats.objective import percentile_name
+from benchctl.stats.redline import Curve, CurveRow, RedlineCurves, Spread, percentile_name
 
 _MARKS = "ox+*#@%&"
 _BOTH = "?"

@@ -8,7 +8,7 @@ import msgspec
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, VariantSpec
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.gate import GateResult
+from benchctl.stats.decisions import GateResult
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,9 +10,9 @@ from benchctl.report.layout import Command
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import duration, percent
 from benchctl.report.tables import WIDE, render_page
+from benchctl.stats.inference import MOST_FORKS
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
-from benchctl.stats.power import MOST_FORKS
 
 _CSV_COLUMNS = (
     "schedule", "challenge", "task", "label", "metric", "baseline", "contender", "match", "sd", "df",

@@ -21,7 +21,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
-from benchctl.stats.gate import GateResult
+from benchctl.stats.decisions import GateResult
 
 Format = Literal["text", "markdown", "csv", "json", "html"]
 """All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""

@@ -13,7 +13,7 @@ from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, Comparison
 from benchctl.stats.cost import fork_sd
-from benchctl.stats.power import forks_needed, mde, mde_paired
+from benchctl.stats.inference import forks_needed, mde, mde_paired
 
 _COFFEE_MINUTES = 10
 _WARM_UP = "warmup_iterations"

@@ -18,7 +18,7 @@ from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
-from benchctl.stats.stopping import decide
+from benchctl.stats.decisions import decide
 
 LINES = 24
 _LEAST_WIDTH = 80

@@ -23,8 +23,8 @@ from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
-from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.multiplicity import EVERY_BLOCK
+from benchctl.stats.redline import RedlineCurves
 
 WIDE = 100
 _TITLE_WIDTH = 20

@@ -13,7 +13,7 @@ from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome
-from benchctl.stats.objective import Offer, judge_step
+from benchctl.stats.redline import Offer, judge_step
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task, Track
 

@@ -130,7 +130,7 @@ def _seen_enough(record: RunRecord, stop: StopSpec) -> str:
 def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:
     # Half a second of scipy, which runs without the option need not wait for.
     from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
-    from benchctl.stats.stopping import decide  # noqa: PLC0415 - see above
+    from benchctl.stats.decisions import decide  # noqa: PLC0415 - see above
 
     decision = decide(analyse_run(record).rows, stop, _fewest(record))
     return decision.enough, decision.text

@@ -1,4 +1,4 @@
-"""Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them."""
+"""What must be said of figures that another tool measured."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,18 +10,20 @@ import msgspec
 
 from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
-from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
+from benchctl.results.foreign.race import TITLES
+from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.stats import caveat
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis, Figures, Row, Section, TimeKind, TimeRow
-from benchctl.stats.builds import several_builds
 from benchctl.stats.caveat import SAMPLES_FOR_P90, Caveat, separate_runs
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, adjust
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Series, adjust, several_builds
 from benchctl.stats.cost import Compared, verdict_costs
-from benchctl.stats.curve import redline_curves
 from benchctl.stats.disturbed import Disturbance, disturbances
 from benchctl.stats.doubts import (
     WITHHOLDING,
+    LoadCheck,
+    check_load,
+    driver_rows,
     extreme_doubts,
     floor_doubts,
     general_doubts,
@@ -30,18 +32,12 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
-from benchctl.stats.imported import with_imports
-from benchctl.stats.metrics import METRICS, REDLINE, Metric, MetricKey
-from benchctl.stats.multiplicity import Method, looks_at
-from benchctl.stats.objective import needed_samples, percentile_name
-from benchctl.stats.order import OrderEffect, order_effects
-from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.selfcheck import LoadCheck, check_load, driver_rows
-from benchctl.stats.series import Series
-from benchctl.stats.sides import Side, compare_sides, forks_without_host
-from benchctl.stats.steady import steadiness
-from benchctl.stats.values import (
+from benchctl.stats.metrics import (
+    METRICS,
+    REDLINE,
     ForkSummaries,
+    Metric,
+    MetricKey,
     challenge_title,
     collect,
     fork_values,
@@ -50,6 +46,39 @@ from benchctl.stats.values import (
     task_at,
     unit_of,
 )
+from benchctl.stats.multiplicity import Method, looks_at
+from benchctl.stats.order import OrderEffect, order_effects
+from benchctl.stats.redline import needed_samples, percentile_name, redline_curves
+from benchctl.stats.scale import ScaleNote, operation_scale
+from benchctl.stats.sides import Side, compare_sides, forks_without_host
+from benchctl.stats.steady import steadiness
+
+
+def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
+    """Add what holds of imported results; nothing changes where none are.
+
+    Args:
+        analysis: of them, perhaps beside results of our own.
+        imported: variant -> where its results come from; None for those that benchctl measured.
+    """
+    foreign = {label: found for label, found in imported.items() if found is not None}
+    if not foreign:
+        return analysis
+    by_tool: dict[str, list[str]] = {}
+    for label, found in foreign.items():
+        by_tool.setdefault(f"{TITLES[found.tool]} {found.version}".rstrip(), []).append(label)
+    said = [caveat.imported(by_tool)]
+    own = analysis.caveats
+    if len(foreign) == len(imported):
+        # Nobody knows how many builds of an index were behind them.
+        own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
+    if len({found.files for found in foreign.values()}) > 1:
+        said.append(caveat.unknown_hosts())
+    return msgspec.structs.replace(analysis, caveats=(*said, *own))
+
+
+# Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them.
+
 
 # Red-lines that are no measured rates: lower bounds, objectives that are missed at any rate.
 

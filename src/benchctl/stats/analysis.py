@@ -8,11 +8,11 @@ from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import VerdictCost
-from benchctl.stats.curve import RedlineCurves
 from benchctl.stats.evidence import EvidenceCost
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
+from benchctl.stats.redline import RedlineCurves
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 

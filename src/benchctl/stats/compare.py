@@ -1,19 +1,213 @@
-"""Two variants on one task and metric: effect, interval, p, and a verdict that may be read as it stands."""
+"""Values of forks, one side and two: means, index builds, effect, interval, p and verdict."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
+from scipy.special import stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
 from benchctl.stats import caveat
-from benchctl.stats.arrays import Floats
+from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.estimate import spread
+from benchctl.stats.inference import permutation_p, spread
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, Method, adjusted_p
-from benchctl.stats.permutation import permutation_p
-from benchctl.stats.series import Series
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Values of one variant's forks.
+
+    Attributes:
+        logs: natural logarithms of the usable values, shape (n,).
+        missing: values that are none: not positive or not finite.
+        kept: which of all values the logarithms are of, in the same order; shape (n + those left out,).
+    """
+
+    logs: Floats
+    missing: int
+    kept: Mask
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Series":
+        """Keep what is positive and finite, count the rest."""
+        raw = np.asarray(values, dtype=np.float64)
+        usable = _usable(raw)
+        return cls(np.log(raw[usable]), int((~usable).sum()), usable)
+
+    @classmethod
+    def pairs(cls, left: Sequence[float], right: Sequence[float]) -> tuple["Series", "Series"]:
+        """Keep the pairs of which both values are usable; each side counts its own missing ones.
+
+        Raises:
+            ValueError: the sides differ in length.
+        """
+        if len(left) != len(right):
+            raise ValueError(f"{len(left)} values cannot be paired with {len(right)}")
+        sides = [np.asarray(values, dtype=np.float64) for values in (left, right)]
+        usable = [_usable(raw) for raw in sides]
+        both = usable[0] & usable[1]
+        first, second = (
+            cls(np.log(raw[both]), int((~own).sum()), both) for raw, own in zip(sides, usable, strict=True)
+        )
+        return first, second
+
+    @property
+    def forks(self) -> int:
+        """Usable values."""
+        return self.logs.size
+
+    @property
+    def value(self) -> float | None:
+        """Geometric mean; None without values."""
+        return float(np.exp(self.logs.mean())) if self.forks else None
+
+    @property
+    def cv_percent(self) -> float | None:
+        """SD over mean of the values themselves; None under two."""
+        if self.forks <= 1:
+            return None
+        scaled = np.exp(self.logs - self.logs.max())  # relative to the largest, so that nothing overflows
+        return float(100 * scaled.std(ddof=1) / scaled.mean())
+
+    def nested(self, builds: Sequence[int]) -> "Nested":
+        """By index build.
+
+        Args:
+            builds: of each value that the series was made of, those left out included.
+        """
+        return nested(self.logs, self.own(builds))
+
+    def own(self, builds: Sequence[int]) -> list[int]:
+        """The builds of the values that were kept."""
+        return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
+
+
+def _usable(raw: Floats) -> Mask:
+    return np.isfinite(raw) & (raw > 0)
+
+
+# Index builds above forks: where indices were built several times, the build is the unit of replication.
+
+
+class Nested(msgspec.Struct, frozen=True):
+    """One side's forks by build.
+
+    Attributes:
+        means: of the natural logarithms of a build's forks, by number of build, shape (builds,). Every build
+            counts alike, however many forks it has: where forks failed, the means differ in variance, but the
+            variance between them still estimates that of their mean without bias.
+        forks: of each build.
+        between_sd: standard deviation of builds, natural log; 0 when forks explain all of it, None under two
+            builds or when no build has two forks.
+        within_sd: of forks on the same build; None when no build has two.
+    """
+
+    means: Floats
+    forks: tuple[int, ...]
+    between_sd: float | None
+    within_sd: float | None
+
+    @property
+    def value(self) -> float | None:
+        """Geometric mean over builds; None without any."""
+        return float(np.exp(self.means.mean())) if self.forks else None
+
+
+def several_builds(done: Mapping[str, Sequence[ForkRecord]]) -> bool:
+    """Whether any fork ran on another build than the first one."""
+    return any(fork.index_build > 0 for group in done.values() for fork in group)
+
+
+def forks_by_build(forks: Sequence[ForkRecord]) -> tuple[int, ...]:
+    """How many forks ran on each build that has any, by number of build."""
+    counts = Counter(fork.index_build for fork in forks)
+    return tuple(counts[build] for build in sorted(counts))
+
+
+def build_means(values: Floats, builds: Sequence[int]) -> Floats:
+    """The mean over the forks of each build, by number of build.
+
+    Args:
+        values: one row a fork, shape (n,) or (n, columns).
+        builds: the number of each fork's build, n of them.
+
+    Returns:
+        Shape (builds,) or (builds, columns).
+    """
+    numbers = np.asarray(builds, dtype=np.int64)
+    means = [values[numbers == build].mean(axis=0) for build in np.unique(numbers)]
+    return np.asarray(means, dtype=np.float64).reshape(len(means), *values.shape[1:])
+
+
+def nested(logs: Floats, builds: Sequence[int]) -> Nested:
+    """Sort forks by build, and part their variance by the method of moments.
+
+    Args:
+        logs: ln of one value a fork, shape (n,).
+        builds: the number of each fork's build, n of them.
+    """
+    numbers = np.asarray(builds, dtype=np.int64)
+    means = build_means(logs, builds)
+    counts = np.unique(numbers, return_counts=True)[1]
+    between, within = _components(logs, numbers, means, counts)
+    return Nested(means, tuple(int(count) for count in counts), between, within)
+
+
+def _components(
+    logs: Floats, numbers: Integers, means: Floats, counts: Integers
+) -> tuple[float | None, float | None]:
+    """SD between and within: one-way random effects, unbalanced.
+
+    Searle, Casella and McCulloch, "Variance Components" (1992): the analysis-of-variance estimators.
+    """
+    builds, forks = counts.size, logs.size
+    if forks <= builds:
+        return None, None
+    residuals = logs - means[np.searchsorted(np.unique(numbers), numbers)]
+    within = float((residuals**2).sum()) / (forks - builds)
+    if builds == 1:
+        return None, float(np.sqrt(within))
+    spread = float((counts * (means - logs.mean()) ** 2).sum()) / (builds - 1)
+    typical = (forks - float((counts**2).sum()) / forks) / (builds - 1)  # forks a build, when they are even
+    return float(np.sqrt(max(0.0, (spread - within) / typical))), float(np.sqrt(within))
+
+
+# What the forks of one variant say about their own mean: for plots, where sides stand beside each other.
+
+
+_CONFIDENCE = 0.95
+_LEAST_FOR_SPREAD = 2
+
+
+def own_interval(values: Sequence[float | None], builds: Sequence[int] = ()) -> tuple[float, float] | None:
+    """The 95 % t-interval of the geometric mean over forks, in the unit of the values.
+
+    Whether two variants differ is not to be read from whether their intervals overlap: that is what the
+    interval of their difference is for.
+
+    Args:
+        values: one a fork; what is None, not positive or not finite is left out.
+        builds: the index build of every fork; with several builds, their means are the values.
+
+    Returns:
+        Low and high; None under two usable values.
+    """
+    series = Series.of([math.nan if value is None else value for value in values])
+    logs = series.logs
+    if len(set(builds)) > 1:
+        logs = build_means(logs, series.own(builds))
+    if logs.size < _LEAST_FOR_SPREAD:
+        return None
+    middle = float(logs.mean())
+    reach = float(stdtrit(logs.size - 1, 0.5 + _CONFIDENCE / 2) * logs.std(ddof=1) / math.sqrt(logs.size))
+    return math.exp(middle - reach), math.exp(middle + reach)
+
+
+# Two variants on one task and metric: effect, interval, p, and a verdict that may be read as it stands.
+
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
 DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})

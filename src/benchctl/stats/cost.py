@@ -9,10 +9,8 @@ import msgspec
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.stats.compare import Comparison, as_percent, judge
-from benchctl.stats.contrast import Contrast, further_forks
-from benchctl.stats.lognormal import cv_of, sd_of
+from benchctl.stats.inference import Contrast, cv_of, forks_needed, further_forks, sd_of
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.power import forks_needed
 
 EFFECT = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""

@@ -1,17 +1,21 @@
-"""What collecting evidence costs: forks that carry it over plain ones, task by task."""
+"""Evidence of forks: what it shows task by task, and what collecting it cost."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
+from benchctl.results.evidence import C2_LEVEL
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceKind, Place, Plan
-from benchctl.stats.arrays import Floats
+from benchctl.results.samples import Columns
+from benchctl.results.windows import TaskWindow
+from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.estimate import spread
-from benchctl.stats.values import collect, places, task_at
+from benchctl.stats.inference import spread
+from benchctl.stats.metrics import collect, places, task_at
 
 
 class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,3 +156,232 @@ def _values(forks: Sequence[ForkRecord], plan: Plan, place: Place) -> Floats:
 
 def _percent(log_ratio: float) -> float:
     return 100 * math.expm1(log_ratio)
+
+
+# What a node's compilers, its collector and its process did while one task was measured: evidence, counted.
+
+
+_NS_PER_MS = 1e6
+_NS_PER_S = 1e9
+
+
+class Thirds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often something happened: in all, and in the first and the last third of the time."""
+
+    count: int
+    first: int
+    last: int
+
+
+class JitActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the compilers did.
+
+    Attributes:
+        seconds: of the measured part.
+        c1, c2: compilations that began, by compiler.
+        c2_given_up: code of C2 that no thread enters any more.
+        deoptimised: threads that left compiled code because an assumption was wrong; None where the JVM does
+            not log it.
+    """
+
+    seconds: float
+    c1: Thirds
+    c2: Thirds
+    c2_given_up: Thirds
+    deoptimised: Thirds | None
+
+
+class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pauses for one reason: how many, and how long together."""
+
+    count: int
+    total_ms: float
+
+
+class GcActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long threads stood still, and why.
+
+    Attributes:
+        seconds: of the measured part.
+        pauses, pause_ms, longest_ms: of the collector: number, sum, longest.
+        causes: in the JVM's words -> pauses for that reason.
+        safepoints, safepoint_ms: all times at which threads were stopped, those of the collector included.
+        reach_ms, longest_reach_ms: of it, until the last thread had stopped: sum, longest.
+        allocated_bytes_per_s: by the heap between collections that lie around the task or in it; None where
+            there are none.
+    """
+
+    seconds: float
+    pauses: int
+    pause_ms: float
+    longest_ms: float
+    causes: dict[str, Cause]
+    safepoints: int
+    safepoint_ms: float
+    reach_ms: float
+    longest_reach_ms: float
+    allocated_bytes_per_s: float | None
+
+
+class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the kernel counted of the process; None where it does not say.
+
+    Between readings, what grows is taken to grow evenly.
+
+    Attributes:
+        seconds: of the measured part.
+        user_s, system_s: CPU time.
+        minor_faults, major_faults: of pages that were in memory, and that were read from storage.
+        read_bytes, write_bytes: from and to storage.
+        voluntary_switches, involuntary_switches: of threads: they waited, or another one had the CPU.
+        threads, rss_bytes: the most of any reading.
+    """
+
+    seconds: float
+    user_s: float | None
+    system_s: float | None
+    minor_faults: float | None
+    major_faults: float | None
+    read_bytes: float | None
+    write_bytes: float | None
+    voluntary_switches: float | None
+    involuntary_switches: float | None
+    threads: float | None
+    rss_bytes: float | None
+
+
+class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of one task: variant -> one entry a fork, in block order.
+
+    Attributes:
+        schedule: position of the challenge in a fork.
+        challenge: its name.
+        task: position of the task in the challenge.
+        label: the task's name.
+        jit, gc, os: by kind; variants without that evidence are missing.
+    """
+
+    schedule: int
+    challenge: str
+    task: int
+    label: str
+    jit: dict[str, tuple[JitActivity, ...]] = {}
+    gc: dict[str, tuple[GcActivity, ...]] = {}
+    os: dict[str, tuple[OsActivity, ...]] = {}
+
+
+def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) -> JitActivity:
+    """Count what the compilers did.
+
+    Args:
+        events: columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
+        window: of the task.
+        deoptimisations: whether the JVM logs them.
+    """
+    what, level, t_ns = events["what"], events["level"], events["t_ns"]
+    compiled = what == "compiled"
+    return JitActivity(
+        seconds=window.seconds,
+        c1=_thirds(t_ns[compiled & (level >= 1) & (level < C2_LEVEL)], window),
+        c2=_thirds(t_ns[compiled & (level == C2_LEVEL)], window),
+        c2_given_up=_thirds(t_ns[(what == "invalidated") & (level == C2_LEVEL)], window),
+        deoptimised=_thirds(t_ns[what == "deoptimised"], window) if deoptimisations else None,
+    )
+
+
+def gc_activity(events: Columns, window: TaskWindow) -> GcActivity:
+    """Count the times at which threads stood still.
+
+    Args:
+        events: columns of `results.evidence.GC_DTYPES` on the clock of the samples.
+        window: of the task.
+    """
+    within = (events["t_ns"] >= window.measured_ns) & (events["t_ns"] <= window.end_ns)
+    pauses = {name: values[within & (events["what"] == "pause")] for name, values in events.items()}
+    safepoints = {name: values[within & (events["what"] == "safepoint")] for name, values in events.items()}
+    counts: Counter[str] = Counter(pauses["cause"])
+    return GcActivity(
+        seconds=window.seconds,
+        pauses=int(pauses["t_ns"].size),
+        pause_ms=float(pauses["total_ns"].sum()) / _NS_PER_MS,
+        longest_ms=float(pauses["total_ns"].max(initial=0)) / _NS_PER_MS,
+        causes={
+            cause: Cause(count, float(pauses["total_ns"][pauses["cause"] == cause].sum()) / _NS_PER_MS)
+            for cause, count in sorted(counts.items())
+        },
+        safepoints=int(safepoints["t_ns"].size),
+        safepoint_ms=float(safepoints["total_ns"].sum()) / _NS_PER_MS,
+        reach_ms=float(safepoints["reach_ns"].sum()) / _NS_PER_MS,
+        longest_reach_ms=float(safepoints["reach_ns"].max(initial=0)) / _NS_PER_MS,
+        allocated_bytes_per_s=_allocated(events, window),
+    )
+
+
+def os_activity(readings: Columns, window: TaskWindow) -> OsActivity:
+    """What the kernel counted in a window.
+
+    Args:
+        readings: columns of `results.evidence.OS_DTYPES` on the clock of the samples; those of a node start
+            after another count from 0 again, and no task is in two of them.
+        window: of the task.
+    """
+    t_ns = readings["t_ns"]
+    return OsActivity(
+        seconds=window.seconds,
+        user_s=_grown(t_ns, readings["user_s"], window),
+        system_s=_grown(t_ns, readings["system_s"], window),
+        minor_faults=_grown(t_ns, readings["minor_faults"], window),
+        major_faults=_grown(t_ns, readings["major_faults"], window),
+        read_bytes=_grown(t_ns, readings["read_bytes"], window),
+        write_bytes=_grown(t_ns, readings["write_bytes"], window),
+        voluntary_switches=_grown(t_ns, readings["voluntary_switches"], window),
+        involuntary_switches=_grown(t_ns, readings["involuntary_switches"], window),
+        threads=_most(t_ns, readings["threads"], window),
+        rss_bytes=_most(t_ns, readings["rss_bytes"], window),
+    )
+
+
+def _thirds(t_ns: Integers, window: TaskWindow) -> Thirds:
+    begin, end = window.measured_ns, window.end_ns
+    length = (end - begin) / 3
+
+    def count(start: float, stop: float) -> int:
+        return int(((t_ns >= start) & (t_ns <= stop)).sum())
+
+    return Thirds(count(begin, end), count(begin, begin + length), count(end - length, end))
+
+
+def _allocated(events: Columns, window: TaskWindow) -> float | None:
+    """Bytes a second, from how much the heap filled between the end of one collection and the next."""
+    known = (events["what"] == "pause") & (events["before_bytes"] >= 0) & (events["after_bytes"] >= 0)
+    begins, lengths = events["t_ns"][known], events["total_ns"][known]
+    if begins.size < 2:  # noqa: PLR2004 - between two
+        return None
+    starts, stops = (begins + lengths)[:-1], begins[1:]
+    grown = np.maximum(events["before_bytes"][known][1:] - events["after_bytes"][known][:-1], 0)
+    shares = np.minimum(stops, window.end_ns) - np.maximum(starts, window.measured_ns)
+    shares = np.clip(shares, 0, None)
+    if not shares.any():
+        return None
+    rates = grown / np.maximum(stops - starts, 1) * _NS_PER_S
+    return float(np.average(rates, weights=shares))
+
+
+def _grown(t_ns: Integers, values: Floats, window: TaskWindow) -> float | None:
+    """How much a counter grew."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return None
+    before, after = np.interp([window.measured_ns, window.end_ns], t_ns[known], values[known])
+    return float(after - before)
+
+
+def _most(t_ns: Integers, values: Floats, window: TaskWindow) -> float | None:
+    """The most of any reading, from the last one before the window to the first one after it."""
+    known = ~np.isnan(values)
+    t_ns, values = t_ns[known], values[known]
+    if not values.size:
+        return None
+    first = max(int(np.searchsorted(t_ns, window.measured_ns, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(t_ns, window.end_ns, side="left")), values.size - 1)
+    return float(values[first : last + 1].max())

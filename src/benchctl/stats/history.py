@@ -17,8 +17,16 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
-from benchctl.stats.metrics import LATENCY, REDLINE, SERVICE_TIME, THROUGHPUT, Metric, MetricKey
-from benchctl.stats.values import places, task_at
+from benchctl.stats.metrics import (
+    LATENCY,
+    REDLINE,
+    SERVICE_TIME,
+    THROUGHPUT,
+    Metric,
+    MetricKey,
+    places,
+    task_at,
+)
 from benchctl.track.model import Task
 
 Match = Literal["same", "similar"]

@@ -7,8 +7,7 @@ import msgspec
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.compare import Comparison, adjust, compare
-from benchctl.stats.metrics import Metric
-from benchctl.stats.values import block_values, collect, task_at, unit_of
+from benchctl.stats.metrics import Metric, block_values, collect, task_at, unit_of
 from benchctl.track.model import Task
 
 FRESH = "on a fresh node"

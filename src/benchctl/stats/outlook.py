@@ -9,10 +9,8 @@ from scipy.special import chdtri
 
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.stats.history import History, Match, Noise, metrics_of
-from benchctl.stats.lognormal import cv_of, sd_of
-from benchctl.stats.metrics import MetricKey
-from benchctl.stats.power import forks_for_width, forks_needed, mde, mde_paired
-from benchctl.stats.values import challenge_title, places, task_at
+from benchctl.stats.inference import cv_of, forks_for_width, forks_needed, mde, mde_paired, sd_of
+from benchctl.stats.metrics import MetricKey, challenge_title, places, task_at
 
 SCHEMA_VERSION: Final = 1
 CONFIDENCE = 0.8

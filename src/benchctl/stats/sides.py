@@ -10,13 +10,10 @@ from scipy.special import stdtrit
 from benchctl.results.model import ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats
-from benchctl.stats.builds import build_means
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison, as_percent, compare
-from benchctl.stats.lognormal import cv_of
-from benchctl.stats.metrics import Metric
-from benchctl.stats.series import Series
-from benchctl.stats.values import ForkSummaries, fork_values
+from benchctl.stats.compare import Comparison, Series, as_percent, build_means, compare
+from benchctl.stats.inference import cv_of
+from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
 # Effects and spreads of forks with the host's own speed taken out: shown beside the plain ones, and no more.
 

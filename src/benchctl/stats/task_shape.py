@@ -1,16 +1,36 @@
-"""One fork's samples of one task -> how they were distributed and how they went along, in bounded memory."""
+"""The samples of a run's forks as the few points that charts of them need, task by task."""
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from benchctl.errors import BenchctlError
+from benchctl.results.evidence import C2_LEVEL
+from benchctl.results.figures import Course
+from benchctl.results.plan import Place, Plan
+from benchctl.results.reading import ForkSource, Telemetry
 from benchctl.results.samples import Columns, Outcome, select
+from benchctl.results.windows import TaskWindow
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.course import START_BINS
-from benchctl.stats.quantiles import linear_quantiles
-from benchctl.stats.shape import LEVELS, GroupedCounts, ecdf, magnitudes, quantile_curve
+from benchctl.stats.metrics import places, task_at
+from benchctl.stats.quantiles import (
+    LEVELS,
+    Box,
+    GroupedCounts,
+    boxes,
+    ecdf,
+    linear_quantiles,
+    magnitudes,
+    quantile_curve,
+)
+from benchctl.stats.summary import START_BINS
+
+# One fork's samples of one task -> how they were distributed and how they went along, in bounded memory.
+
 
 _NS_PER_S = 1_000_000_000
 _MOST_CELLS = 1024
@@ -288,3 +308,430 @@ def _distribution(counted: ValueCounts) -> Distribution | None:
 def _least(known: int | None, values: Integers) -> int:
     least = int(values.min())
     return least if known is None else min(known, least)
+
+
+# A fork's telemetry -> what its node and the driver used while one task ran, in few points.
+
+
+_NS_PER_MS = 1e6
+_MOST_POINTS = 150
+_READ_EVERY_NS = 1_000_000_000
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What was used during one task of one fork; shapes are (n,) for readings and (m,) for pauses.
+
+    Attributes:
+        readings: of each point: with many, a point is their mean.
+        seconds: when a point's last reading was made, from the beginning of the measured window.
+        node_cpu_percent, driver_cpu_percent: 100 is one CPU; NaN where unknown.
+        merges: that were running; NaN where nobody asked.
+        pause_counts: of each mark: with many pauses, a mark stands for those of a stretch of time.
+        pause_s: when a mark's first pause began.
+        pause_ms: the longest of a mark.
+        pauses: how many there were.
+        pauses_ms: how long they were together.
+        longest: what the longest was, in the JVM's words; empty without pauses.
+    """
+
+    readings: Integers
+    seconds: Floats
+    node_cpu_percent: Floats
+    driver_cpu_percent: Floats
+    merges: Floats
+    pause_counts: Integers
+    pause_s: Floats
+    pause_ms: Floats
+    pauses: int
+    pauses_ms: float
+    longest: str
+
+
+def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int) -> Usage:
+    """Cut one task out of a fork's telemetry.
+
+    Args:
+        telemetry: of the fork.
+        begin_ns: of the task, warm-up included, on the clock of the fork's samples.
+        end_ns: of the task.
+        origin_ns: the beginning of its measured window, on the same clock.
+    """
+    times_ns = telemetry.series["t_ns"]
+    # A reading is about the second before it: the first one after the end is about the task, too.
+    first = int(np.searchsorted(times_ns, begin_ns, side="right"))
+    stop = int(np.searchsorted(times_ns, end_ns, side="left"))
+    if stop < times_ns.size and times_ns[stop] < end_ns + _READ_EVERY_NS:
+        stop += 1
+    group = np.arange(stop - first) // _per_point(stop - first)
+    series = {name: values[first:stop] for name, values in telemetry.series.items()}
+    lasts = np.flatnonzero(np.diff(group, append=-1))
+    began_ns = telemetry.pauses["t_ns"]
+    within = (began_ns >= begin_ns) & (began_ns <= end_ns)
+    pauses = {name: values[within] for name, values in telemetry.pauses.items()}
+    marks = _marks(pauses, begin_ns, end_ns)
+    longest = int(pauses["pause_ns"].argmax()) if within.any() else None
+    return Usage(
+        readings=np.bincount(group),
+        seconds=(series["t_ns"][lasts] - origin_ns) / _NS_PER_S,
+        node_cpu_percent=_means(series["node_cpu_percent"], group),
+        driver_cpu_percent=_means(series["driver_cpu_percent"], group),
+        merges=_means(series["merges_current"], group),
+        pause_counts=np.bincount(marks),
+        pause_s=(pauses["t_ns"][np.flatnonzero(np.diff(marks, prepend=-1))] - origin_ns) / _NS_PER_S,
+        pause_ms=_greatest(pauses["pause_ns"], marks) / _NS_PER_MS,
+        pauses=int(within.sum()),
+        pauses_ms=float(pauses["pause_ns"].sum()) / _NS_PER_MS,
+        longest="" if longest is None else str(pauses["what"][longest]),
+    )
+
+
+def _per_point(readings: int) -> int:
+    return max(1, -(-readings // _MOST_POINTS))
+
+
+def _means(values: Floats, group: Integers) -> Floats:
+    """The mean of what is known of each group; NaN for one of which nothing is."""
+    known = ~np.isnan(values)
+    sums = np.bincount(group, weights=np.where(known, values, 0.0))
+    counts = np.bincount(group, weights=known)
+    means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
+def _marks(pauses: Columns, begin_ns: int, end_ns: int) -> Integers:
+    """The mark of each pause, from 0 without gaps: its own, or that of its stretch of time."""
+    began_ns: Integers = pauses["t_ns"]
+    if began_ns.size <= _MOST_POINTS:
+        return np.arange(began_ns.size)
+    stretches = (began_ns - begin_ns) * _MOST_POINTS // max(end_ns - begin_ns + 1, 1)
+    return np.unique(stretches, return_inverse=True)[1].astype(np.int64)
+
+
+def _greatest(values: Integers, marks: Integers) -> Floats:
+    firsts = np.flatnonzero(np.diff(marks, prepend=-1))
+    return np.maximum.reduceat(values, firsts).astype(np.float64) if firsts.size else np.zeros(0)
+
+
+# Samples of a run's forks -> the shapes of every task: what charts that need samples are drawn from.
+
+
+_MOST_TASK_POINTS = 400
+_LEAST_POINTS = 120
+# Of all courses of a page together: what it takes to load is bounded, whatever the number of forks.
+_POINTS_OF_A_PAGE = 40_000
+# Of the forks of one variant, which are drawn over each other: more would be noise.
+_POINTS_OF_A_PANEL = 1_500
+
+
+class ForkShape(msgspec.Struct, frozen=True):
+    """One task of one fork.
+
+    Attributes:
+        label: what tables call its variant.
+        block: which of its forks.
+        shape: of its samples.
+        course: the segments of its service times; None where they are not known.
+        usage: telemetry of the task; None when none was kept.
+    """
+
+    label: str
+    block: int
+    shape: TaskShape
+    course: Course | None
+    usage: Usage | None
+
+    @property
+    def name(self) -> str:
+        """What charts call it: `es, fork 3`."""
+        return fork_name(self.label, self.block)
+
+
+class HitBoxes(msgspec.Struct, frozen=True):
+    """Service times of one task and variant by order of magnitude of the hits, over all forks' requests.
+
+    Attributes:
+        boxes: ascending.
+        unknown: requests whose hits nobody knows; they are in no box.
+        bounded: requests whose hits the engine stopped counting: they belong where they are, or higher.
+    """
+
+    boxes: tuple[Box, ...]
+    unknown: int
+    bounded: int
+
+
+class TaskShapes(msgspec.Struct, frozen=True):
+    """One task, by variant.
+
+    Attributes:
+        timed: it runs for some time, not for a number of requests.
+        throttled: its requests were due at given times.
+        unit: what its throughput counts.
+        forks: label -> forks with samples, in order of their blocks.
+        hits: label -> its boxes; empty when all requests had the same number of hits, or nobody knows.
+    """
+
+    timed: bool
+    throttled: bool
+    unit: str
+    forks: dict[str, tuple[ForkShape, ...]]
+    hits: dict[str, HitBoxes]
+
+
+class RunShapes(msgspec.Struct, frozen=True):
+    """Every task of which there are samples.
+
+    Attributes:
+        tasks: by place.
+        absent: forks of which something is not there or cannot be read: `es, fork 3: no samples were kept`.
+    """
+
+    tasks: dict[Place, TaskShapes]
+    absent: tuple[str, ...] = ()
+
+
+def fork_name(label: str, block: int) -> str:
+    """One fork among those of all variants."""
+    return f"{label}, fork {block}"
+
+
+def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
+    """Read all samples, fork after fork, and keep only what is drawn.
+
+    Every fork is read twice, in chunks: memory is bounded by one chunk and the tallies of one fork.
+
+    Args:
+        plan: of the forks. The samples of a red-line search are those of its steps, not of a task: for it
+            there is nothing, and nothing is read.
+        sources: the forks, in the order in which they are to be shown.
+
+    Raises:
+        BenchctlError: samples could be read once, and not again.
+    """
+    if plan.redline is not None:
+        return RunShapes({})
+    throttled = {place: task_at(plan, place).throttled for place in places(plan)}
+    points = _points(plan)
+    forks: dict[Place, dict[str, list[ForkShape]]] = {place: {} for place in throttled}
+    hits: dict[Place, dict[str, HitTimes]] = {place: {} for place in throttled}
+    units: dict[Place, str] = {}
+    absent = []
+    for source in sources:
+        name = fork_name(source.label, source.block)
+        if source.absent:
+            absent.append(f"{name}: {source.absent}")
+        if source.samples is None:
+            continue
+        try:
+            surveys = _surveys(source.samples, throttled)
+        except BenchctlError:
+            # One damaged file of many: the others are drawn.
+            absent.append(f"{name}: its samples cannot be read")
+            continue
+        mine = {place: hits[place].setdefault(source.label, HitTimes()) for place in throttled}
+        shapes = _fork_shapes(source.samples, surveys, mine, points)
+        summaries = {(summary.schedule, summary.task): summary for summary in source.summaries}
+        for place, shape in shapes.items():
+            summary = summaries.get(place)
+            course = None if summary is None else summary.course
+            forks[place].setdefault(source.label, []).append(
+                ForkShape(source.label, source.block, shape, course, _usage(source, shape))
+            )
+            if summary is not None:
+                units.setdefault(place, summary.unit)
+    return RunShapes(
+        {
+            place: TaskShapes(
+                timed=_timed(plan, place),
+                throttled=throttled[place],
+                unit=units.get(place, "queries"),
+                forks={label: tuple(group) for label, group in found.items()},
+                hits=_hit_boxes(hits[place]),
+            )
+            for place, found in forks.items()
+            if found
+        },
+        tuple(absent),
+    )
+
+
+def _points(plan: Plan) -> int:
+    """How many points the course of one fork's task gets."""
+    courses = len(places(plan)) * plan.forks * len(plan.variants)
+    wanted = min(_POINTS_OF_A_PAGE // max(courses, 1), _POINTS_OF_A_PANEL // max(plan.forks, 1))
+    return min(max(wanted, _LEAST_POINTS), _MOST_TASK_POINTS)
+
+
+def _surveys(chunks: Iterable[Columns], throttled: Mapping[Place, bool]) -> dict[Place, Survey]:
+    """The first reading of one fork, of all that the second one reads."""
+    surveys: dict[Place, Survey] = {}
+    for place, rows in _by_place(chunks):
+        if place in throttled:
+            surveys.setdefault(place, Survey(throttled=throttled[place])).add(rows)
+    return surveys
+
+
+def _fork_shapes(
+    chunks: Iterable[Columns],
+    surveys: Mapping[Place, Survey],
+    hits: Mapping[Place, HitTimes],
+    points: int,
+) -> dict[Place, TaskShape]:
+    """The tasks of one fork that sent anything."""
+    sequels = {place: Sequel(survey, points) for place, survey in surveys.items() if survey.began}
+    for place, rows in _by_place(chunks):
+        if place in sequels:
+            sequels[place].add(rows)
+            hits[place].add(select(ok := successes(rows), ~ok["warmup"]))
+    return {place: sequels[place].shape() for place in sorted(sequels)}
+
+
+def _by_place(chunks: Iterable[Columns]) -> Iterator[tuple[Place, Columns]]:
+    for chunk in chunks:
+        keys = chunk["schedule"].astype(np.int64) << 16 | chunk["task"]
+        for key in np.unique(keys).tolist():
+            yield (key >> 16, key & 0xFFFF), select(chunk, keys == key)
+
+
+def _usage(source: ForkSource, shape: TaskShape) -> Usage | None:
+    if source.telemetry is None:
+        return None
+    flow = shape.flow
+    begin_ns, end_ns = (shape.origin_ns + round(second * 1e9) for second in (flow.begin_s, flow.end_s))
+    return task_usage(source.telemetry, begin_ns, end_ns, shape.origin_ns)
+
+
+def _timed(plan: Plan, place: Place) -> bool:
+    task = task_at(plan, place)
+    return task.time_period is not None or task.warmup_time_period is not None
+
+
+def _hit_boxes(found: Mapping[str, HitTimes]) -> dict[str, HitBoxes]:
+    """Nothing to tell apart where every request of a variant had the same number of hits."""
+    if not any(one.vary for one in found.values()):
+        return {}
+    return {label: HitBoxes(boxes(one.service_ns), one.unknown, one.bounded) for label, one in found.items()}
+
+
+# Completions over time -> rates in cells of one length for all forks of a task.
+
+
+_MOST_RATE_CELLS = 120
+_LEAST_CELLS = 5
+_REQUESTS_A_CELL = 5
+
+
+def common_cell(shapes: Iterable[TaskShape]) -> float:
+    """A length that suits all of them, seconds: short enough to see changes, long enough for some requests.
+
+    Args:
+        shapes: of the forks; at least one.
+    """
+    return max(_cell(shape) for shape in shapes)
+
+
+def _cell(shape: TaskShape) -> float:
+    flow, operations = shape.flow, shape.samples + shape.warmup
+    cells = min(max(operations // _REQUESTS_A_CELL, _LEAST_CELLS), _MOST_RATE_CELLS)
+    wanted_s = (flow.end_s - flow.begin_s) / cells
+    return max(flow.cell_s, 2.0 ** math.ceil(math.log2(max(wanted_s, flow.cell_s))))
+
+
+def rates(flow: Flow, cell_s: float) -> tuple[Floats, Floats]:
+    """Units a second, in cells of a given length.
+
+    The task hardly ever begins and ends where cells do: the first and the last one count for the time that
+    they cover, and go with their neighbour when that is less than half a cell.
+
+    Args:
+        flow: of one fork.
+        cell_s: length, seconds; that of the flow's own cells times a power of two.
+
+    Returns:
+        The middle of each cell, seconds from the beginning of the measured window; and its rate. Shape (n,).
+    """
+    factor = round(cell_s / flow.cell_s)
+    numbers = (np.arange(flow.units.size) + flow.first) // factor
+    units = np.bincount(numbers - numbers[0], weights=flow.units)
+    edges = (numbers[0] + np.arange(units.size + 1)) * cell_s
+    edges[0], edges[-1] = flow.begin_s, flow.end_s
+    inner = np.ones(units.size, dtype=bool)  # which cells begin something of their own
+    if units.size > 1 and edges[1] - edges[0] < cell_s / 2:
+        inner[1] = False
+    if units.size > 1 and edges[-1] - edges[-2] < cell_s / 2:
+        inner[-1] = False
+    firsts = np.flatnonzero(inner)
+    edges = np.append(edges[firsts], edges[-1])
+    lengths = np.diff(edges)
+    sums = np.add.reduceat(units, firsts)
+    per_s = np.divide(sums, lengths, out=np.zeros(sums.shape), where=lengths > 0)
+    return (edges[:-1] + edges[1:]) / 2, per_s
+
+
+# A task of a fork that carried `jit` evidence: its requests over time, and what compilers did meanwhile.
+
+
+_MOST_JIT_POINTS = 300
+_CELLS = 60
+
+
+class JitCourse(msgspec.Struct, frozen=True):
+    """What is drawn of one fork's task; seconds count from the beginning of its measured part.
+
+    Attributes:
+        label: what tables call the variant.
+        block: which fork.
+        seconds: in the middle of each point's requests, shape (n,).
+        service_ns: the median of each point's service times, shape (n,).
+        requests: of a point, at most.
+        edges: of the cells in which events are counted, seconds, shape (m + 1,).
+        c1, c2, deoptimised: events of each cell, shape (m,).
+    """
+
+    label: str
+    block: int
+    seconds: Floats
+    service_ns: Floats
+    requests: int
+    edges: Floats
+    c1: Integers
+    c2: Integers
+    deoptimised: Integers
+
+
+def jit_course(label: str, block: int, requests: Columns, events: Columns, window: TaskWindow) -> JitCourse:
+    """Put requests and events on one clock.
+
+    Args:
+        label: what tables call the variant.
+        block: which fork.
+        requests: samples of the task, warm-up included, with `start_ns`, `end_ns` and what tells successes.
+        events: columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
+        window: of the task.
+    """
+    ok = successes(requests)
+    order = np.argsort(ok["start_ns"], kind="stable")
+    starts = (ok["start_ns"][order] - window.measured_ns) / _NS_PER_S
+    service_ns = (ok["end_ns"] - ok["start_ns"])[order].astype(np.float64)
+    each = max(1, -(-starts.size // _MOST_JIT_POINTS))
+    firsts = range(0, starts.size, each)
+    edges = (
+        np.linspace(window.begin_ns, max(window.end_ns, window.begin_ns + 1), _CELLS + 1) - window.measured_ns
+    ) / _NS_PER_S
+    what, level = events["what"], events["level"]
+    at_s = (events["t_ns"] - window.measured_ns) / _NS_PER_S
+
+    def counted(chosen: npt.NDArray[np.bool_]) -> Integers:
+        return np.histogram(at_s[chosen], edges)[0].astype(np.int64)
+
+    return JitCourse(
+        label=label,
+        block=block,
+        seconds=np.array([np.median(starts[first : first + each]) for first in firsts]),
+        service_ns=np.array([np.median(service_ns[first : first + each]) for first in firsts]),
+        requests=each,
+        edges=edges,
+        c1=counted((what == "compiled") & (level >= 1) & (level < C2_LEVEL)),
+        c2=counted((what == "compiled") & (level == C2_LEVEL)),
+        deoptimised=counted(what == "deoptimised"),
+    )

@@ -7,8 +7,8 @@ import pytest
 from benchctl.report.charts.dots import fork_charts
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.stats.alone import own_interval
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.compare import own_interval
 
 
 def test_every_fork_is_a_dot_and_the_mean_has_its_own_interval(record: RunRecord):

@@ -13,7 +13,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.reading import ForkSource
 from benchctl.results.samples import concatenate
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.run_shape import run_shapes
+from benchctl.stats.task_shape import run_shapes
 from sampled import make_samples, make_source, make_telemetry
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.results.experiment.model import Relation
-from benchctl.stats.contrast import Contrast, contrast
 from benchctl.stats.experiment.expectations import judge_relation, support, together
+from benchctl.stats.inference import Contrast, contrast
 from benchctl.stats.multiplicity import EVERY_BLOCK
 
 MARGIN = 0.05

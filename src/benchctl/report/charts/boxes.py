@@ -8,8 +8,8 @@ from benchctl.report.charts.panels import Frame, milliseconds, time_axis
 from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
 from benchctl.report.grid import VARIANT, Grid, worded
 from benchctl.report.numbers import figure
-from benchctl.stats.run_shape import HitBoxes, TaskShapes
-from benchctl.stats.shape import Box
+from benchctl.stats.quantiles import Box
+from benchctl.stats.task_shape import HitBoxes, TaskShapes
 
 _FILL_ALPHA = 0.35
 # The same for boxes and marks, so that these are on those.

@@ -22,8 +22,7 @@ from benchctl.report.charts.theme import BAND, GUIDE, plain, tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.results.figures import Course
-from benchctl.stats.run_shape import ForkShape, TaskShapes
-from benchctl.stats.task_shape import CourseLine
+from benchctl.stats.task_shape import CourseLine, ForkShape, TaskShapes
 
 _PANEL_PX = 200
 _FORK_ALPHA = 0.4

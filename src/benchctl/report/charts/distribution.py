@@ -11,9 +11,8 @@ from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import figure
 from benchctl.stats.arrays import Floats
-from benchctl.stats.run_shape import ForkShape, TaskShapes
-from benchctl.stats.shape import LEVELS, ODDS, TAIL_REQUESTS, carries
-from benchctl.stats.task_shape import Distribution
+from benchctl.stats.quantiles import LEVELS, ODDS, TAIL_REQUESTS, carries
+from benchctl.stats.task_shape import Distribution, ForkShape, TaskShapes
 
 _HEIGHT = 520
 _ECDF_DOMAIN = (0.58, 1.0)

@@ -8,8 +8,8 @@ from benchctl.report.charts.theme import base_layout, plain, tint, variant_style
 from benchctl.report.grid import VARIANT, Grid, worded
 from benchctl.report.layout import better, metric_title, task_name
 from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.stats.alone import own_interval
 from benchctl.stats.analysis import Analysis, Figures, Row
+from benchctl.stats.compare import own_interval
 
 _ROW_PX = 76
 _SPREAD = 0.56

@@ -11,9 +11,7 @@ from benchctl.report.charts.theme import BAND, plain, tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
 from benchctl.stats.arrays import Floats, Integers
-from benchctl.stats.flow import common_cell, rates
-from benchctl.stats.run_shape import ForkShape, TaskShapes
-from benchctl.stats.usage import Usage
+from benchctl.stats.task_shape import ForkShape, TaskShapes, Usage, common_cell, rates
 
 _RATE_PX = 220
 _USAGE_PX = 90

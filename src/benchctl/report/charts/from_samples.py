@@ -10,7 +10,7 @@ from benchctl.report.charts.flow import flow_chart
 from benchctl.report.charts.panels import Frame
 from benchctl.report.layout import task_name
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.run_shape import RunShapes, TaskShapes
+from benchctl.stats.task_shape import RunShapes, TaskShapes
 
 
 def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:

@@ -8,8 +8,7 @@ from benchctl.report.charts.panels import digits, time_axis
 from benchctl.report.charts.theme import GUIDE, base_layout, plain, variant_style
 from benchctl.report.curve import objective_text
 from benchctl.report.numbers import figure
-from benchctl.stats.curve import CurveRow, RedlineCurves
-from benchctl.stats.objective import percentile_name
+from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
 
 _NS_PER_MS = 1e6
 

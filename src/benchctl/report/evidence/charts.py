@@ -20,8 +20,7 @@ from benchctl.results.store import RunFolder
 from benchctl.results.windows import task_windows
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.arrays import Integers
-from benchctl.stats.jit_course import JitCourse, jit_course
-from benchctl.stats.run_shape import fork_name
+from benchctl.stats.task_shape import JitCourse, fork_name, jit_course
 
 # Service time over the course of a task, and below it what the JIT compilers did, on the same clock.
 

@@ -19,7 +19,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceKind, Place
 from benchctl.results.store import RunFolder
 from benchctl.results.windows import task_windows
-from benchctl.stats.activity import (
+from benchctl.stats.evidence import (
     GcActivity,
     JitActivity,
     OsActivity,
@@ -28,7 +28,7 @@ from benchctl.stats.activity import (
     jit_activity,
     os_activity,
 )
-from benchctl.stats.values import challenge_title, places, task_at
+from benchctl.stats.metrics import challenge_title, places, task_at
 
 COUNTED: tuple[EvidenceKind, ...] = ("jit", "gc", "os")
 """Kinds that are counted here; inlining and profiles have commands of their own."""

@@ -6,7 +6,7 @@ from typing import TypeVar
 from benchctl.report.evidence.read import RunEvidence
 from benchctl.report.grid import ABOVE, OPERATION, Cell, Grid, worded
 from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.stats.activity import Cause, GcActivity, JitActivity, OsActivity, TaskEvidence, Thirds
+from benchctl.stats.evidence import Cause, GcActivity, JitActivity, OsActivity, TaskEvidence, Thirds
 
 _MB = 1e6
 

@@ -20,7 +20,7 @@ from benchctl.results.reading import fork_sources
 from benchctl.results.select import Selection
 from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.run_shape import run_shapes
+from benchctl.stats.task_shape import run_shapes
 
 _MARK = "benchctl"
 _PLOTLY_MARK = "plotly.js"

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchctl.report.numbers import counted, figure, p_value
 from benchctl.report.visible import visible
-from benchctl.stats.permutation import PermutationResult, permutation_p
+from benchctl.stats.inference import PermutationResult, permutation_p
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1000

@@ -35,7 +35,7 @@ from benchctl.results.places import task_named
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunFolder
 from benchctl.results.windows import UnknownTimesError
-from benchctl.stats.values import places
+from benchctl.stats.metrics import places
 
 SECTION_LINES = 10
 

@@ -18,8 +18,8 @@ from benchctl.stats.experiment.expectations import NOTABLE_SCALE, judge_expectat
 from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import SCHEMA_VERSION, ExperimentAnalysis, ExperimentRow, ExperimentTable
 from benchctl.stats.experiment.rows import compare_row, finished
+from benchctl.stats.metrics import challenge_title
 from benchctl.stats.scale import rounded_ratio
-from benchctl.stats.values import challenge_title
 
 
 def analyse_experiment(

@@ -12,8 +12,8 @@ from benchctl.stats.analysis import Figures
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import CaveatCode
 from benchctl.stats.compare import as_percent
-from benchctl.stats.contrast import Contrast, contrast, further_forks
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow, Judged, Lack, Outcome
+from benchctl.stats.inference import Contrast, contrast, further_forks
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, holm
 from benchctl.stats.scale import rounded_ratio
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchctl.results.experiment.model import CallSite, Dispatch, FateExpectation
 from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
+from benchctl.stats.compare import Series
 from benchctl.stats.experiment.model import FateGroup, FateResult, Outcome, SiteResult, SiteVariant
 from benchctl.stats.experiment.places import place_of
-from benchctl.stats.metrics import THROUGHPUT
-from benchctl.stats.series import Series
-from benchctl.stats.values import ForkSummaries, collect, fork_values, task_at, unit_of
+from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 
 FORKS_FOR_OUTCOME = 3
 """Forks with a log that an outcome takes: of fewer, all often fare alike by chance."""

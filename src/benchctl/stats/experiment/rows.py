@@ -12,18 +12,22 @@ from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import Comparison
-from benchctl.stats.doubts import WITHHOLDING, extreme_doubts, floor_doubts, row_doubts, unsupported_reason
+from benchctl.stats.compare import Comparison, Series
+from benchctl.stats.doubts import (
+    WITHHOLDING,
+    check_load,
+    extreme_doubts,
+    floor_doubts,
+    row_doubts,
+    unsupported_reason,
+)
 from benchctl.stats.experiment.model import ExperimentRow
 from benchctl.stats.experiment.places import place_of
-from benchctl.stats.metrics import Metric, metric_of
+from benchctl.stats.metrics import ForkSummaries, Metric, collect, fork_values, metric_of, task_at, unit_of
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
-from benchctl.stats.selfcheck import check_load
-from benchctl.stats.series import Series
 from benchctl.stats.sides import Side, compare_sides
 from benchctl.stats.steady import Steadiness, steadiness
-from benchctl.stats.values import ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.track.model import Task
 
 # One side of a comparison: a task of a variant, in all finished forks of its measurement.

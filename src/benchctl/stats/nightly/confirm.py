@@ -10,9 +10,9 @@ import numpy as np
 from benchctl.results.nightly.model import Direction
 from benchctl.results.nightly.series import Series
 from benchctl.stats.compare import Comparison
+from benchctl.stats.inference import forks_needed
 from benchctl.stats.multiplicity import adjusted_p
 from benchctl.stats.nightly.nights import nights_of
-from benchctl.stats.power import forks_needed
 
 LEVEL: Final = 0.01
 """A suite screens some thousand figures before its baseline stands, and dozens stand out by chance: at 5 %

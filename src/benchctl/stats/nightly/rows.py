@@ -9,8 +9,7 @@ from benchctl.results.nightly.figures import FigureRow
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of
-from benchctl.stats.metrics import Metric
-from benchctl.stats.values import challenge_title, places, task_at
+from benchctl.stats.metrics import Metric, challenge_title, places, task_at
 
 
 def figure_rows(

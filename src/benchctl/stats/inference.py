@@ -1,0 +1,391 @@
+"""Tests on the log scale: t intervals and power, linear contrasts, and permutations as a cross-check."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from scipy.special import nctdtrinc, stdtr, stdtrit
+
+from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.stats.arrays import Floats
+from benchctl.stats.multiplicity import (
+    EVERY_BLOCK,
+    MOST_BLOCKS,
+    confidence_in_spite_of_looks,
+    p_in_spite_of_looks,
+)
+
+# Spread of log-normal values: the coefficient of variation of them, and the SD of their logarithms.
+
+
+_MOST_SD = 10.0  # of which the CV is 10^21
+
+
+def cv_of(sd: float) -> float:
+    """The CV, as a ratio, of values whose natural logarithms have this SD."""
+    return math.sqrt(math.expm1(min(sd, _MOST_SD) ** 2))
+
+
+def sd_of(cv: float) -> float:
+    """The SD of the natural logarithms of values that have this CV, as a ratio."""
+    return math.sqrt(math.log1p(cv**2))
+
+
+# Permutation tests over forks: a cross-check of the t-test that assumes no distribution.
+
+
+# Up to 8 forks a side, or 14 pairs, every arrangement is looked at; above, this many drawn with a fixed seed.
+_MOST_ARRANGEMENTS = 20_000
+_RESAMPLES = 9_999
+_SEED = 20_240_301
+
+
+class PermutationResult(msgspec.Struct, frozen=True):
+    """What the test says.
+
+    Attributes:
+        p: two-sided.
+        least: the smallest p that this number of forks can give.
+        exact: every arrangement was looked at.
+    """
+
+    p: float
+    least: float
+    exact: bool
+
+
+def permutation_p(baseline: Floats, contender: Floats, *, paired: bool) -> PermutationResult:
+    """Test the difference of means by rearranging forks.
+
+    Args:
+        baseline: one value a fork, shape (n,), n >= 2; usually logarithms.
+        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
+        paired: rearrange within pairs only.
+    """
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import permutation_test  # noqa: PLC0415 - see above
+
+    n, m = baseline.size, contender.size
+    arrangements = 2**n if paired else math.comb(n + m, n)
+    exact = arrangements <= _MOST_ARRANGEMENTS
+    found = permutation_test(
+        (contender, baseline),
+        _difference_of_means,
+        permutation_type="samples" if paired else "independent",
+        vectorized=True,
+        n_resamples=_MOST_ARRANGEMENTS if exact else _RESAMPLES,
+        rng=np.random.default_rng(_SEED),
+    )
+    least = 2 / (arrangements if exact else _RESAMPLES + 1)
+    return PermutationResult(float(found.pvalue), min(1.0, least), exact)
+
+
+def _difference_of_means(left: Floats, right: Floats, axis: int) -> Floats:
+    return np.asarray(np.mean(left, axis=axis) - np.mean(right, axis=axis))
+
+
+# What a number of forks can see: minimum detectable effects, and forks needed for an effect.
+
+
+# Not scipy.stats: a run forecasts before its first request, and that takes half a second to load, and a
+# hundred times as long to compute.
+
+
+POWER = 0.8
+ALPHA = 0.05
+MOST_FORKS = 100_000
+_LEAST_VALUES = 3  # of both sides together: fewer leave no degree of freedom
+_LEAST_PAIRS = 2
+
+
+def mde(n1: int, n2: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The least difference of means that an unpaired t-test finds with the given power.
+
+    Args:
+        n1: forks of one side.
+        n2: forks of the other.
+        sd: fork SD, any unit; on log values the result is a log ratio.
+        alpha: level of the test.
+        power: wanted chance of finding it.
+
+    Returns:
+        In the unit of `sd`; infinite when there are too few forks to test.
+    """
+    if min(n1, n2) < 1 or n1 + n2 < _LEAST_VALUES:
+        return math.inf
+    error = sd * math.sqrt(1 / n1 + 1 / n2)
+    return detectable(n1 + n2 - 2, alpha=alpha, power=power) * error
+
+
+def mde_paired(pairs: int, sd: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The least mean difference that a paired t-test finds; `sd` is that of the differences within pairs."""
+    if pairs < _LEAST_PAIRS:
+        return math.inf
+    return detectable(pairs - 1, alpha=alpha, power=power) * sd / math.sqrt(pairs)
+
+
+def detectable(df: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The least effect, in standard errors, that a two-sided t-test finds in the right direction.
+
+    Args:
+        df: degrees of freedom, above 0.
+        alpha: level of the test.
+        power: wanted chance of finding it.
+    """
+    return float(nctdtrinc(df, 1 - power, _critical(df, alpha)))
+
+
+def forks_needed(
+    effect: float, sd: float, *, paired: bool = False, alpha: float = ALPHA, power: float = POWER
+) -> int:
+    """Forks a side that a comparison needs to find an effect.
+
+    Args:
+        effect: true difference of means, above 0, in the unit of `sd`.
+        sd: fork SD; that of the differences within pairs when paired.
+        paired: count pairs.
+        alpha: level of the test.
+        power: wanted chance of finding it.
+
+    Returns:
+        At least 3, below which there is no verdict; at most 100,000.
+
+    Raises:
+        ValueError: the effect is not positive.
+    """
+    if not effect > 0:
+        raise ValueError(f"effect must be positive, not {effect}")
+
+    def too_few(forks: int) -> bool:
+        if paired:
+            return mde_paired(forks, sd, alpha=alpha, power=power) > effect
+        return mde(forks, forks, sd, alpha=alpha, power=power) > effect
+
+    return _fewest(too_few, FORKS_FOR_VERDICT)
+
+
+def interval_half_width(forks: int, sd: float, *, paired: bool = False, alpha: float = ALPHA) -> float:
+    """Half of the interval of a difference of means, where both sides have as many forks.
+
+    Args:
+        forks: of a side, or pairs; at least 2.
+        sd: fork SD, any unit; that of the differences within pairs when paired.
+        paired: count pairs.
+        alpha: 1 - confidence.
+
+    Returns:
+        In the unit of `sd`.
+    """
+    if paired:
+        return _critical(forks - 1, alpha) * sd / math.sqrt(forks)
+    return _critical(2 * forks - 2, alpha) * sd * math.sqrt(2 / forks)
+
+
+def forks_for_width(
+    half_width: float, sd: float, *, paired: bool = False, least: int = FORKS_FOR_VERDICT
+) -> int:
+    """Forks a side until an interval is expected to be so narrow: half its width, in the unit of `sd`.
+
+    Returns:
+        At least `least`; at most 100,000.
+
+    Raises:
+        ValueError: the width is not positive.
+    """
+    if not half_width > 0:
+        raise ValueError(f"half width must be positive, not {half_width}")
+    return _fewest(lambda forks: interval_half_width(forks, sd, paired=paired) > half_width, least)
+
+
+def _fewest(too_few: Callable[[int], bool], least: int) -> int:
+    """The least number from `least` on that is not too few, up to 100,000."""
+    low, high = least - 1, least
+    while high < MOST_FORKS and too_few(high):
+        low, high = high, high * 2
+    high = min(high, MOST_FORKS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if too_few(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _critical(df: float, alpha: float) -> float:
+    return float(stdtrit(df, 1 - alpha / 2))
+
+
+# The difference of two variants on the log scale: its t-test, its intervals, and what it could see.
+
+
+_LEAST_FOR_SPREAD = 2
+
+# Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
+_NO_SPREAD = 1e-12
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """What more than one fork a side adds to an effect; everything in natural logarithms.
+
+    Attributes:
+        p: two-sided.
+        interval95: low and high.
+        interval90: low and high; inside the margin means equivalence at 5 % (two one-sided tests).
+        error: standard error of the effect.
+        mde: the effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer
+            than n + m - 2, the more so the more the sides differ in spread or number.
+    """
+
+    p: float
+    interval95: tuple[float, float]
+    interval90: tuple[float, float]
+    error: float
+    mde: float
+
+
+def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
+    """Test contender - baseline.
+
+    Args:
+        baseline: ln of one value a fork, shape (n,).
+        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
+        paired: use the differences within pairs.
+        looks: at the figures so far, or `EVERY_BLOCK`: p and intervals hold in spite of them.
+
+    Returns:
+        None when a side has under two forks, or nothing varies.
+    """
+    if min(baseline.size, contender.size) < _LEAST_FOR_SPREAD:
+        return None
+    error = _standard_error(baseline, contender, paired=paired)
+    if error < _NO_SPREAD:
+        return None
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import ttest_ind, ttest_rel  # noqa: PLC0415 - see above
+
+    with warnings.catch_warnings():
+        # Equal values on one side alone are no loss of precision: the spread of the other side still counts.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        found = ttest_rel(contender, baseline) if paired else ttest_ind(contender, baseline, equal_var=False)
+    of95, of90 = (confidence_in_spite_of_looks(one, looks) for one in (0.95, 0.90))
+    wide, narrow = found.confidence_interval(of95), found.confidence_interval(of90)
+    return Spread(
+        p=p_in_spite_of_looks(float(found.pvalue), looks),
+        interval95=(float(wide.low), float(wide.high)),
+        interval90=(float(narrow.low), float(narrow.high)),
+        error=error,
+        mde=detectable(float(found.df), alpha=1 - of95) * error,
+    )
+
+
+def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
+    if paired:
+        return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))
+    squares = contender.var(ddof=1) / contender.size + baseline.var(ddof=1) / baseline.size
+    return float(np.sqrt(squares))
+
+
+# A linear contrast of the means of independent groups, whose variances need not be alike.
+
+
+# Logarithms of equal values differ by rounding alone; below this the spread is no measurement.
+
+
+class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An estimate that follows a t-distribution around the truth; in the unit of the groups.
+
+    Attributes:
+        estimate: the sum of weight x mean.
+        error: its standard error, above 0.
+        df: degrees of freedom.
+        looks: at the estimate so far, as `multiplicity` counts them; p-values and intervals hold in spite of
+            them.
+    """
+
+    estimate: float
+    error: float
+    df: float
+    looks: int = 1
+
+    @property
+    def p(self) -> float:
+        """Two-sided, for a truth of 0."""
+        return p_in_spite_of_looks(2 * float(stdtr(self.df, -abs(self.estimate) / self.error)), self.looks)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Low and high."""
+        confidence = confidence_in_spite_of_looks(confidence, self.looks)
+        half = float(stdtrit(self.df, (1 + confidence) / 2)) * self.error
+        return self.estimate - half, self.estimate + half
+
+    def p_at_most(self, truth: float) -> float:
+        """One-sided: how likely an estimate as low as this one, or lower, would be around `truth`."""
+        return self._one_sided((self.estimate - truth) / self.error)
+
+    def p_at_least(self, truth: float) -> float:
+        """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
+        return self._one_sided((truth - self.estimate) / self.error)
+
+    def foreseen(self, units: int, further: int) -> "Contrast":
+        """What it will be with more units, if it and the spread stay as they are: looked at once more.
+
+        Args:
+            units: that it rests on: blocks, or forks a side; at least 2.
+            further: beyond these.
+        """
+        later = units + further
+        return Contrast(
+            self.estimate,
+            self.error * math.sqrt(units / later),
+            self.df * (later - 1) / (units - 1),
+            self.looks if self.looks == EVERY_BLOCK else self.looks + 1,
+        )
+
+    def _one_sided(self, errors: float) -> float:
+        p = float(stdtr(self.df, errors))
+        return max(p, p_in_spite_of_looks(min(1.0, 2 * p), self.looks) / 2)
+
+
+def contrast(groups: Sequence[Floats], weights: Sequence[float], looks: int = 1) -> Contrast | None:
+    """Estimate the weighted sum of the means of groups.
+
+    Degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946): for two groups weighted -1 and 1,
+    this is Welch's t; for one group of differences it is the paired t.
+
+    Args:
+        groups: values, shape (n,) each; independent of each other.
+        weights: one a group; those weighted 0 are left out.
+        looks: at the estimate so far.
+
+    Returns:
+        None when a group has under two values, or nothing varies.
+
+    Raises:
+        ValueError: there are not as many weights as groups.
+    """
+    kept = [(values, weight) for values, weight in zip(groups, weights, strict=True) if weight]
+    if not kept or min(values.size for values, _ in kept) < _LEAST_FOR_SPREAD:
+        return None
+    estimate = math.fsum(weight * float(values.mean()) for values, weight in kept)
+    parts = [weight**2 * float(values.var(ddof=1)) / values.size for values, weight in kept]
+    variance = math.fsum(parts)
+    if math.sqrt(variance) < _NO_SPREAD:
+        return None
+    spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
+    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, looks)
+
+
+def further_forks(units: int, decided: Callable[[int], bool]) -> int | None:
+    """The fewest more forks a side that decide what is open.
+
+    Args:
+        units: that there are: blocks, or forks a side.
+        decided: whether so many more would decide it.
+
+    Returns:
+        At least 1; None where `MOST_BLOCKS` would not do.
+    """
+    return next(filter(decided, range(1, MOST_BLOCKS + 1 - units)), None)
