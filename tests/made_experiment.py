@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.results.experiment.model import (
+from benchctl.results.experiment import (
     CallSite,
     ComparisonSpec,
     Expectation,

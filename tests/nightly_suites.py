@@ -9,18 +9,22 @@ import numpy as np
 
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.results.model import EngineFacts
-from benchctl.results.nightly.events import Acknowledged, Annotated, Event, Raised, Recovered
 from benchctl.results.nightly.model import (
     NIGHT_VERSION,
+    Acknowledged,
+    Annotated,
     AnswerChange,
     Change,
     Confirmation,
+    Event,
     Finding,
     NightRecord,
     NightVariant,
+    Raised,
+    Recovered,
+    Series,
     SeriesKey,
 )
-from benchctl.results.nightly.series import Series
 from builders import ES, OS, make_environment
 
 FIRST = datetime(2026, 6, 1, 3, 0, tzinfo=UTC)

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchctl.results.model import RunRecord
 from benchctl.results.samples import Columns, empty_columns
+from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
-from benchctl.results.views import StoredRun
 from builders import make_fork, make_plan, make_record, make_summary
 
 SINCE_SCHEMA_2 = ("part", "attempt", "weight", "processing_ns")

@@ -10,7 +10,7 @@ from benchctl.corpus.generated.manifest import load_corpus
 from benchctl.disk import MOST_BYTES, read_file
 from benchctl.errors import BenchctlError
 from benchctl.nightly.suites.suite import load_suite
-from benchctl.results.foreign.race import read_race
+from benchctl.results.foreign import read_race
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchctl.results.duck import database
-from benchctl.results.nightly.figures import FIGURES_NAME, copy_figures
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.folder import FIGURES_NAME, SuiteFolder, copy_figures
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord, NightVariant
+from benchctl.results.parquet import database
 from benchctl.results.plan import VariantSpec
 
 FIRST = datetime(2024, 2, 25, 3, 0, tzinfo=UTC)

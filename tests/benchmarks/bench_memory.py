@@ -19,8 +19,7 @@ import numpy as np
 
 from benchctl.load.recorder import Recorder
 from benchctl.load.request import Answer, Exchange
-from benchctl.results.samples import Outcome, Place
-from benchctl.results.spool import RowFile, SampleSpool
+from benchctl.results.samples import Outcome, Place, RowFile, SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

@@ -43,8 +43,8 @@ def main() -> None:
 
 
 def _make(folder: Path, nights: int) -> None:
-    from benchctl.results.nightly.events import Acknowledged  # noqa: PLC0415 - not before the steps are timed
     from benchctl.results.nightly.folder import append_event  # noqa: PLC0415 - likewise
+    from benchctl.results.nightly.model import Acknowledged  # noqa: PLC0415 - not before the steps are timed
     from three_years import make_store  # noqa: PLC0415 - likewise
 
     start = time.monotonic()
@@ -110,7 +110,7 @@ def _events(folder: Path) -> int:
 
 def _query(folder: Path) -> int:
     from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
-    from benchctl.results.query import asked  # noqa: PLC0415 - likewise
+    from benchctl.results.sql import asked  # noqa: PLC0415 - likewise
 
     query = "SELECT night, task, avg(value) FROM nights WHERE metric = 'throughput' GROUP BY ALL"
     with asked(query, [], [SuiteFolder(folder)]) as found:

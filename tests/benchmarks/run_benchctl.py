@@ -16,7 +16,7 @@ from benchctl.load.ingest import ingest
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Search

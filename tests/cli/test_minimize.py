@@ -11,8 +11,7 @@ import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.start import check_search, default_metric
-from benchctl.results.minimize.folder import MinimizeFolder
-from benchctl.results.minimize.model import Decision, Effect, MinimizeRecord, MinimizeSpec
+from benchctl.results.minimize import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.run.lock import SHARE_VARIABLE
 from benchctl.run.plan import RunSpec, plan_run

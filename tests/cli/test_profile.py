@@ -15,8 +15,8 @@ from benchctl.jvm.profile.collapsed import expand
 from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
 from benchctl.report.profile.stored import profile_grids
 from benchctl.results.model import BootRecord
+from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import UnknownTimesError
 from builders import make_fork, make_plan, make_record
 from stored import samples
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from benchctl.cli import root
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.experiment import ExperimentStore
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.lock import SHARE_VARIABLE, host_lock, lock_name

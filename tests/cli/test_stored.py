@@ -14,8 +14,8 @@ import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RunRecord
+from benchctl.results.sql import QUERY_VIEWS, view_columns
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.results.views import QUERY_VIEWS, view_columns
 from builders import make_plan, make_record
 from races import race, run_of_osb, task_of, times, write
 from report.html.outline import outline

@@ -12,8 +12,7 @@ from benchctl.experiment.check import Experiment
 from benchctl.experiment.conduct import Laboratory, More, conduct, plans_to_open
 from benchctl.experiment.execution import adopted, begin
 from benchctl.home import Home
-from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore

@@ -8,8 +8,7 @@ import pytest
 import zstandard
 
 from benchctl.experiment.call_sites import seen_calls
-from benchctl.results.experiment.model import ExperimentSpec
-from benchctl.results.experiment.seen import SeenReceiver
+from benchctl.results.experiment import ExperimentSpec, SeenReceiver
 from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.results.store import RunFolder, RunStore

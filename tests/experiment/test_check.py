@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.errors import UsageError
 from benchctl.experiment.changes import Changes
 from benchctl.experiment.refs import parse_ref
-from benchctl.results.experiment.model import TaskRef
+from benchctl.results.experiment import TaskRef
 from benchctl.stats.experiment.places import place_of
 from benchctl.track.model import Challenge, Task
 from builders import make_plan

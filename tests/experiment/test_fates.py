@@ -11,7 +11,7 @@ from benchctl.experiment.describe import content_listings
 from benchctl.experiment.file import read_experiment
 from benchctl.home import Home
 from benchctl.report.listing import pieces
-from benchctl.results.experiment.model import CallSite, FateExpectation
+from benchctl.results.experiment import CallSite, FateExpectation
 from benchctl.results.plan import EvidenceSpec
 from experiment_files import EXPERIMENT, write
 

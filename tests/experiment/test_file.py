@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.experiment.file import read_experiment
 from benchctl.experiment.library import experiment_names, find_experiment
-from benchctl.results.experiment.model import Published, TaskRef
+from benchctl.results.experiment import Published, TaskRef
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write

@@ -10,7 +10,7 @@ from benchctl.experiment.check import Experiment, load_experiment
 from benchctl.experiment.library import experiment_names, find_experiment
 from benchctl.experiment.plan import digest_of, plan_measurement
 from benchctl.home import Home
-from benchctl.results.experiment.model import ExperimentSpec, Published
+from benchctl.results.experiment import ExperimentSpec, Published
 from benchctl.stats.scale import BLOG_REQUESTS
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge

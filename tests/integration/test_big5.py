@@ -5,8 +5,7 @@ import subprocess
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.checks import stray_boots
-from benchctl.results.model import RunRecord
+from benchctl.results.model import RunRecord, stray_boots
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 

@@ -15,8 +15,8 @@ from benchctl.results.evidence import (
     OS_FILE,
     fork_evidence,
 )
+from benchctl.results.reading import task_windows
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.results.windows import task_windows
 from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]

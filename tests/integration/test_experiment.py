@@ -10,8 +10,7 @@ from subprocess import PIPE
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.experiment.folder import ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl

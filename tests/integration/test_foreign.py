@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.checks import stray_boots
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord, stray_boots
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 from integration.library import (

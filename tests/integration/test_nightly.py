@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.nightly.events import Event, Raised
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Event, NightRecord, Raised
 from integration.calls import Benchctl
 from waiting import eventually
 

@@ -5,7 +5,7 @@ import json
 import duckdb
 import pytest
 
-from benchctl.results.checks import stray_boots
+from benchctl.results.model import stray_boots
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl

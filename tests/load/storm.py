@@ -16,8 +16,7 @@ from benchctl.load.request import Exchange, Request
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
-from benchctl.results.samples import Outcome
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.observer import SilentObserver
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner

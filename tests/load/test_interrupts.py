@@ -17,7 +17,7 @@ import pytest
 from benchctl.load.request import Exchange
 from benchctl.load.transport import WireClient
 from benchctl.load.workers import WorkerPool
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 from benchctl.track.operations.search import Search, Sleep
 from load.hostile_acts import BUSY, STALLED
 from load.hostile_server import PLAIN, Act, HostileServer

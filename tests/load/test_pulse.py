@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import benchctl.load.pulse
 from benchctl.load.pulse import Pulse, covered_ns, suspended_ns
 from benchctl.load.workers import WorkerPool
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 from load.storm import ask_one
 from load.stub_server import Reply, Serve
 from waiting import stopped_when

@@ -12,8 +12,15 @@ from benchctl.errors import BenchctlError
 from benchctl.load import recorder as recorder_module
 from benchctl.load.recorder import Recorder
 from benchctl.load.request import Answer, Exchange
-from benchctl.results.samples import ROW_DTYPE, SAMPLE_DTYPES, Columns, Outcome, Place, concatenate
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import (
+    ROW_DTYPE,
+    SAMPLE_DTYPES,
+    Columns,
+    Outcome,
+    Place,
+    SampleSpool,
+    concatenate,
+)
 
 INT64 = st.integers(0, 2**62)
 EXCHANGES = st.builds(

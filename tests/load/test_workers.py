@@ -17,8 +17,7 @@ from benchctl.load.executor import Job, NodeGone, Stage, TaskAborted, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
-from benchctl.results.samples import Outcome, concatenate
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import Outcome, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Search
 from load.stub_server import Reply, Serve, StubServer

@@ -11,7 +11,7 @@ import pytest
 
 from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
 from benchctl.minimize.search import Subset, Verdict, smallest
-from benchctl.results.minimize.model import Decision, Effect, MinimizeSpec, Phase
+from benchctl.results.minimize import Decision, Effect, MinimizeSpec, Phase
 
 SEARCHES = 150
 TASKS = 6

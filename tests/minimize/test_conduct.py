@@ -14,8 +14,7 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.candidates import Candidates, candidates_of
 from benchctl.minimize.conduct import SearchContext, conduct
 from benchctl.minimize.measure import Job
-from benchctl.results.minimize.folder import MinimizeFolder, find_search
-from benchctl.results.minimize.model import Effect, MinimizeRecord, MinimizeSpec
+from benchctl.results.minimize import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.run.observer import SilentObserver

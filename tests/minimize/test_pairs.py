@@ -15,7 +15,7 @@ from benchctl.minimize.pairs import (
     require_values,
     values_of,
 )
-from benchctl.results.minimize.model import Effect
+from benchctl.results.minimize import Effect
 from benchctl.results.model import RunRecord
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task

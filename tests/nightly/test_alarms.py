@@ -8,24 +8,22 @@ import pytest
 
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
 from benchctl.nightly.baseline import Baselines
-from benchctl.results.nightly.events import (
+from benchctl.results.nightly.model import (
     Acknowledged,
     AlarmKind,
     Annotated,
-    Event,
-    Raised,
-    Recovered,
-    alarms_of,
-)
-from benchctl.results.nightly.model import (
     AnswerChange,
     Change,
     Confirmation,
+    Event,
     NightRecord,
     NightVariant,
+    Raised,
+    Recovered,
+    Series,
     SeriesKey,
+    alarms_of,
 )
-from benchctl.results.nightly.series import Series
 from builders import ES, OS
 from night_records import KEY, finding, night
 

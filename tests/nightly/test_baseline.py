@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.nightly.baseline import Baselines, number_of
-from benchctl.results.nightly.events import Acknowledged, Annotated, Event, Raised, Recovered
-from benchctl.results.nightly.model import NightRecord, SeriesKey
+from benchctl.results.nightly.model import (
+    Acknowledged,
+    Annotated,
+    Event,
+    NightRecord,
+    Raised,
+    Recovered,
+    SeriesKey,
+)
 from night_records import KEY, finding, night
 
 OTHER = SeriesKey("es", "short", "sort", "throughput")

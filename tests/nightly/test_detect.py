@@ -7,8 +7,7 @@ import pytest
 
 from benchctl.nightly.baseline import Baselines
 from benchctl.nightly.detect import Detected, Detector, same_engine
-from benchctl.results.nightly.model import NightRecord, SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import NightRecord, Series, SeriesKey
 from night_records import KEY, night, variant
 
 CANARY = msgspec.structs.replace(KEY, variant="canary")

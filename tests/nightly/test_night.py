@@ -10,8 +10,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
 from benchctl.report.nightly.message import message_of
 from benchctl.report.schema import schema
-from benchctl.results.nightly.events import Acknowledged, Annotated, alarms_of
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
 

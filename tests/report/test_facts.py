@@ -5,8 +5,7 @@ import msgspec
 import pytest
 
 from benchctl.report.facts import fact_lines, fact_markdown, fact_sections
-from benchctl.results.foreign.race import read_race
-from benchctl.results.foreign.record import record_of
+from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchctl.report.minimize import Ended, render_minimize
-from benchctl.results.minimize.model import Decision, Effect, MinimizeRecord, MinimizeSpec
+from benchctl.results.minimize import Decision, Effect, MinimizeRecord, MinimizeSpec
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

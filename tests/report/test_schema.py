@@ -10,8 +10,7 @@ import pytest
 
 from benchctl.report.formats import render
 from benchctl.report.schema import SchemaName, schema
-from benchctl.results.foreign.race import read_race
-from benchctl.results.foreign.record import record_of
+from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SCHEMA_VERSION

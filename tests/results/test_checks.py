@@ -5,9 +5,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from benchctl.results.checks import stray_boots, unanswered
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import BootRecord, ForkRecord, RunRecord
+from benchctl.results.model import BootRecord, ForkRecord, RunRecord, stray_boots, unanswered
 
 FINE = TaskSummary(0, 0, "range", "range", samples=3)
 FAILED = TaskSummary(0, 0, "range", "range", failures={"http_error": 1})

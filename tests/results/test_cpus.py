@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.results.cpus import cpu_list, parse_cpus
+from benchctl.results.plan import cpu_list, parse_cpus
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.results.duck import DuckDiskError, DuckError, database, quoted
+from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 
 
 def test_a_path_with_a_quote_is_still_one_path(tmp_path: Path):

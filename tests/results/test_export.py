@@ -4,8 +4,7 @@ import duckdb
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.export import export_parquet
-from benchctl.results.views import VIEWS, view_columns
+from benchctl.results.sql import VIEWS, export_parquet, view_columns
 from stored import ROWS, stored
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchctl.results.samples import ROW_DTYPE, Place
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

@@ -3,10 +3,9 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.duck import quoted
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.query import asked
-from benchctl.results.views import StoredRun
+from benchctl.results.parquet import quoted
+from benchctl.results.sql import StoredRun, asked
 from stored import ROWS, stored
 from three_years import make_store
 

@@ -8,10 +8,8 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
-from benchctl.results.select import Selection
-from benchctl.results.selector import choose_sides
+from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunStore
 from builders import ES, OS
 

@@ -12,8 +12,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results import samples as samples_module
 from benchctl.results import spool as spool_module
-from benchctl.results.samples import ROW_DTYPE, Place, concatenate, empty_columns
-from benchctl.results.spool import RowFile, SampleSpool
+from benchctl.results.samples import ROW_DTYPE, Place, RowFile, SampleSpool, concatenate, empty_columns
 
 
 def rows(*takes: int) -> bytearray:

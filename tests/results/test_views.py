@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.columns import moment
 from benchctl.results.figures import CurvePoint
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.samples import SAMPLE_DTYPES
-from benchctl.results.views import (
+from benchctl.results.sql import (
     QUERY_VIEWS,
     QueryView,
     StoredRun,
     create_nights,
     create_samples,
     create_tables,
+    moment,
     view_columns,
 )
 from benchctl.track.model import Challenge, Task

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.results.reading import TaskWindow, task_windows
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import TaskWindow, task_windows
 from builders import make_fork
 from stored import samples
 

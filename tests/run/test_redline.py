@@ -14,8 +14,8 @@ from benchctl.errors import UsageError
 from benchctl.load.executor import Failure, Job, TaskResult
 from benchctl.load.pace import Waiter, turns
 from benchctl.load.redline import MOST_STEPS
-from benchctl.results.checks import unanswered
 from benchctl.results.figures import CurvePoint, TaskSummary
+from benchctl.results.model import unanswered
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.run.plan import RunSpec, reload_track

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.results.evidence import GC_DTYPES, JIT_DTYPES, OS_DTYPES, Dtypes, stacked_columns
+from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns
-from benchctl.results.windows import TaskWindow
 from benchctl.stats.evidence import Cause, Thirds, gc_activity, jit_activity, os_activity
 
 S = 10**9

@@ -1,7 +1,7 @@
 import msgspec
 
 from benchctl.results.figures import Quantiles
-from benchctl.results.foreign.align import aligned
+from benchctl.results.foreign import aligned
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run, with_imports
 from benchctl.stats.analysis import Analysis

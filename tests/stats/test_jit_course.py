@@ -3,8 +3,8 @@
 import numpy as np
 
 from benchctl.results.evidence import JIT_DTYPES, stacked_columns
+from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns, Outcome, empty_columns
-from benchctl.results.windows import TaskWindow
 from benchctl.stats.task_shape import jit_course
 
 S = 10**9

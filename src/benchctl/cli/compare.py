@@ -22,8 +22,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.report.styles import Style
-from benchctl.results.archive import Archive
-from benchctl.results.selector import choose_sides
+from benchctl.results.select import Archive, choose_sides
 from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.archive import Archive
 from benchctl.results.differences import resolved, variant_differences
-from benchctl.results.foreign.align import aligned
+from benchctl.results.foreign import aligned
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
-from benchctl.results.select import Selection, Side
+from benchctl.results.select import Archive, Selection, Side
 from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat

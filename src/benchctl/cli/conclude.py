@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
-from benchctl.results.checks import unanswered
-from benchctl.results.model import RunRecord
+from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.store import RunFolder, reference
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import say
 from benchctl.home import resolve_home
-from benchctl.results.export import export_parquet
+from benchctl.results.sql import export_parquet
 
 
 @click.command("export")

@@ -10,8 +10,7 @@ from benchctl.cli.streams import note, say
 from benchctl.engine.variant import parse_variant
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.results.foreign.race import Race, Tool, read_races
-from benchctl.results.foreign.record import record_of
+from benchctl.results.foreign import Race, Tool, read_races, record_of
 from benchctl.results.plan import VariantSpec
 from benchctl.results.store import new_run_id, reference
 

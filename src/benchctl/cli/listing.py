@@ -13,7 +13,7 @@ from benchctl.engine.variants.file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
-from benchctl.results.minimize.folder import all_searches
+from benchctl.results.minimize import all_searches
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track

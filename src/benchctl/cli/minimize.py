@@ -41,8 +41,7 @@ from benchctl.minimize.start import check_search, default_metric, new_search
 from benchctl.plugin.consent import Consent
 from benchctl.report.command_line import command
 from benchctl.report.minimize import Ended, render_minimize
-from benchctl.results.minimize.folder import MinimizeFolder, find_search
-from benchctl.results.minimize.model import MinimizeRecord, MinimizeSpec
+from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.store import RunStore, new_run_id
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions

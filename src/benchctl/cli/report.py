@@ -18,10 +18,8 @@ from benchctl.report.html.stored import comparison_page, run_page, write_pages
 from benchctl.report.html.subject import Subject
 from benchctl.report.layout import Command
 from benchctl.report.verdict import verdict_sentence
-from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
-from benchctl.results.select import Selection
-from benchctl.results.selector import choose_sides
+from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunFolder
 from benchctl.stats.analyse import analyse_run
 

@@ -10,11 +10,9 @@ from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.columns import moment
 from benchctl.results.nightly.folder import suites
-from benchctl.results.query import asked
+from benchctl.results.sql import ONE_ROW, QUERY_VIEWS, StoredRun, asked, moment, view_columns
 from benchctl.results.store import RunStore
-from benchctl.results.views import ONE_ROW, QUERY_VIEWS, StoredRun, view_columns
 
 
 @click.command("sql")

@@ -6,8 +6,7 @@ from benchctl.errors import BenchctlError
 from benchctl.jvm.inlining.called import read_called
 from benchctl.jvm.inlining.log import InliningLog
 from benchctl.jvm.inlining.of_run import RunLog, logs_of
-from benchctl.results.experiment.model import CallSite, ExperimentSpec
-from benchctl.results.experiment.seen import SeenCall, SeenReceiver
+from benchctl.results.experiment import CallSite, ExperimentSpec, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunStore

@@ -11,7 +11,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment import form
 from benchctl.nearest import suggestion
 from benchctl.report.numbers import counted
-from benchctl.results.experiment.model import ComparisonSpec, Expectation, ExperimentSpec, Measurement
+from benchctl.results.experiment import ComparisonSpec, Expectation, ExperimentSpec, Measurement
 from benchctl.results.model import MOST_FORKS
 from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 

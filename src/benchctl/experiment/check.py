@@ -12,7 +12,7 @@ from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.plan import Planned, Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.nearest import suggestion
-from benchctl.results.experiment.model import ComparisonSpec, ExperimentSpec, TaskRef
+from benchctl.results.experiment import ComparisonSpec, ExperimentSpec, TaskRef
 from benchctl.results.plan import Place
 from benchctl.stats.experiment.places import place_of
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at

@@ -16,8 +16,7 @@ from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
-from benchctl.results.experiment.folder import ExperimentFolder
-from benchctl.results.experiment.model import ExperimentRecord, ExperimentStatus
+from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench

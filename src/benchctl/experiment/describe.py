@@ -16,7 +16,7 @@ from benchctl.experiment.estimate import (
 )
 from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, documents, duration, mebibytes
-from benchctl.results.experiment.model import Expectation, ExperimentSpec, FateExpectation, Measurement
+from benchctl.results.experiment import Expectation, ExperimentSpec, FateExpectation, Measurement
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.stats.metrics import metric_of

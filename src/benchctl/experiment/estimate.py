@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from benchctl.experiment.plan import Plans
-from benchctl.results.experiment.model import ComparisonSpec, ExperimentSpec, TaskRef
+from benchctl.results.experiment import ComparisonSpec, ExperimentSpec, TaskRef
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.plan import boots

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord, ExperimentSpec
+from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentSpec, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 

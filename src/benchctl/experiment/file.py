@@ -27,7 +27,7 @@ from benchctl.experiment.refs import parse_ref
 from benchctl.experiment.tables import Steps, TableReader
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
-from benchctl.results.experiment.model import CallSite, ExperimentSpec, FateExpectation, Measurement
+from benchctl.results.experiment import CallSite, ExperimentSpec, FateExpectation, Measurement
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.spec import settings_in

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variants.entry import VariantEntry
-from benchctl.results.experiment.model import Dispatch, Relation
+from benchctl.results.experiment import Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS

@@ -8,7 +8,7 @@ import msgspec
 
 from benchctl.home import Home
 from benchctl.plugin.consent import Consent
-from benchctl.results.experiment.model import ExperimentSpec, Measurement
+from benchctl.results.experiment import ExperimentSpec, Measurement
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run

@@ -3,7 +3,7 @@
 from typing import Final
 
 from benchctl.errors import UsageError
-from benchctl.results.experiment.model import TaskRef
+from benchctl.results.experiment import TaskRef
 
 _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3

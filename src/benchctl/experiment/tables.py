@@ -6,7 +6,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment.form import ExpectationEntry, ExperimentFile, RowEntry, TableEntry
 from benchctl.experiment.refs import parse_ref
 from benchctl.nearest import guess, suggestion
-from benchctl.results.experiment.model import ComparisonSpec, Expectation, Published, TableSpec, TaskRef
+from benchctl.results.experiment import ComparisonSpec, Expectation, Published, TableSpec, TaskRef
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.yaml_file import Document, Step
 from benchctl.yaml_file.amounts import fraction

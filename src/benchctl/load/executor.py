@@ -14,8 +14,7 @@ from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.transport import WireClient
 from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
-from benchctl.results.samples import Columns, concatenate
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import Columns, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation
 

@@ -5,8 +5,7 @@ import struct
 import numpy as np
 
 from benchctl.load.request import Answer, Exchange
-from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Place, Rows, columns_of
-from benchctl.results.spool import RowFile
+from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Place, RowFile, Rows, columns_of
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 

@@ -16,8 +16,7 @@ from benchctl.load.tally import Failure, merge_failures
 from benchctl.load.task_run import TaskRun
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import WorkContext
-from benchctl.results.samples import Columns, Place
-from benchctl.results.spool import Chunks, RowFile
+from benchctl.results.samples import Chunks, Columns, Place, RowFile
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation
 

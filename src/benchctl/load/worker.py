@@ -14,8 +14,7 @@ from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.crew import StartLine
 from benchctl.load.share import Done, HaltTask, Order, work
-from benchctl.results.samples import Place
-from benchctl.results.spool import RowFile
+from benchctl.results.samples import Place, RowFile
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from benchctl.load.worker import (
     Unsupported,
     serve,
 )
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 
 # A message reaches its process, and all of its clients wake up, well within this.
 _START_LEAD_NS = 20_000_000

@@ -22,8 +22,7 @@ from benchctl.minimize.pairs import (
 from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
 from benchctl.minimize.search import Subset, Verdict, smallest
 from benchctl.report.numbers import counted, duration, signed_percent
-from benchctl.results.minimize.folder import MinimizeFolder
-from benchctl.results.minimize.model import Decision, MinimizeRecord, Phase
+from benchctl.results.minimize import Decision, MinimizeFolder, MinimizeRecord, Phase
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.observer import Observer

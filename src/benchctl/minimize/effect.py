@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.minimize.model import Direction, Effect
+from benchctl.results.minimize import Direction, Effect
 
 _SENTENCE = re.compile(
     r"(?P<task>\S.*?)\s+(?P<direction>slower|faster)\s+"

@@ -7,7 +7,7 @@ from benchctl.minimize.candidates import Candidates
 from benchctl.minimize.questions import FirstQuestion, RemovalQuestion
 from benchctl.minimize.search import most_questions, usual_questions
 from benchctl.report.numbers import counted, duration, percent
-from benchctl.results.minimize.model import Decision, MinimizeSpec
+from benchctl.results.minimize import Decision, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.stats.history import History
 from benchctl.stats.inference import cv_of, mde_paired

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.results.minimize.model import Decision, Effect
+from benchctl.results.minimize import Decision, Effect
 from benchctl.results.model import RunRecord
 from benchctl.stats.metrics import Metric, block_values, collect, task_at
 from benchctl.stats.sequential import estimate

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.minimize.pairs import log_ratios
-from benchctl.results.minimize.model import Decision, MinimizeSpec, Verdict
+from benchctl.results.minimize import Decision, MinimizeSpec, Verdict
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.sequential import (
     LEAST_PAIRS,

@@ -6,8 +6,7 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.minimize.candidates import Candidates, candidates_of
-from benchctl.results.minimize.folder import MinimizeFolder
-from benchctl.results.minimize.model import MinimizeRecord, MinimizeSpec
+from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.track.model import Task, Track
 from benchctl.track.write import challenge_text

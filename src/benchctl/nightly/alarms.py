@@ -9,9 +9,21 @@ import msgspec
 
 from benchctl.nightly.baseline import Baselines, number_of
 from benchctl.report.numbers import counted, interval, signed_percent
-from benchctl.results.nightly.events import Alarm, Event, Raised, Recovered, alarms_of, annotations_of
-from benchctl.results.nightly.model import AnswerChange, Change, Direction, Finding, NightRecord, SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import (
+    Alarm,
+    AnswerChange,
+    Change,
+    Direction,
+    Event,
+    Finding,
+    NightRecord,
+    Raised,
+    Recovered,
+    Series,
+    SeriesKey,
+    alarms_of,
+    annotations_of,
+)
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.nightly.canary import CanaryReport
 from benchctl.stats.nightly.recovery import recovered

@@ -13,9 +13,8 @@ from benchctl.errors import BenchctlError
 from benchctl.nightly.baseline import number_of
 from benchctl.report.numbers import counted
 from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
-from benchctl.results.nightly.events import Alarm, Recovered
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import AnswerChange, NightRecord
+from benchctl.results.nightly.model import Alarm, AnswerChange, NightRecord, Recovered
 from benchctl.results.store import RunFolder
 
 # Searches that are answered otherwise than in an earlier night, although the documents are the same.

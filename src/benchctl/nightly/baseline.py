@@ -3,8 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchctl.results.nightly.events import Alarm, Annotated, Event, alarms_of, annotations_of
-from benchctl.results.nightly.model import FindingStatus, NightRecord, SeriesKey
+from benchctl.results.nightly.model import (
+    Alarm,
+    Annotated,
+    Event,
+    FindingStatus,
+    NightRecord,
+    SeriesKey,
+    alarms_of,
+    annotations_of,
+)
 
 # A figure that was off for a reason that has gone, or that nobody could look into, must not become usual; nor
 # one that was back for a night, beside those of the alarm that it was back from.

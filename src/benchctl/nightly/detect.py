@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchctl.nightly.baseline import Baselines, night_of
-from benchctl.results.nightly.model import Finding, NightRecord, NightVariant, Role, SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Finding, NightRecord, NightVariant, Role, Series, SeriesKey
 from benchctl.stats.nightly.canary import CanaryReport, canary_moved
 from benchctl.stats.nightly.confirm import forks_to_confirm
 from benchctl.stats.nightly.screen import DEFAULT_MARGIN, Screened, screen

@@ -21,9 +21,18 @@ from benchctl.nightly.pages import Publisher
 from benchctl.nightly.retention.rules import apply_retention
 from benchctl.nightly.suites.suite import Suite
 from benchctl.report.numbers import counted, duration, signed_percent
-from benchctl.results.nightly.events import Event, Raised, Recovered, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import Finding, FindingStatus, NightRecord, NightStatus, SeriesKey
+from benchctl.results.nightly.model import (
+    Event,
+    Finding,
+    FindingStatus,
+    NightRecord,
+    NightStatus,
+    Raised,
+    Recovered,
+    SeriesKey,
+    alarms_of,
+)
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
 from benchctl.run.host import describe_host

@@ -9,9 +9,8 @@ from benchctl.report.html.stored import run_page
 from benchctl.report.nightly.files import write_changed
 from benchctl.report.nightly.site import write_site
 from benchctl.report.nightly.suite import SuitePages
-from benchctl.results.nightly.events import Event
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Event, NightRecord
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 

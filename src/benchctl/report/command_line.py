@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from benchctl.report.numbers import documents
-from benchctl.results.cpus import cpu_list
-from benchctl.results.plan import CorpusSpec, EvidenceSpec, Plan, RedlineSpec, StopSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, EvidenceSpec, Plan, RedlineSpec, StopSpec, VariantSpec, cpu_list
 from benchctl.spec import setting_words
 
 _NS_PER_MS = 1e6

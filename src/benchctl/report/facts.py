@@ -13,9 +13,7 @@ from benchctl.report.curve import objective_text
 from benchctl.report.markdown import escaped
 from benchctl.report.numbers import counted, figure, mebibytes
 from benchctl.report.visible import visible
-from benchctl.results.checks import stray_boots
-from benchctl.results.cpus import cpu_list
-from benchctl.results.foreign.race import TITLES, UNKNOWN
+from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,
     Environment,
@@ -24,8 +22,9 @@ from benchctl.results.model import (
     IndexFacts,
     Pilot,
     RunRecord,
+    stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.disturbed import disturbances
 
 _BYTES_PER_MB = 1e6

@@ -14,7 +14,7 @@ from benchctl.report.layout import Command
 from benchctl.report.markdown import grid_table
 from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, percent, signed_percent
 from benchctl.report.tables import WIDE, render_page
-from benchctl.results.minimize.model import Decision, MinimizeRecord
+from benchctl.results.minimize import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
 from benchctl.track.write import challenge_text
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.results.duck import DuckDiskError, DuckError, database, quoted, typed
 from benchctl.results.model import ForkRecord
+from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted, typed
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from benchctl.results.foreign.race import TITLES, UNKNOWN
+from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.track.model import Challenge

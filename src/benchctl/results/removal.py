@@ -8,7 +8,7 @@ from typing import Final
 from benchctl.disk import disk_errors, remove_folder
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.experiment import ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.folder import suites
 from benchctl.results.store import RunFolder

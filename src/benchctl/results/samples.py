@@ -1,12 +1,23 @@
-"""A fork's samples: one row a request, of primitive types; packed while it runs, columns afterwards."""
+"""A fork's samples: one row a request, packed into files that grow while it runs, columns after it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from benchctl.errors import BenchctlError
+
+# A fork's samples: one row a request, of primitive types; packed while it runs, columns afterwards.
+
 
 SCHEMA_VERSION = 2
 
@@ -178,3 +189,229 @@ def _joined(pieces: list[Columns]) -> Columns:
 def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
     """Keep the rows where the mask, shape (n,), is true; copies nothing where that is all of them."""
     return columns if rows.all() else {name: values[rows] for name, values in columns.items()}
+
+
+# A fork's samples while it runs: packed rows in files that grow by whole buffers, gone when it ends.
+
+
+class RowFile:
+    """The rows of one client in one task.
+
+    Used by that client's thread while the task runs, and by the fork's after it.
+
+    Attributes:
+        place: whose rows they are.
+        waits: how often a full buffer had to wait because the disk had not taken the one before.
+        waited_ns: for how long, altogether.
+
+    Args:
+        path: of the file; made with the first rows.
+        place: whose rows they are.
+        disk: the one thread that writes; None where another process has written them all.
+    """
+
+    def __init__(self, path: Path, place: Place, disk: ThreadPoolExecutor | None) -> None:
+        self.place = place
+        self.waits = 0
+        self.waited_ns = 0
+        self._path = path
+        self._disk = disk
+        self._descriptor: int | None = None
+        self._writing: Future[bytearray] | None = None
+        self._finished = False
+
+    def __reduce__(self) -> tuple[Callable[..., "RowFile"], tuple[Path, Place, int, int]]:
+        """Sent to another process, it can be read there.
+
+        Raises:
+            RuntimeError: `finish` was not called: there may be more rows.
+        """
+        self._check_finished()
+        return (_written_elsewhere, (self._path, self.place, self.waits, self.waited_ns))
+
+    def hand_over(self, full: bytearray) -> bytearray | None:
+        """Have a full buffer written by another thread.
+
+        Returns at once, unless the buffer handed over before is still being written: one of each client is on
+        its way at most, so the disk bounds the driver instead of filling its memory, and `waits` says so.
+
+        Args:
+            full: whole rows; not to be touched any more.
+
+        Returns:
+            The buffer handed over before, free again; None the first time.
+
+        Raises:
+            BenchctlError: that one could not be written.
+        """
+        if self._disk is None:
+            raise RuntimeError(f"{self.place} was written by another process")
+        free = self._written()
+        self._writing = self._disk.submit(self._write_buffer, full)
+        return free
+
+    def finish(self, rest: bytearray | memoryview) -> None:
+        """Write the last rows in the caller's thread; rows can be read afterwards.
+
+        Args:
+            rest: whole rows; may be empty.
+
+        Raises:
+            BenchctlError: they, or rows before, could not be written.
+        """
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+        if rest:
+            self._write(rest)
+        self.close()
+        self._finished = True
+
+    def close(self) -> None:
+        """Let go of the file; harmless when repeated."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def pieces(self) -> Iterator[Columns]:
+        """The rows as sample columns, in order, at most CHUNK_ROWS at a time.
+
+        Raises:
+            RuntimeError: `finish` was not called: there may be more rows.
+            BenchctlError: the file cannot be read.
+        """
+        self._check_finished()
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                while (rows := np.fromfile(file, ROW_DTYPE, CHUNK_ROWS)).size:
+                    yield columns_of(rows, self.place)
+        except FileNotFoundError:
+            return  # it had no rows
+        except OSError as err:
+            raise BenchctlError(f"cannot read the samples back from {self._path}: {err.strerror}") from err
+
+    def _check_finished(self) -> None:
+        if not self._finished:
+            raise RuntimeError(f"{self.place} is still being written")
+
+    def _written(self) -> bytearray | None:
+        writing = self._writing
+        if writing is None:
+            return None
+        if writing.done():
+            return writing.result()
+        clock = time.monotonic_ns()
+        free = writing.result()
+        self.waits += 1
+        self.waited_ns += time.monotonic_ns() - clock
+        return free
+
+    def _write_buffer(self, full: bytearray) -> bytearray:
+        self._write(full)
+        return full
+
+    def _write(self, rows: bytearray | memoryview) -> None:
+        left = memoryview(rows)
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as err:
+            raise BenchctlError(
+                f"cannot keep the samples in {self._path.parent}: {err.strerror}",
+                hint=f"free some space there: a request takes {ROW_DTYPE.itemsize} bytes until its fork ends",
+            ) from err
+
+
+def _written_elsewhere(path: Path, place: Place, waits: int, waited_ns: int) -> RowFile:
+    file = RowFile(path, place, None)
+    file.waits, file.waited_ns = waits, waited_ns
+    file.finish(bytearray())
+    return file
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Samples in chunks of at most CHUNK_ROWS rows; every iteration reads them from disk anew.
+
+    Attributes:
+        files: whose rows these are, one after the other.
+    """
+
+    files: tuple[RowFile, ...]
+
+    def __iter__(self) -> Iterator[Columns]:
+        return gathered(piece for file in self.files for piece in file.pieces())
+
+
+class SampleSpool:
+    """Where the samples of one fork are until it ends; a context manager that leaves nothing behind.
+
+    Used by the fork's thread, but for the files that it gives to clients.
+
+    Args:
+        folder: to be made for this, and to be removed with all that is in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: list[RowFile] = []
+        # One thread for all clients: they share a disk, and one buffer after the other is what it does best.
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
+
+    def __enter__(self) -> Self:
+        """Make the folder, and the thread that writes, before anything is measured.
+
+        Raises:
+            BenchctlError: the folder cannot be made.
+        """
+        try:
+            self._folder.mkdir(parents=True)
+        except OSError as err:
+            raise BenchctlError(f"cannot create {self._folder}: {err.strerror}") from err
+        self._disk.submit(int).result()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for the thread that writes, and remove everything."""
+        self._disk.shutdown()
+        for file in self._files:
+            file.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def file(self, place: Place) -> RowFile:
+        """A new file for the rows of one client in one task."""
+        made = RowFile(self._folder / f"{len(self._files):06d}.rows", place, self._disk)
+        self._files.append(made)
+        return made
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are: another process may put its own beside them, and have them adopted."""
+        return self._folder
+
+    def adopt(self, samples: Iterable[Columns]) -> None:
+        """Count in the files of another process, which have been written to their ends.
+
+        Raises:
+            TypeError: the samples are not in files.
+        """
+        if not isinstance(samples, Chunks):
+            raise TypeError("only samples in files can be adopted")
+        self._files += samples.files
+
+    def task_chunks(self, schedule: int, task: int) -> Chunks:
+        """What one task left, client after client, each in the order of its requests.
+
+        Args:
+            schedule: which of the fork's schedules.
+            task: which task of that schedule.
+        """
+        return Chunks(tuple(f for f in self._files if f.place.schedule == schedule and f.place.task == task))
+
+    def all_chunks(self) -> Chunks:
+        """What the whole fork left, in the order in which files were asked for."""
+        return Chunks(tuple(self._files))

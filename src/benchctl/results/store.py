@@ -20,11 +20,10 @@ import msgspec
 from benchctl.disk import disk_errors, open_regular, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.answers import ANSWERS_VERSION, VariantAnswers
-from benchctl.results.duck import DuckDiskError
 from benchctl.results.figures import Course, TaskSummary
 from benchctl.results.finding import LATEST, Shelf, readable
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
-from benchctl.results.parquet import parquet_rows, read_parquet, write_parquet
+from benchctl.results.parquet import DuckDiskError, parquet_rows, read_parquet, write_parquet
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns
 from benchctl.results.telemetry import write_telemetry

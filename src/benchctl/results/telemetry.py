@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.results.duck import DuckError, database, quoted, typed
+from benchctl.results.parquet import DuckError, database, quoted, typed
 from benchctl.results.samples import Columns
 
 TELEMETRY_VERSION = 1

@@ -25,7 +25,7 @@ from benchctl.load.workers import WorkerPool
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe
 from benchctl.results.plan import Plan
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host

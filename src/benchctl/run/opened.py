@@ -11,8 +11,7 @@ from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared.index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.load.workers import WorkerPool
-from benchctl.results.checks import stray_boots
-from benchctl.results.model import EngineFacts, ForkRecord, RunRecord, RunStatus
+from benchctl.results.model import EngineFacts, ForkRecord, RunRecord, RunStatus, stray_boots
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench
 from benchctl.run.caveats import stand_in_caveats

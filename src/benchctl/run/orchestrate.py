@@ -13,10 +13,9 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.cpus import cpu_list
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
-from benchctl.results.plan import CorpusSpec, Plan, StopSpec
+from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, sharing_caveats

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.cpus import cpu_list, parse_cpus
-from benchctl.results.plan import PinSpec, Plan
+from benchctl.results.plan import PinSpec, Plan, cpu_list, parse_cpus
 
 AUTO = "auto"
 _TOPOLOGY = Path("/sys/devices/system/cpu")

@@ -18,8 +18,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.workers import WorkerPool
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
-from benchctl.results.samples import Outcome
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.observer import Observer
 from benchctl.run.plan import Step

@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.results.differences import resolved, variant_differences
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
-from benchctl.results.foreign.race import TITLES
+from benchctl.results.foreign import TITLES
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.stats import caveat

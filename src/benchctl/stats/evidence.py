@@ -10,8 +10,8 @@ import numpy as np
 from benchctl.results.evidence import C2_LEVEL
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceKind, Place, Plan
+from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns
-from benchctl.results.windows import TaskWindow
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import spread

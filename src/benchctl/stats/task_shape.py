@@ -11,9 +11,8 @@ from benchctl.errors import BenchctlError
 from benchctl.results.evidence import C2_LEVEL
 from benchctl.results.figures import Course
 from benchctl.results.plan import Place, Plan
-from benchctl.results.reading import ForkSource, Telemetry
+from benchctl.results.reading import ForkSource, TaskWindow, Telemetry
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.results.windows import TaskWindow
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.counts import ValueCounts
 from benchctl.stats.metrics import places, task_at

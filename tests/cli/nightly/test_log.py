@@ -9,7 +9,7 @@ from benchctl import home as boundary_home
 from benchctl.cli.nightly import nightly_group
 from benchctl.errors import UsageError
 from benchctl.nightly.suites.remembered import Known, remember
-from benchctl.results.nightly.events import alarms_of, annotations_of
+from benchctl.results.nightly.model import alarms_of, annotations_of
 from nightly.laboratory import SLOW_FLAG, World
 
 

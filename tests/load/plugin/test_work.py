@@ -21,8 +21,7 @@ from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.blame import PluginError
 from benchctl.plugin.session import PluginUse
-from benchctl.results.samples import Outcome
-from benchctl.results.spool import SampleSpool
+from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.reading import read_operation

@@ -20,8 +20,7 @@ from benchctl.nightly.notify.outbox import (
 )
 from benchctl.nightly.notify.specs import CommandSpec, NotifierSpec, SmtpSpec, WebhookSpec
 from benchctl.report.nightly.message import Message
-from benchctl.results.nightly.events import Alarm, Raised
-from benchctl.results.nightly.model import SeriesKey
+from benchctl.results.nightly.model import Alarm, Raised, SeriesKey
 from nightly.notify.letters import message
 from receivers import mail_server, web_server
 

@@ -3,8 +3,7 @@ import pytest
 
 from benchctl.nightly.measure import night_tags
 from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
-from benchctl.results.nightly.events import Alarm, Raised
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Alarm, NightRecord, Raised
 from night_records import KEY, night, variant
 
 

@@ -13,9 +13,8 @@ from benchctl.engine.provision.install import Installation
 from benchctl.home import Home
 from benchctl.nightly.retention.rules import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import NightRecord, NightVariant
+from benchctl.results.nightly.model import Alarm, NightRecord, NightVariant, Raised
 from benchctl.results.store import RunFolder, RunStore
 from builders import make_record
 from night_records import KEY, night, variant

@@ -6,12 +6,11 @@ import pytest
 from benchctl.home import Home
 from benchctl.nightly.retention.rules import Retention, apply_retention
 from benchctl.results.model import BootRecord
-from benchctl.results.nightly.events import Alarm, Raised
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Alarm, NightRecord, Raised
 from benchctl.results.reading import fork_sources
+from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.results.views import StoredRun
 from benchctl.stats.analyse import analyse_run
 from night_records import KEY, night
 from stored import stored

@@ -8,8 +8,7 @@ import pytest
 
 from benchctl.report.experiment.formats import ExperimentDocument, render
 from benchctl.report.experiment.html import page
-from benchctl.results.experiment.model import ExperimentRecord, FateExpectation
-from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
+from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment import analyse_experiment
 from benchctl.stats.experiment.model import ExperimentAnalysis

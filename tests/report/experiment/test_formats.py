@@ -10,7 +10,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.report.experiment.facts import run_lines
 from benchctl.report.experiment.formats import ExperimentDocument, render
-from benchctl.results.experiment.model import ExperimentRecord, Relation, TableSpec
+from benchctl.results.experiment import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec

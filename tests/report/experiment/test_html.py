@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.experiment.html import page, write
-from benchctl.results.experiment.model import TableSpec
+from benchctl.results.experiment import TableSpec
 from benchctl.stats.experiment import analyse_experiment
 from made_experiment import comparison, expect, made_record, made_runs
 

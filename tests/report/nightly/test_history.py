@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.report.nightly.history import history_of, tasks_of
 from benchctl.report.nightly.spark import sparkline
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 from nightly_suites import KEY, make_series
 
 FORKS = st.dictionaries(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.report.nightly.message import Message, message_of
-from benchctl.results.nightly.events import Raised
+from benchctl.results.nightly.model import Raised
 from nightly_suites import eventful_log, eventful_nights, make_night, make_raised, night_id
 
 

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.experiment.folder import RECORD_NAME, ExperimentFolder, ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord, ExperimentSpec, Measurement
+from benchctl.results.experiment import (
+    RECORD_NAME,
+    ExperimentFolder,
+    ExperimentRecord,
+    ExperimentSpec,
+    ExperimentStore,
+    Measurement,
+)
 from builders import ES
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -4,9 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.foreign.align import aligned
-from benchctl.results.foreign.race import read_race
-from benchctl.results.foreign.record import record_of
+from benchctl.results.foreign import aligned, read_race, record_of
 from benchctl.results.likeness import unlike
 from benchctl.results.model import RunRecord
 from benchctl.track.model import Challenge, Task

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.foreign.race import read_race, read_races
+from benchctl.results.foreign import read_race, read_races
 from races import race, run_of_osb, task_of, times, write
 
 

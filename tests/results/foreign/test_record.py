@@ -5,8 +5,7 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import Quantiles
-from benchctl.results.foreign.race import read_race
-from benchctl.results.foreign.record import record_of
+from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from builders import ES, OS

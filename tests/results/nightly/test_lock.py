@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.lock import SuiteBusy, holder_of
+from benchctl.results.nightly.folder import SuiteBusy, SuiteFolder, holder_of
 from full_disk import nearly_full
 
 _HOLDS = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.results.experiment.model import TableSpec
+from benchctl.results.experiment import TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec

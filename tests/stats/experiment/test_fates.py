@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.results.experiment.model import ExperimentRecord, FateExpectation
-from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
+from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.experiment import analyse_experiment
 from benchctl.stats.experiment.fates import judge_fates, site_results

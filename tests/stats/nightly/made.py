@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 
 KEY = SeriesKey(variant="es", challenge="big5", task="range", metric="service_time.p50")
 

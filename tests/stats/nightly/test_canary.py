@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 from benchctl.stats.nightly.canary import canary_moved
 from stats.nightly.made import KEY, series
 

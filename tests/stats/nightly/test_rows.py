@@ -5,7 +5,7 @@ import pytest
 
 from benchctl.results.figures import Quantiles
 from benchctl.results.model import EngineFacts, HostProbe, RunRecord
-from benchctl.results.nightly.figures import FigureRow
+from benchctl.results.nightly.folder import FigureRow
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.nightly.rows import figure_rows, task_names
 from benchctl.track.model import Challenge, Task

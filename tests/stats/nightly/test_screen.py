@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind
 
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series
 from benchctl.stats.nightly.nights import nights_of
 from benchctl.stats.nightly.screen import Screened, screen, screen_nights
 from stats.nightly.made import drawn, series

@@ -9,8 +9,7 @@ from benchctl.experiment.file import read_experiment
 from benchctl.experiment.library import experiment_names, find_experiment
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.experiment.folder import ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentRecord, ExperimentStore
 from benchctl.results.store import RunStore
 
 Row = tuple[object, ...]

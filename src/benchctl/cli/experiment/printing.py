@@ -10,7 +10,7 @@ from benchctl.cli.streams import complain, emit, note, text_width
 from benchctl.disk import disk_errors
 from benchctl.experiment.call_sites import seen_calls
 from benchctl.experiment.execution import runs_of
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentRecord
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 

@@ -7,7 +7,7 @@ import click
 from benchctl.cli.experiment.printing import ReportFormat, print_report, report_options
 from benchctl.cli.streams import note
 from benchctl.home import resolve_home
-from benchctl.results.experiment.folder import ExperimentStore
+from benchctl.results.experiment import ExperimentStore
 from benchctl.results.store import RunStore
 
 

@@ -25,10 +25,8 @@ from benchctl.experiment.plan import Plans
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.consent import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.checks import unanswered
-from benchctl.results.experiment.folder import ExperimentFolder, ExperimentStore
-from benchctl.results.experiment.model import ExperimentRecord
-from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord
+from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
+from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswered
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import check_quiet

@@ -10,9 +10,8 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.suites.remembered import find_suite
 from benchctl.report.visible import visible
-from benchctl.results.nightly.events import Acknowledged, Annotated, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 
 _SUITE = click.argument("suite", metavar="SUITE")
 

@@ -26,8 +26,7 @@ from benchctl.nightly.suites.remembered import Known, check_name, remember
 from benchctl.nightly.suites.suite import Suite, load_suite
 from benchctl.report.nightly.message import Message, message_of
 from benchctl.report.numbers import counted
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.lock import SuiteBusy
+from benchctl.results.nightly.folder import SuiteBusy, SuiteFolder
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench

@@ -11,8 +11,7 @@ from benchctl.home import Home, resolve_home
 from benchctl.nightly.install.next_run import schedule_of
 from benchctl.nightly.suites.remembered import find_suite, recall
 from benchctl.report.nightly.text import status_text
-from benchctl.results.nightly.folder import SuiteFolder, suites
-from benchctl.results.nightly.lock import holder_of
+from benchctl.results.nightly.folder import SuiteFolder, holder_of, suites
 from benchctl.run.lock import measuring_pid, process_words
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchctl.jvm.inlining.log import InliningLog
 from benchctl.jvm.inlining.model import Receiver, names
 from benchctl.jvm.inlining.sites import Site, newest_sites
-from benchctl.results.experiment.seen import Found
+from benchctl.results.experiment import Found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from benchctl.jvm.profile.counting import Choice, Counted, Window, count_stacks,
 from benchctl.jvm.profile.model import Profile, read_profile
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
+from benchctl.results.reading import UnknownTimesError, task_windows
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import UnknownTimesError, task_windows
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nightly.install import programs
 from benchctl.nightly.install.job import Job
-from benchctl.results.nightly.durable import write_whole
+from benchctl.results.nightly.folder import write_whole
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 BOOTED = Path("/run/systemd/system")

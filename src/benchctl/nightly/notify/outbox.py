@@ -20,7 +20,7 @@ from benchctl.nightly.notify.mail import send_mail
 from benchctl.nightly.notify.redaction import Redactor
 from benchctl.nightly.notify.specs import CommandSpec, NotifierSpec, WebhookSpec, destination
 from benchctl.report.nightly.message import Message
-from benchctl.results.nightly.durable import write_whole
+from benchctl.results.nightly.folder import write_whole
 
 MOST_ATTEMPTS = 10
 MOST_DAYS = 14

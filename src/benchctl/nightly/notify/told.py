@@ -6,8 +6,7 @@ from typing import Final
 
 from benchctl.errors import BenchctlError
 from benchctl.nightly.baseline import number_of
-from benchctl.results.nightly.durable import write_whole
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.folder import SuiteFolder, write_whole
 from benchctl.results.nightly.model import NightRecord
 
 _NAME: Final = "told"

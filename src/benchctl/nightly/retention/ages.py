@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from benchctl.results.nightly.events import Alarm
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Alarm, NightRecord
 
 _ENGINES = 2
 

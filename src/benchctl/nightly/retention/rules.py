@@ -16,9 +16,8 @@ from benchctl.home import Home
 from benchctl.nightly.retention.ages import confirmed_against, looked_into, night_of_run, old_nights
 from benchctl.report.numbers import mebibytes
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.events import Alarm, alarms_of
 from benchctl.results.nightly.folder import SuiteFolder, suites
-from benchctl.results.nightly.model import NightRecord
+from benchctl.results.nightly.model import Alarm, NightRecord, alarms_of
 from benchctl.results.store import RunFolder, RunStore
 
 Nights = Annotated[int, msgspec.Meta(ge=1)]

@@ -14,10 +14,9 @@ from benchctl.report.layout import task_name
 from benchctl.results.evidence import JIT_DTYPES, JIT_FILE, fork_evidence
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
-from benchctl.results.reading import SampleFile
+from benchctl.results.reading import SampleFile, task_windows
 from benchctl.results.samples import Columns, select
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import task_windows
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.arrays import Integers
 from benchctl.stats.task_shape import JitCourse, fork_name, jit_course

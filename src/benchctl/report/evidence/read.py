@@ -17,8 +17,8 @@ from benchctl.results.evidence import (
 )
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceKind, Place
+from benchctl.results.reading import task_windows
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import task_windows
 from benchctl.stats.evidence import (
     GcActivity,
     JitActivity,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from benchctl.report.grid import ABOVE, VARIANT, Cell, Grid, worded
 from benchctl.report.inlining.words import FOUND_WORDS, PARTLY
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
-from benchctl.results.experiment.model import CallSite, ExperimentSpec
+from benchctl.results.experiment import CallSite, ExperimentSpec
 from benchctl.stats.experiment.model import ExperimentAnalysis, FateGroup, FateResult, SiteResult, SiteVariant
 
 _AROUND = re.compile(r"^.*[.$](?=[^\W\d])", re.DOTALL)

@@ -7,7 +7,7 @@ from typing import Final
 from benchctl.report.facts import fact_sections
 from benchctl.report.numbers import counted, duration, mebibytes
 from benchctl.report.tables import in_spite_of_looks
-from benchctl.results.experiment.model import ExperimentRecord, TableSpec
+from benchctl.results.experiment import ExperimentRecord, TableSpec
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceKind
 from benchctl.stats.experiment.expectations import NOTABLE_SCALE

@@ -28,7 +28,7 @@ from benchctl.report.json_text import json_text
 from benchctl.report.markdown import escaped, grid_table, note_lists
 from benchctl.report.tables import WIDE, render_page
 from benchctl.report.visible import visible
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentRecord
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.stats.experiment.model import ExperimentAnalysis
 

@@ -29,7 +29,7 @@ from benchctl.report.html.assets import FOLDER, content_policy
 from benchctl.report.html.parts import embedded
 from benchctl.report.html.stored import write_pages
 from benchctl.report.html.templates import templates
-from benchctl.results.experiment.model import ExperimentRecord
+from benchctl.results.experiment import ExperimentRecord
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment.model import ExperimentAnalysis
 

@@ -18,7 +18,7 @@ from benchctl.report.numbers import (
     signed_percent,
 )
 from benchctl.report.tables import break_name
-from benchctl.results.experiment.model import Published, TableSpec
+from benchctl.results.experiment import Published, TableSpec
 from benchctl.stats.compare import Verdict
 from benchctl.stats.experiment.expectations import OPEN
 from benchctl.stats.experiment.model import (

@@ -14,10 +14,9 @@ from benchctl.report.html.page import render_page
 from benchctl.report.html.subject import Subject, comparison_subject, run_subject
 from benchctl.report.layout import Command
 from benchctl.report.profile.stored import profile_grids
-from benchctl.results.archive import Archive
 from benchctl.results.model import RunRecord
 from benchctl.results.reading import fork_sources
-from benchctl.results.select import Selection
+from benchctl.results.select import Archive, Selection
 from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.task_shape import run_shapes

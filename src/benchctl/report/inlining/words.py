@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from benchctl.results.experiment.seen import Found
+from benchctl.results.experiment import Found
 
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     {

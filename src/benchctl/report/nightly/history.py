@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 from benchctl.stats.nightly.nights import nights_of
 
 

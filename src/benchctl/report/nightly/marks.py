@@ -8,9 +8,7 @@ import numpy as np
 
 from benchctl.report.nightly.standing import alarm_sentence, change_text, effect_text
 from benchctl.report.numbers import p_value, signed_percent
-from benchctl.results.nightly.events import Alarm, Event, Raised, annotations_of
-from benchctl.results.nightly.model import NightRecord
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Alarm, Event, NightRecord, Raised, Series, annotations_of
 from benchctl.stats.nightly.divisive import ChangePoint
 
 MarkKind = Literal["alarm", "change-point", "annotation", "change", "era"]

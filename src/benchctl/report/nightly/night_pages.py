@@ -22,8 +22,7 @@ from benchctl.report.nightly.standing import (
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.templates import rendered
 from benchctl.report.numbers import counted, duration, interval, mebibytes, p_value, signed_percent
-from benchctl.results.nightly.events import Alarm, Raised
-from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
+from benchctl.results.nightly.model import Alarm, Confirmation, Finding, NightRecord, NightVariant, Raised
 
 _STATES = ("open", "acknowledged", "recovered")
 _SHORT_HASH = 12

@@ -20,8 +20,7 @@ from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.task_page import alarmed, page_name
 from benchctl.report.nightly.templates import rendered
 from benchctl.report.numbers import counted, figure
-from benchctl.results.nightly.events import Alarm
-from benchctl.results.nightly.model import SeriesKey
+from benchctl.results.nightly.model import Alarm, SeriesKey
 
 CARD_VERSION = 1
 

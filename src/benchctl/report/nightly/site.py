@@ -28,9 +28,16 @@ from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.task_page import page_name, task_page
 from benchctl.report.nightly.templates import ASSETS, assets
 from benchctl.report.visible import visible
-from benchctl.results.nightly.events import Acknowledged, Event, Raised, Recovered, alarms_of
-from benchctl.results.nightly.model import NightRecord, SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import (
+    Acknowledged,
+    Event,
+    NightRecord,
+    Raised,
+    Recovered,
+    Series,
+    SeriesKey,
+    alarms_of,
+)
 from benchctl.stats.nightly.divisive import ChangePoint, change_points
 from benchctl.stats.nightly.nights import nights_of
 

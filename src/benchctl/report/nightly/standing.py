@@ -5,8 +5,16 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from benchctl.report.numbers import counted, duration, interval, signed_percent
-from benchctl.results.nightly.events import Alarm, Event, Raised, Recovered
-from benchctl.results.nightly.model import Change, Finding, NightRecord, SeriesKey
+from benchctl.results.nightly.model import (
+    Alarm,
+    Change,
+    Event,
+    Finding,
+    NightRecord,
+    Raised,
+    Recovered,
+    SeriesKey,
+)
 from benchctl.stats.metrics import metric_of
 
 Standing = Literal["quiet", "alarm", "broken", "running"]

@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from benchctl.report.nightly.history import Task, tasks_of
-from benchctl.results.nightly.events import Alarm, Event, Raised, Recovered, alarms_of
-from benchctl.results.nightly.model import NightRecord, Role
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import (
+    Alarm,
+    Event,
+    NightRecord,
+    Raised,
+    Recovered,
+    Role,
+    Series,
+    alarms_of,
+)
 
 # Of the styles of charts, grey is the canaries': what never changes should look like it.
 _CANARY_STYLE = 4

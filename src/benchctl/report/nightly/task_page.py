@@ -16,8 +16,7 @@ from benchctl.report.nightly.standing import metric_title, task_name
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.templates import rendered
 from benchctl.report.numbers import counted, figure
-from benchctl.results.nightly.events import Raised
-from benchctl.results.nightly.model import SeriesKey
+from benchctl.results.nightly.model import Raised, SeriesKey
 
 _NAME_LENGTH = 60
 _DIGEST_LENGTH = 8

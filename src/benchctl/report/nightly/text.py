@@ -20,8 +20,7 @@ from benchctl.report.nightly.standing import (
 )
 from benchctl.report.numbers import counted, duration, p_value
 from benchctl.report.visible import visible
-from benchctl.results.nightly.events import Alarm, Event, Raised, alarms_of
-from benchctl.results.nightly.model import Change, NightRecord
+from benchctl.results.nightly.model import Alarm, Change, Event, NightRecord, Raised, alarms_of
 
 WIDTH: Final = 100
 LINES: Final = 24

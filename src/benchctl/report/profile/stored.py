@@ -33,8 +33,8 @@ from benchctl.report.profile.text import (
 from benchctl.results.model import RunRecord
 from benchctl.results.places import task_named
 from benchctl.results.plan import Place, Plan
+from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder
-from benchctl.results.windows import UnknownTimesError
 from benchctl.stats.metrics import places
 
 SECTION_LINES = 10

@@ -1,32 +1,381 @@
-"""A suite on disk: its nights, their figures and answers, and what became of what they found.
+"""A suite on disk: nights, their figures as Parquet, the log of findings, a lock for one night at a time."""
 
-A night's folder is made first, its record then replaced as a whole as often as it changes, so that a night
-can be cut off at any time: what is not whole is told and passed over.
-"""
-
+import contextlib
+import errno
 import fcntl
+import getpass
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
+import psutil
 
+from benchctl import disk
 from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.nightly.durable import write_whole
-from benchctl.results.nightly.events import Event
-from benchctl.results.nightly.figures import FIGURES_NAME, FigureRow, read_series, write_figures
-from benchctl.results.nightly.lock import locked
-from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
+from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 from benchctl.results.versioned import read_versioned
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+# Files of a suite: there as a whole or not at all, also after a power cut.
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A temporary file beside the target that replaces it when the block ends well and is gone otherwise.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    doing = f"write {target}"
+    with disk.disk_errors(doing):
+        try:
+            with disk.replacing(target, durable=True) as partial:
+                yield partial
+        except DuckDiskError as err:
+            raise BenchctlError(f"cannot {doing}: {err}", hint="free some space") from err
+
+
+def write_whole(target: Path, content: bytes) -> None:
+    """Replace a file.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    with replacing(target) as partial:
+        partial.write_bytes(content)
+
+
+# The figures of a night as Parquet, one row a fork, task and metric; and many such files as series.
+
+
+FIGURES_NAME: Final = "figures.parquet"
+FIGURES_VERSION: Final = 1
+
+
+class FigureRow(NamedTuple):
+    """One figure of one fork.
+
+    Attributes:
+        night: number of the night.
+        night_id: id of the night.
+        run: id of the run that it is from.
+        started: wall clock of the fork's start, ISO 8601: a label.
+        variant: label of the variant in the suite.
+        version: of its engine, as the node said; empty when unknown.
+        challenge: title of the challenge.
+        task: label of the task, with its number where the challenge has several of that label.
+        metric: machine name of the metric.
+        unit: of the value.
+        higher_is_better: which way is faster.
+        fork: number of the fork within its variant, from 0.
+        value: in the unit, positive and finite.
+        samples: measured requests that it rests on.
+        disturbed: whether a host probe around the fork was off.
+    """
+
+    night: int
+    night_id: str
+    run: str
+    started: str
+    variant: str
+    version: str
+    challenge: str
+    task: str
+    metric: str
+    unit: str
+    higher_is_better: bool
+    fork: int
+    value: float
+    samples: int
+    disturbed: bool
+
+
+COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    "night": ("INTEGER", "number of the night, from 1"),
+    "night_id": ("VARCHAR", "id of the night: its number, and when it began"),
+    "run": ("VARCHAR", "id of the run"),
+    "started": ("VARCHAR", "start of the fork, wall clock, ISO 8601"),
+    "variant": ("VARCHAR", "label of the variant in the suite"),
+    "version": ("VARCHAR", "of its engine, as the node said; empty when unknown"),
+    "challenge": ("VARCHAR", "title of the challenge"),
+    "task": ("VARCHAR", "label of the task, with its number where there are several of that label"),
+    "metric": ("VARCHAR", "machine name, such as throughput or service_time_p90"),
+    "unit": ("VARCHAR", "of the value"),
+    "higher_is_better": ("BOOLEAN", "which way is faster"),
+    "fork": ("INTEGER", "number of the fork within its variant, from 0"),
+    "value": ("DOUBLE", "the figure, in the unit"),
+    "samples": ("BIGINT", "measured requests that it rests on"),
+    "disturbed": ("BOOLEAN", "a host probe around the fork was off"),
+}
+"""The columns of a file in their order, those of `FigureRow`: DuckDB's type, and meaning."""
+
+_KEY: Final = "variant, challenge, task, metric, unit, higher_is_better"
+_NAMES: Final = ", ".join(COLUMNS)
+
+
+def write_figures(rows: Iterable[FigureRow], path: Path) -> None:
+    """Replace a file of figures, atomically; without rows, it has columns only.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written.
+    """
+    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+    types = ", ".join(f"unnest(?::{sql_type}[]) AS {name}" for name, (sql_type, _) in COLUMNS.items())
+    with replacing(path) as partial, database(threads=1) as connection:
+        connection.execute(f"CREATE TABLE figures AS SELECT {types}", [list(column) for column in columns])
+        copy_figures(connection, "figures", partial)
+
+
+def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
+    """Write a relation that has COLUMNS to a file, not atomically.
+
+    Args:
+        connection: that knows the relation.
+        source: a table, or a query in brackets; never a user's text.
+        path: of the file.
+    """
+    form = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{figures_version: '{FIGURES_VERSION}'}}"
+    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({form})")  # noqa: S608 - ours
+
+
+def read_series(
+    paths: Sequence[Path], variants: Collection[str] | None, unreadable: Callable[[str], None]
+) -> list[Series]:
+    """All figures of some files, as series sorted by their key.
+
+    Args:
+        paths: of the files, in any order.
+        variants: labels of the variants that are wanted; None for all.
+        unreadable: told of each file that is passed over, and why.
+    """
+    if not paths:
+        return []
+    try:
+        with database() as connection:
+            _collect(connection, paths, variants)
+            return _grouped(connection)
+    except DuckError as err:
+        # One damaged file fails the query over all of them, and DuckDB does not always say which it was.
+        sound = _sound(paths, unreadable)
+        if len(sound) == len(paths):
+            raise BenchctlError(f"cannot read the figures in {paths[0].parent.parent}: {err}") from err
+    return read_series(sound, variants, unreadable)
+
+
+def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Path]:
+    """The files that can be read to their ends."""
+    import duckdb  # noqa: PLC0415 - see `results.duck`
+
+    sound = []
+    with database(threads=1) as connection:
+        for path in paths:
+            try:
+                _collect(connection, [path], None)
+            except duckdb.Error as err:
+                unreadable(f"the figures in {path} are left out: {' '.join(str(err).split())}")
+            else:
+                sound.append(path)
+    return sound
+
+
+def _collect(
+    connection: "DuckDBPyConnection", paths: Sequence[Path], variants: Collection[str] | None
+) -> None:
+    """What series are made of, as a table."""
+    listed = ", ".join(quoted(path) for path in paths)
+    connection.execute(
+        f"CREATE OR REPLACE TABLE figures AS SELECT {_KEY}, night, fork, value "  # noqa: S608 - ours
+        f"FROM read_parquet([{listed}]) "
+        "WHERE ($1 IS NULL OR list_contains($1, variant)) AND isfinite(value) AND value > 0",
+        [None if variants is None else list(variants)],
+    )
+
+
+def _grouped(connection: "DuckDBPyConnection") -> list[Series]:
+    """Texts are kept once a series, not once a row: of the rows, only numbers come to Python."""
+    connection.execute(
+        f"CREATE TABLE keys AS SELECT row_number() OVER (ORDER BY {_KEY}) AS place, * "  # noqa: S608 - ours
+        f"FROM (SELECT DISTINCT {_KEY} FROM figures)"
+    )
+    keys = connection.execute(f"SELECT {_KEY} FROM keys ORDER BY place").fetchall()  # noqa: S608 - ours
+    found = connection.execute(
+        f"SELECT place, night, fork, value FROM figures JOIN keys USING ({_KEY}) "  # noqa: S608 - ours
+        "ORDER BY place, night, fork"
+    ).fetchnumpy()
+    return _split(keys, found)
+
+
+def _split(keys: Sequence[tuple[Any, ...]], found: Mapping[str, npt.NDArray[Any]]) -> list[Series]:
+    """Rows in order of their series -> one series a key."""
+    ends = np.searchsorted(found["place"], np.arange(len(keys) + 1), side="right")
+    nights, forks = found["night"].astype(np.int64), found["fork"].astype(np.int64)
+    values = found["value"].astype(np.float64)
+    series = []
+    for place, (variant, challenge, task, metric, unit, higher) in enumerate(keys):
+        rows = slice(int(ends[place]), int(ends[place + 1]))
+        key = SeriesKey(variant, challenge, task, metric)
+        series.append(Series(key, unit, higher, nights[rows], forks[rows], values[rows]))
+    return series
+
+
+# One night of a suite at a time: a lock that cannot outlive its holder.
+
+
+POLL_S = 1.0
+
+_SECONDS_PER_HOUR = 3600
+
+
+class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, as the others are named
+    """Another process is at work on the suite; the message says which, and since when.
+
+    Attributes:
+        hours: for how long it has been; None where that is not known.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", hours: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.hours = hours
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks.
+
+    Attributes:
+        pid: of the process.
+        user: whose it is.
+        since: wall clock, for people.
+    """
+
+    pid: int
+    user: str
+    since: str
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        return f"process {self.pid} of user {self.user}, since {self.since}"
+
+
+@contextmanager
+def locked(
+    path: Path,
+    *,
+    wait: bool = False,
+    on_wait: Callable[[str], None] = lambda _holder: None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold a lock file within the block; the kernel frees it when this process dies in whatever way.
+
+    Args:
+        path: of the file. It stays when the lock is freed: removing it would let two hold locks of one name.
+        wait: wait for whoever holds it; False refuses at once.
+        on_wait: told once who holds it.
+        pause: how to spend the time between two attempts.
+
+    Raises:
+        SuiteBusy: it is held, and we do not wait.
+        BenchctlError: there can be no such file.
+    """
+    with disk_errors(f"lock {path}"):
+        # Programs that we start do not inherit it (PEP 446): they would hold the lock after our death.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        told = False
+        while not _taken(descriptor, path):
+            holder = _holder(descriptor)
+            if not wait:
+                raise SuiteBusy(
+                    f"the suite in {path.parent} is at work already ({holder})",
+                    hint="wait until it has ended, or give --wait",
+                    hours=_hours(path),
+                )
+            if not told:
+                on_wait(holder)
+                told = True
+            pause(POLL_S)
+        _sign(descriptor)
+        yield
+        # Not so after an error: who holds it counts only while it is held.
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Who holds a lock; None when nobody does. The lock is not touched: a start must not meet it.
+
+    Args:
+        path: of the file; there need not be one.
+    """
+    try:
+        holder = msgspec.json.decode(read_file(path), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return None
+    # Who was killed left its name behind.
+    return holder if psutil.pid_exists(holder.pid) else None
+
+
+def _hours(path: Path) -> float | None:
+    """How long ago the holder signed; the clock may have jumped meanwhile."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime) / _SECONDS_PER_HOUR
+    except OSError:
+        return None
+
+
+def _taken(descriptor: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        if err.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+            raise BenchctlError(f"cannot lock {path}: {err.strerror}") from err
+        return False
+    return True
+
+
+def _sign(descriptor: int) -> None:
+    since = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    content = msgspec.json.encode(Holder(os.getpid(), _user(), since))
+    # The lock is ours without it; and a night on a full disk has to come as far as to tell of that.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, content, 0)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A user id without a name, as containers have them.
+        return str(os.getuid())
+
+
+def _holder(descriptor: int) -> str:
+    """Who holds it, in words."""
+    try:
+        return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder).text
+    except (OSError, msgspec.DecodeError):
+        return "process unknown"
+
+
+# A suite on disk: its nights, their figures and answers, and what became of what they found.
+
 
 NIGHT_NAME: Final = "night.json"
 ANSWERS_NAME: Final = "answers.json"

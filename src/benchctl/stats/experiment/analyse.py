@@ -5,8 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import median
 
-from benchctl.results.experiment.model import ExperimentRecord, Measurement, TableSpec
-from benchctl.results.experiment.seen import SeenCall
+from benchctl.results.experiment import ExperimentRecord, Measurement, SeenCall, TableSpec
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from benchctl.results.experiment.model import Expectation, Relation
+from benchctl.results.experiment import Expectation, Relation
 from benchctl.stats.analysis import Figures
 from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import CaveatCode

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchctl.results.experiment.model import CallSite, Dispatch, FateExpectation
-from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
+from benchctl.results.experiment import CallSite, Dispatch, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
 from benchctl.stats.compare import Series
 from benchctl.stats.experiment.model import FateGroup, FateResult, Outcome, SiteResult, SiteVariant

@@ -6,8 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from benchctl.results.experiment.model import Dispatch, Published, Relation, TaskRef
-from benchctl.results.experiment.seen import Found, SeenCall, SeenReceiver
+from benchctl.results.experiment import Dispatch, Found, Published, Relation, SeenCall, SeenReceiver, TaskRef
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison

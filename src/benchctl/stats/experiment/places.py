@@ -1,6 +1,6 @@
 """Which task of a measurement's plan a comparison means."""
 
-from benchctl.results.experiment.model import TaskRef
+from benchctl.results.experiment import TaskRef
 from benchctl.results.places import task_of_challenge
 from benchctl.results.plan import Place, Plan
 

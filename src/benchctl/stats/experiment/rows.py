@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from benchctl.results.experiment.model import ComparisonSpec, Published, TaskRef
+from benchctl.results.experiment import ComparisonSpec, Published, TaskRef
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat

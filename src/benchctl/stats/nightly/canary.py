@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from benchctl.results.nightly.model import Direction, SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Direction, Series, SeriesKey
 from benchctl.stats.nightly.nights import nights_of
 from benchctl.stats.nightly.screen import Screened, screen
 

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from benchctl.results.nightly.model import Direction
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Direction, Series
 from benchctl.stats.compare import Comparison
 from benchctl.stats.inference import forks_needed
 from benchctl.stats.multiplicity import adjusted_p

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 from benchctl.stats.arrays import Floats
 
 METRIC = "service-time"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series
 from benchctl.stats.arrays import Floats, Integers
 
 

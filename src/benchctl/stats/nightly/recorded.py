@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from benchctl.errors import UsageError
-from benchctl.results.nightly.model import SeriesKey
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series, SeriesKey
 
 _DELIMITERS = ",;\t"
 _METRIC = "value"

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series
 from benchctl.stats.nightly.nights import nights_of
 
 NIGHTS_TO_RECOVER: Final = 3

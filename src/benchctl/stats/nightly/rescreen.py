@@ -2,7 +2,7 @@
 
 import msgspec
 
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Series
 from benchctl.stats.nightly.divisive import ChangePoint, change_points
 from benchctl.stats.nightly.nights import nights_of
 from benchctl.stats.nightly.screen import Screened, screen_nights

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.figures import FigureRow
+from benchctl.results.nightly.folder import FigureRow
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchctl.results.nightly.model import Direction, Rule
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import Direction, Rule, Series
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.compare import as_percent
 from benchctl.stats.nightly.nights import Nights, nights_of

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
-from benchctl.results.nightly.model import FindingStatus
-from benchctl.results.nightly.series import Series
+from benchctl.results.nightly.model import FindingStatus, Series
 from benchctl.stats.compare import Comparison, as_percent
 from benchctl.stats.nightly.canary import canary_moved
 from benchctl.stats.nightly.confirm import LEAST_FORKS, forks_to_confirm, judge

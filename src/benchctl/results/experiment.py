@@ -1,11 +1,60 @@
-"""What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations."""
+"""Experiments as they are kept: what one asks, what was seen at its call sites, and its folder on disk."""
 
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import msgspec
 
+from benchctl.disk import disk_errors
+from benchctl.errors import BenchctlError
+from benchctl.results.finding import Shelf, readable
 from benchctl.results.plan import EvidenceSpec, VariantSpec
+from benchctl.results.store import new_run_id
+from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.spec import RestartPolicy, RunSettings
+
+# What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
+
+
+Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
+"""All of its calls go to inlined code; those of its most frequent receiver do, the others are dispatched; all
+are dispatched; neither (too big, say); or no compilation by C2 has the site."""
+
+
+class SeenReceiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A class that a call site saw: its name with the package, and how many profiled calls went to it."""
+
+    name: str
+    calls: int
+
+
+class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A call site in one fork, in the newest compilation by C2.
+
+    Attributes:
+        site: name of the call site.
+        variant, block: of the fork.
+        found: what became of it; None where there is no log that can be read.
+        words: HotSpot's own, by callee; without a log, why there is none.
+        receivers: of its type profile, the most frequent first; HotSpot prints none of a virtual call.
+        calls: that the profile counts, over all receivers; 0 where none is printed.
+        given_up: whether the JVM stopped using that compilation.
+    """
+
+    site: str
+    variant: str
+    block: int
+    found: Found | None
+    words: str = ""
+    receivers: tuple[SeenReceiver, ...] = ()
+    calls: int = 0
+    given_up: bool = False
+
+
+# What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations.
+
 
 Relation = Literal["slower", "faster", "alike", "different"]
 """What a contender is expected to be, seen from its baseline."""
@@ -298,3 +347,103 @@ class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     stopped: str = ""
     expected_s: float | None = None
     spent_s: float = 0.0
+
+
+# Experiments on disk: a folder each, with its record; the runs that belong to it lie in the run store.
+
+
+RECORD_NAME: Final = "experiment.json"
+_MOST_OF_NAME: Final = 32
+"""Of an experiment's name in its id: a tag of its runs holds the id, and tags have 64 characters."""
+
+
+@dataclass(frozen=True)
+class ExperimentFolder:
+    """The folder of one execution of an experiment."""
+
+    path: Path
+
+    @property
+    def record_path(self) -> Path:
+        """Where the record is."""
+        return self.path / RECORD_NAME
+
+    def save(self, record: ExperimentRecord) -> None:
+        """Replace the record; see `write_versioned`.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        write_versioned(self.record_path, record)
+
+    def load(self) -> ExperimentRecord:
+        """Read the record.
+
+        Raises:
+            BenchctlError: it is missing, damaged, or of another version.
+        """
+        record = read_versioned(self.record_path, ExperimentRecord, "record", EXPERIMENT_VERSION)
+        if record is None:
+            raise BenchctlError(f"{self.record_path} is missing")
+        return record
+
+
+@dataclass(frozen=True)
+class ExperimentStore:
+    """A folder of experiments; it is made with the first of them."""
+
+    root: Path
+
+    def create(self, name: str, now_text: str) -> ExperimentFolder:
+        """Make the folder of a new execution; its name is the id.
+
+        Args:
+            name: of the experiment.
+            now_text: wall time such as `20261121-070102`.
+
+        Raises:
+            BenchctlError: it cannot be made.
+        """
+        path = self.root / new_run_id(name[:_MOST_OF_NAME], now_text)
+        with disk_errors(f"create {path}"):
+            path.mkdir(parents=True)
+        return ExperimentFolder(path)
+
+    def find(self, name: str, unreadable: Callable[[str], None]) -> ExperimentFolder:
+        """An execution by path, id or a part of it; by an experiment's name its newest; `latest`.
+
+        Args:
+            name: one of these.
+            unreadable: told why, of each that is passed over.
+
+        Raises:
+            UsageError: none fits, or several do.
+            BenchctlError: they cannot be looked into.
+        """
+        if len(self._shelf.fitting(name)) != 1:
+            named = [folder for folder, record in self.records(unreadable) if record.spec.name == name]
+            if named:
+                return named[-1]
+        return ExperimentFolder(self._shelf.find(name))
+
+    def records(
+        self, unreadable: Callable[[str], None]
+    ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:
+        """Every readable execution, oldest first.
+
+        Args:
+            unreadable: told why, of each that is passed over.
+        """
+        return readable(self.folders(), ExperimentFolder.load, unreadable)
+
+    def folders(self) -> list[ExperimentFolder]:
+        """The folders of all executions, oldest first; nothing is read of them.
+
+        Raises:
+            BenchctlError: they cannot be looked into.
+        """
+        return [ExperimentFolder(path) for path in self._shelf.folders()]
+
+    @property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.root, RECORD_NAME, "execution", "executions", "see: benchctl experiment list")

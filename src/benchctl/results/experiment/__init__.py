@@ -1,1 +1,0 @@
-"""Experiments as they are kept: what one asks, which runs belong to it, and where that lies."""

@@ -1,1 +1,0 @@
-"""Results that other tools measured, as runs without samples."""

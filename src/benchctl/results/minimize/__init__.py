@@ -1,1 +1,0 @@
-"""Searches for the smallest schedule with an effect, as they are kept."""
