@@ -21,9 +21,8 @@ from benchctl.engine.cluster import ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
 from benchctl.results.plan import Plan
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.documents import find_corpus
-from benchctl.run.observer import SilentObserver
 from benchctl.run.orchestrate import Extras
 from benchctl.track.model import Track
 from plugins import write_track

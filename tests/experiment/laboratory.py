@@ -18,7 +18,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
-from benchctl.run.opened import OpenRun
+from benchctl.run.open_run import OpenRun
 from benchctl.run.orchestrate import Extras, NotResumable
 from builders import make_environment, make_fork, make_record, make_summary
 

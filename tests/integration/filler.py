@@ -14,11 +14,11 @@ import psutil
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
+from benchctl.run.bench import SilentObserver
+from benchctl.run.building import Keeping
 from benchctl.run.documents import parcels
-from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
-from benchctl.run.resuming import Keeping
 from benchctl.run.session import Subject
 
 HEAP_MB = 512

@@ -16,8 +16,8 @@ from benchctl.engine.prepared.index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
+from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import Parcel, parcels
-from benchctl.run.observer import SilentObserver
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_subject
 from benchctl.run.session import Start, Subject

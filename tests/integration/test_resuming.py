@@ -20,9 +20,9 @@ from benchctl.engine.prepared.partial import MANIFEST_NAME, PartialIndex
 from benchctl.errors import ExitCode
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import SilentObserver
+from benchctl.run.building import Keeping
 from benchctl.run.prepare import prepare_corpus
-from benchctl.run.resuming import Keeping
 from benchctl.run.session import Subject
 from integration import filler
 from waiting import eventually

@@ -17,7 +17,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import SilentObserver
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track

@@ -17,7 +17,7 @@ from benchctl.minimize.measure import Job
 from benchctl.results.minimize import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import SilentObserver
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_plan, make_record, make_summary

@@ -11,7 +11,7 @@ from benchctl.minimize.measure import Job, Nodes, _CalmObserver
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
-from benchctl.run.opened import OpenRun
+from benchctl.run.open_run import OpenRun
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 

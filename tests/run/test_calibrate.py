@@ -9,8 +9,8 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
+from benchctl.run.bench import SilentObserver
 from benchctl.run.calibrate import calibrate
-from benchctl.run.observer import SilentObserver
 from builders import make_driver, make_fork, make_record, make_summary
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from benchctl.results.model import BootRecord
-from benchctl.run.caveats import data_caveats, stand_in_caveats
+from benchctl.run.open_run import data_caveats, stand_in_caveats
 from builders import make_fork, make_plan
 
 BOOT = BootRecord((0,), 1.0, 0.1, 0.1, 0, 0, (), "boots/x")

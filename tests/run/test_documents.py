@@ -13,6 +13,7 @@ from benchctl.corpus.source import corpus_digest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile, CorpusSpec, Plan, TargetSpec
+from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import (
     FileOptions,
     check_files,
@@ -23,7 +24,6 @@ from benchctl.run.documents import (
     parcels,
     sources,
 )
-from benchctl.run.observer import SilentObserver
 from benchctl.track.corpora import Corpus, Documents
 from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation

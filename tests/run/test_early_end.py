@@ -18,9 +18,8 @@ from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import opened, orchestrate
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
-from benchctl.run.observer import SilentObserver
 from benchctl.run.orchestrate import extended
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Track

@@ -8,8 +8,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.results.likeness import deciding, unlike
 from benchctl.results.plan import EvidenceKind, EvidenceSpec, Plan, TargetSpec
-from benchctl.run.evidence_plan import EVIDENCE_KINDS, check_evidence
 from benchctl.run.pilot import _like_compared
+from benchctl.run.plan import EVIDENCE_KINDS, check_evidence
 from benchctl.stats.history import _same
 from builders import ES, OS, make_fork, make_plan, make_record
 

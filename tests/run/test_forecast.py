@@ -7,8 +7,8 @@ from pathlib import Path
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, StopSpec
 from benchctl.results.store import RunStore
+from benchctl.run.bench import SilentObserver
 from benchctl.run.forecast import announce, earlier_runs, preparation
-from benchctl.run.observer import SilentObserver
 from builders import make_environment, make_fork, make_plan, make_record, make_summary
 
 HOST = make_environment().fingerprint

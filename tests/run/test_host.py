@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from benchctl.run.caveats import host_caveats
 from benchctl.run.host import describe_host, probe_host
+from benchctl.run.open_run import host_caveats
 from benchctl.run.orchestrate import environment_changes
 
 

@@ -6,9 +6,8 @@ from typing import Any, cast
 import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.run.interleave import interleave
-from benchctl.run.observer import SilentObserver
-from benchctl.run.opened import Hopeless, OpenRun
+from benchctl.run.bench import SilentObserver
+from benchctl.run.open_run import Hopeless, OpenRun, interleave
 
 
 class Made:

@@ -9,8 +9,8 @@ import pytest
 
 import benchctl.home as boundary_home
 from benchctl.errors import BenchctlError
-from benchctl.run.caveats import sharing_caveats
 from benchctl.run.lock import LOCK_NAME, SHARE_VARIABLE, HostBusy, host_lock, lock_name, measuring_pid
+from benchctl.run.open_run import sharing_caveats
 
 NAME = f"\0benchctl-test-{os.getpid()}"
 

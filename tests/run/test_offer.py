@@ -3,8 +3,8 @@
 import pytest
 
 from benchctl.results.figures import Calibration
-from benchctl.run.caveats import load_caveats
-from benchctl.run.offer import most_offered_per_s, needs_calibration, with_workers
+from benchctl.run.calibrate import most_offered_per_s, needs_calibration, with_workers
+from benchctl.run.open_run import load_caveats
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

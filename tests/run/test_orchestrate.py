@@ -21,8 +21,7 @@ from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentF
 from benchctl.results.plan import TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import opened
-from benchctl.run.bench import Bench
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.orchestrate import engine_changes
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Track

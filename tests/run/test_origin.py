@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.run.origin import needed_corpora, origin_of, sends_documents, streams_made
+from benchctl.run.documents import needed_corpora, origin_of, sends_documents, streams_made
 from benchctl.track.corpora import Corpus, Documents
 from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation

@@ -13,7 +13,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import Course, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import SilentObserver
 from benchctl.run.pilot import MOST_ATTEMPTS, check_lengthening, choose_counts
 from benchctl.run.plan import RunSpec, param_prefix, plan_run, with_params
 from builders import CORPUS, ES, OS, make_fork, make_summary

@@ -10,9 +10,8 @@ from benchctl.home import Home
 from benchctl.plugin.consent import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.orchestrate import track_changes
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.plan import RunSpec, as_trial, plan_run
 from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
-from benchctl.run.trial import as_trial
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
 from benchctl.track.plugin import PluginOperation

@@ -19,7 +19,7 @@ from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan
-from benchctl.run.observer import SilentObserver
+from benchctl.run.bench import SilentObserver
 from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
     _book,

@@ -19,8 +19,7 @@ from benchctl.results.model import unanswered
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.run.plan import RunSpec, reload_track
-from benchctl.run.redline import capacity_per_s, search_redline
-from benchctl.run.redline_plan import plan_redline
+from benchctl.run.redline import capacity_per_s, plan_redline, search_redline
 from benchctl.track.load import load_track
 from builders import CORPUS, ES, OS, make_fork, make_record
 from plugins import write_track

@@ -17,8 +17,8 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Ingested
 from benchctl.results.plan import CorpusFile, CorpusSpec
-from benchctl.run.observer import SilentObserver
-from benchctl.run.resuming import USUAL, Keeping, OutdatedError, Resumption
+from benchctl.run.bench import SilentObserver
+from benchctl.run.building import USUAL, Keeping, OutdatedError, Resumption
 from benchctl.track.load import load_track
 from builders import CORPUS
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from benchctl.corpus.ranges import merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
+from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, _streams, bodies, send_parcels
 from benchctl.run.documents import Parcel
-from benchctl.run.sending import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, _streams, bodies, send_parcels
 
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.run.caveats import load_caveats
-from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.trial import as_trial
+from benchctl.run.open_run import load_caveats
+from benchctl.run.plan import RunSpec, as_trial, plan_run
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 

@@ -8,8 +8,8 @@ import click
 
 from benchctl.cli.sections import under
 from benchctl.cli.watch import watching
+from benchctl.run.bench import Observer
 from benchctl.run.lock import host_lock
-from benchctl.run.observer import Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
 

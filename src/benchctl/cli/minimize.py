@@ -43,11 +43,10 @@ from benchctl.report.command_line import command
 from benchctl.report.minimize import Ended, render_minimize
 from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.store import RunStore, new_run_id
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
-from benchctl.run.observer import Observer
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host

@@ -25,7 +25,7 @@ from benchctl.results.plan import RedlineSpec
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.prepare import check_host
-from benchctl.run.redline_plan import plan_redline
+from benchctl.run.redline import plan_redline
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _NS = {"us": 10**3, "ms": 10**6, "s": 10**9}

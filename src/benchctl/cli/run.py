@@ -53,17 +53,15 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
-from benchctl.run.calibrate import calibrate
+from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
-from benchctl.run.offer import needs_calibration, with_workers
 from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import plan_run, reload_track, settling_text
+from benchctl.run.plan import as_trial, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
-from benchctl.run.trial import as_trial
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format

@@ -29,10 +29,8 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
-from benchctl.run.evidence_plan import EVIDENCE_KINDS
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, default_heap_mb
-from benchctl.run.trial import TRIAL_DOCUMENTS, TRIAL_FORKS
+from benchctl.run.plan import EVIDENCE_KINDS, TRIAL_DOCUMENTS, TRIAL_FORKS, RunSpec, default_heap_mb
 from benchctl.spec import Setting, run_settings
 from benchctl.stats.multiplicity import FIRST_LOOK
 from benchctl.track.library import challenge_names, track_names

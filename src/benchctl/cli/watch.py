@@ -21,7 +21,7 @@ from benchctl.cli.streams import is_terminal, shown
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.run.observer import Observer, SilentObserver
+from benchctl.run.bench import Observer, SilentObserver
 
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
 PLAIN_PROGRESS_EVERY_S = 10.0

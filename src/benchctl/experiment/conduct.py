@@ -19,10 +19,8 @@ from benchctl.report.numbers import counted, duration
 from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
-from benchctl.run.bench import Bench
-from benchctl.run.interleave import TIME_UP, interleave
-from benchctl.run.observer import Observer
-from benchctl.run.opened import MAX_FAILURES_IN_A_ROW, OpenRun
+from benchctl.run.bench import Bench, Observer
+from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
 from benchctl.stats.experiment.model import Lack

@@ -25,7 +25,7 @@ from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.minimize import Decision, MinimizeFolder, MinimizeRecord, Phase
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.run.observer import Observer
+from benchctl.run.bench import Observer
 from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge
 

@@ -8,11 +8,9 @@ from typing import Protocol
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
-from benchctl.run.interleave import interleave
-from benchctl.run.observer import Observer
-from benchctl.run.opened import OpenRun
+from benchctl.run.open_run import OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.track.model import Track
 

@@ -10,8 +10,8 @@ from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
+from benchctl.run.bench import Observer
 from benchctl.run.documents import is_generated
-from benchctl.run.observer import Observer
 from benchctl.run.plan import boots
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history

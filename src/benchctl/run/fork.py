@@ -27,11 +27,11 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProb
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
+from benchctl.run.bench import Observer
+from benchctl.run.building import keep_logs, logs_kept_of_failure
+from benchctl.run.documents import streams_made
 from benchctl.run.evidence import Collection, collecting
 from benchctl.run.host import probe_host
-from benchctl.run.leftovers import keep_logs, logs_kept_of_failure
-from benchctl.run.observer import Observer
-from benchctl.run.origin import streams_made
 from benchctl.run.pin import thread_on
 from benchctl.run.plan import Step, boots
 from benchctl.run.session import AnySubject, Serving, Start, Subject

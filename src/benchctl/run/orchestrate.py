@@ -18,7 +18,6 @@ from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environmen
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
-from benchctl.run.caveats import data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.documents import (
     FileOptions,
     Parcel,
@@ -30,15 +29,15 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import announce
 from benchctl.run.host import describe_host
-from benchctl.run.opened import OpenRun
+from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_caveats, sharing_caveats
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import check_memory, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, TargetSubject
+from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
-from benchctl.run.work import check_work
 from benchctl.track.model import Track
 
 # All variants of a plan, ready to boot: running clusters, then documents, engines and indices.

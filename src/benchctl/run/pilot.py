@@ -18,8 +18,8 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
+from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob, ForkRunner
-from benchctl.run.observer import Observer
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order, param_prefix, with_params
 from benchctl.run.session import AnySubject

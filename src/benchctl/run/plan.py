@@ -1,11 +1,11 @@
-"""Options into a plan: everything is looked up and checked here, before any node starts."""
+"""What is asked for, into a plan: everything is looked up and checked here, before any node starts."""
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,6 +16,7 @@ from benchctl.report.numbers import documents
 from benchctl.results.plan import (
     CorpusSpec,
     DataOrigin,
+    EvidenceKind,
     EvidenceSpec,
     PinSpec,
     Place,
@@ -23,9 +24,7 @@ from benchctl.results.plan import (
     StopSpec,
     VariantSpec,
 )
-from benchctl.run.documents import FileOptions, expected_corpus, needs_documents
-from benchctl.run.evidence_plan import check_evidence
-from benchctl.run.origin import origin_of
+from benchctl.run.documents import FileOptions, expected_corpus, needs_documents, origin_of
 from benchctl.run.plugin import allowed_plugin
 from benchctl.spec import RunSettings, check_settings, settings_in
 from benchctl.stats.multiplicity import MOST_BLOCKS
@@ -36,6 +35,39 @@ from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.elsewhere import Elsewhere
 from benchctl.track.operations.search import Asking
+
+# Which evidence a run may collect; checked before any node starts.
+
+
+EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
+
+
+def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> None:
+    """Evidence comes from the JVM that a node runs on, so that it must be benchctl that starts it.
+
+    Args:
+        evidence: what is wanted.
+        variants: of which.
+
+    Raises:
+        UsageError: nothing is wanted, in no fork, or of a node that is not benchctl's.
+    """
+    if not evidence.kinds:
+        known = ", ".join(EVIDENCE_KINDS)
+        raise UsageError("--evidence names no kind of evidence", hint=f"known: {known}")
+    if evidence.extra_forks < 0:
+        raise UsageError("--evidence-forks must be at least 1, or all")
+    target = next((variant.name for variant in variants if variant.target is not None), None)
+    if target is not None:
+        raise UsageError(
+            f"--evidence: '{target}' is a cluster that runs already (--target), and benchctl cannot give its "
+            "JVM any flags",
+            hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
+        )
+
+
+# Options into a plan: everything is looked up and checked here, before any node starts.
+
 
 MAX_DEFAULT_HEAP_MB = 4096
 # (documents, MiB that serve so many)
@@ -511,4 +543,57 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
         operation
         for operation in (operations[name] for name in names)
         if isinstance(operation, Asking) and not isinstance(operation, Elsewhere) and not operation.values
+    )
+
+
+# `--test-mode`: everything is started, asked and compared as ever, but hardly repeated.
+
+
+TRIAL_DOCUMENTS = 100_000
+"""Documents of the corpus unless the user says otherwise: from there on, all of big5 finds something."""
+
+TRIAL_FORKS = 1
+"""Forks unless the user says otherwise."""
+
+_ITERATIONS = 3
+_WARMUP_ITERATIONS = 1
+_PERIOD_S = 2.0
+
+
+def as_trial(plan: Plan) -> Plan:
+    """The plan with tasks as short as they can be while all that can go wrong still can.
+
+    Every task asks at most three times a client, after one warm-up, or for two seconds, and as fast as it
+    can; a task that ends by itself, such as one that sends a corpus, is left to that.
+    """
+    return msgspec.structs.replace(
+        plan,
+        schedules=tuple(map(_shortened, plan.schedules)),
+        warmup_challenges=tuple(map(_shortened, plan.warmup_challenges)),
+        variant_warmups={
+            name: tuple(map(_shortened, warmups)) for name, warmups in plan.variant_warmups.items()
+        },
+        test_mode=True,
+    )
+
+
+def _shortened(challenge: Challenge) -> Challenge:
+    return msgspec.structs.replace(challenge, schedule=tuple(map(_short, challenge.schedule)))
+
+
+def _short(task: Task) -> Task:
+    return msgspec.structs.replace(
+        task,
+        iterations=None if task.iterations is None else min(task.iterations, _ITERATIONS),
+        warmup_iterations=None
+        if task.warmup_iterations is None
+        else min(task.warmup_iterations, _WARMUP_ITERATIONS),
+        time_period=None if task.time_period is None else min(task.time_period, _PERIOD_S),
+        warmup_time_period=None,
+        ramp_up_time_period=None,
+        target_throughput=None,
+        target_interval=None,
+        # Without a rate there are no arrivals to space.
+        schedule="deterministic" if task.schedule == "poisson" else task.schedule,
+        scheduler=None,
     )

@@ -27,15 +27,13 @@ from benchctl.home import Home
 from benchctl.results.answers import VariantAnswers
 from benchctl.results.model import AnswerCheck
 from benchctl.results.plan import Plan, VariantSpec
-from benchctl.run.building import Workshop, build_index
+from benchctl.run.bench import Observer
+from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
 from benchctl.run.documents import Parcel
 from benchctl.run.evidence import check_runtime
-from benchctl.run.leftovers import logs_kept_of_failure
-from benchctl.run.observer import Observer
 from benchctl.run.plan import MIN_HEAP_MB, operations_used
-from benchctl.run.resuming import USUAL, Keeping
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
-from benchctl.run.work import default_target
+from benchctl.run.steps import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
 from benchctl.track.operations.search import Asking, Operation

@@ -23,7 +23,7 @@ from benchctl.engine.variant import check_name
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, open_folder
 from benchctl.results.plan import VariantSpec
-from benchctl.run.observer import Observer
+from benchctl.run.bench import Observer
 
 STATE_NAME = "node.json"
 START_TIMEOUT_S = 180.0

@@ -1,4 +1,4 @@
-"""The tasks of one node start: warm-up challenges, then the schedules, step by step, and their figures."""
+"""The tasks of one node start: what operations are told of the plan, warm-ups, then step by step."""
 
 import threading
 import time
@@ -8,26 +8,94 @@ from functools import partial
 
 import msgspec
 
-from benchctl.engine.declared import WHAT_TO_DO
-from benchctl.errors import BenchctlError
+from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, places
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.crew import OpenWire
 from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
 from benchctl.load.lag import driver_figures
 from benchctl.load.transport import open_client
+from benchctl.load.work.programs import open_workload
 from benchctl.load.workers import WorkerPool
+from benchctl.load.workload import WorkContext
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
 from benchctl.results.samples import Outcome, SampleSpool
+from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
-from benchctl.run.observer import Observer
+from benchctl.run.documents import GeneratedReader, is_generated, sources
 from benchctl.run.plan import Step
+from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
-from benchctl.run.work import work_context
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.declared import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.search import Bulk
+from benchctl.track.plugin import PluginOperation
+
+
+def work_context(
+    plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0, version: str = ""
+) -> WorkContext:
+    """Where the tasks of a plan run.
+
+    Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
+    by their names where those are there for certain, else whatever the challenge has made by then.
+
+    Args:
+        plan: of the run.
+        track: of the plan.
+        home: where corpora are kept.
+        engine: of the node.
+        session: of the track's plug-in: tasks of the same one share what its modules hold.
+        version: of the engine; empty while no node is up.
+    """
+    bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
+    return WorkContext(
+        index_name=default_target(plan, track),
+        index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
+        indices=bodies,
+        data_streams=track.data_streams,
+        templates=track.templates,
+        seed=plan.seed,
+        documents=GeneratedReader(home, plan.corpus) if is_generated(plan) else None,
+        document_count=plan.corpus.documents,
+        sources=sources(plan, track, home),
+        engine=engine,
+        assertions=plan.assertions,
+        plugin=plugin_use(plan, track, session),
+        version=version,
+    )
+
+
+def default_target(plan: Plan, track: Track) -> str:
+    """What operations ask that name no index, as it stands in a path."""
+    wanted = places(track, plan.corpus.files)
+    return wanted.target if plan.origin == "prepared" or len(wanted.names) == 1 else EVERYTHING
+
+
+def check_work(plan: Plan, track: Track, home: Home) -> None:
+    """Make every task's work ready once, without a node: what it lacks is found out now.
+
+    Raises:
+        UsageError: an operation needs something that is not there.
+    """
+    context = work_context(plan, track, home, plan.variants[0].engine)
+    for challenge in (*plan.all_warmups, *plan.schedules):
+        operations = {**track.operations, **challenge.operations}
+        for task in challenge.schedule:
+            operation = operations[task.operation]
+            if isinstance(operation, PluginOperation):
+                # Its code may do anything when it is made ready; it was checked when it was allowed.
+                continue
+            try:
+                open_workload(operation, context, clients=task.clients, key=task.label).close()
+            except BenchctlError as err:
+                raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
+
+
+# The tasks of one node start: warm-up challenges, then the schedules, step by step, and their figures.
+
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
 WARMUP_SCHEDULE = -1
@@ -179,8 +247,8 @@ class StepRunner:
             if challenge.cluster_settings:
                 serving.client.put_cluster_settings(challenge.cluster_settings)
         for challenge in warmups:
-            for places in challenge.steps:
-                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in places]
+            for step in challenge.steps:
+                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in step]
                 self.run_step(serving, [self._job(*task) for task in tasks], _within(challenge, stage), load)
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]

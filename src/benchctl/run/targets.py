@@ -17,9 +17,9 @@ from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.run.bench import Observer
+from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
-from benchctl.run.observer import Observer
-from benchctl.run.sending import send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operations.search import Asking, Operation, RawRequest, Sleep

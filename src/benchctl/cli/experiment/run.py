@@ -28,11 +28,10 @@ from benchctl.report.numbers import counted
 from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswered
 from benchctl.results.store import RunStore
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import preparation
 from benchctl.run.host import describe_host
-from benchctl.run.observer import Observer
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 

@@ -29,9 +29,8 @@ from benchctl.report.numbers import counted
 from benchctl.results.nightly.folder import SuiteBusy, SuiteFolder
 from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.store import RunStore
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.lock import HostBusy, host_lock
-from benchctl.run.observer import Observer
 
 LONGEST_NIGHT_H = 24
 """Who has been at work for longer is stuck, and nights are missing: that is told."""

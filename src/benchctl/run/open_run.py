@@ -1,9 +1,12 @@
-"""A run that is ready to measure: its answers, its forks, each on disk before the next, and its end."""
+"""Runs that are ready to measure, alone or several in turn: answers, forks, each on disk before the next."""
 
+import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -11,17 +14,91 @@ from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared.index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.load.workers import WorkerPool
-from benchctl.results.model import EngineFacts, ForkRecord, RunRecord, RunStatus, stray_boots
+from benchctl.results.figures import Calibration
+from benchctl.results.model import EngineFacts, Environment, ForkRecord, RunRecord, RunStatus, stray_boots
+from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, reference
-from benchctl.run.bench import Bench
-from benchctl.run.caveats import stand_in_caveats
+from benchctl.run.bench import Bench, Observer
+from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner
+from benchctl.run.lock import SHARE_VARIABLE, shares_host
 from benchctl.run.pin import pinned
 from benchctl.run.plan import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
 from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
 from benchctl.track.model import Track
+
+# What a reader must know about a run before it has begun: the host, and how the load is made.
+
+
+HIGH_LOAD_PER_CPU = 0.5
+
+
+def host_caveats(environment: Environment) -> tuple[str, ...]:
+    """What about the host makes its figures doubtful."""
+    found = []
+    if environment.other_java:
+        found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
+    if environment.governor not in {None, "performance"}:
+        found.append(f"the CPU governor is '{environment.governor}', not 'performance'")
+    if environment.load_before[0] > HIGH_LOAD_PER_CPU * environment.cpus:
+        found.append(
+            f"the load before the run was {environment.load_before[0]:.1f} on {environment.cpus} CPUs"
+        )
+    return tuple(found)
+
+
+def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Whether others may have measured at the same time."""
+    if not shares_host(environ):
+        return ()
+    return (f"other benchctls may have measured on this host at the same time ({SHARE_VARIABLE} is set)",)
+
+
+def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:
+    """What about the way of measuring a reader must know."""
+    found = []
+    if plan.test_mode:
+        found.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
+    if plan.transport == "client":
+        found.append(
+            "measured through elasticsearch-py and opensearch-py: their own cost, which differs, is part of "
+            "every figure, as it is for an application (--transport client)"
+        )
+    if plan.workers > 1:
+        asked = most_offered_per_s(plan)
+        why = ""
+        if calibration is not None and asked > EASY_PER_S:
+            most = max(calibration.clients_per_s, calibration.one_client_per_s)
+            why = f": {asked:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
+        found.append(f"the load came from {plan.workers} processes (--workers){why}")
+    return tuple(found)
+
+
+def data_caveats(plan: Plan) -> tuple[str, ...]:
+    """What about the data of forks a reader must know."""
+    if plan.origin == "prepared":
+        return ()
+    text = (
+        "every fork made its own data: answers were not compared before the run, and the segments that were "
+        "searched differ from fork to fork"
+    )
+    return (text,)
+
+
+def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
+    """What a node lacks that the track asks for, and what stood in for it."""
+    names = sorted({name for boot in fork.boots for name in boot.stand_ins})
+    if not names:
+        return ()
+    verb = "stands in" if len(names) == 1 else "stand in"
+    what = "a plain index" if len(names) == 1 else "plain indices"
+    return (f"{fork.variant} has no data streams: {what} {verb} for {', '.join(names)}",)
+
+
+# A run that is ready to measure: its answers, its forks, each on disk before the next, and its end.
+
 
 # Logs, translogs and cluster states of a fork; the index itself is linked.
 FREE_BYTES_PER_FORK = 300 * 2**20
@@ -277,3 +354,175 @@ class OpenRun:
     def _summary(self) -> str:
         total = self._record.total
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
+
+
+# Several runs as one: block after block, the forks of all of them in one random order.
+
+
+TIME_UP: Final = "the time was up"
+"""How the reason begins where a block was not begun any more."""
+
+
+def interleave(
+    runs: Sequence[OpenRun],
+    *,
+    seed: int,
+    observer: Observer,
+    numbers: Sequence[int] = (),
+    left_s: Callable[[], float] | None = None,
+    enough: Callable[[], str] | None = None,
+    prepared: Sequence[dict[str, float]] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> str:
+    """Ask all runs for their answers, then measure what they miss, so that time treats all of them alike.
+
+    A variant that fails again and again is given up in its run; the others go on. Forks for evidence alone
+    are run in any case, also where the rest ends early.
+
+    Args:
+        runs: that are open; their blocks count as the same blocks.
+        seed: of the order within blocks, which does not depend on what is missing.
+        observer: told what happens.
+        numbers: by which the runs are known in that order, where others that are whole have theirs, too;
+            empty for their positions.
+        left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence behind
+            it, is not begun, but for the first that is asked for. None for as long as it takes.
+        enough: asked before every block: why no more of them is needed, which all runs then keep as the
+            reason that they ended; empty to go on. None never to ask.
+        prepared: of every run, the seconds that preparing it took, for its record.
+        clock: seconds from any moment, by which forks are timed.
+
+    Returns:
+        Why it ended before all forks were there; empty when nothing is missing.
+
+    Raises:
+        BenchctlError: it was interrupted, or nothing can be measured any more; every record says how it
+            ended.
+    """
+    timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in runs]
+    with ExitStack() as stack:
+        for run, spent in zip(runs, timings, strict=True):
+            stack.enter_context(run.going(spent))
+        for run, spent in zip(runs, timings, strict=True):
+            run.ask(spent)
+        begun = clock()
+        try:
+            order = _Order(seed, numbers or range(len(runs)))
+            return _Blocks(runs, order, observer, left_s, enough, clock).all()
+        finally:
+            for spent in timings:
+                spent["forks-s"] = clock() - begun
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Of the forks of a block: random, and the same whatever is missing.
+
+    Attributes:
+        seed: of it.
+        numbers: of the runs.
+    """
+
+    seed: int
+    numbers: Sequence[int]
+
+    def place(self, block: int, run: int, variant: str) -> float:
+        """What a fork is sorted by."""
+        return random.Random(f"{self.seed}/{block}/{self.numbers[run]}/{variant}").random()  # noqa: S311 - reproducible, not secret
+
+
+class _Blocks:
+    """The blocks that are missing, and how long forks take."""
+
+    def __init__(
+        self,
+        runs: Sequence[OpenRun],
+        order: _Order,
+        observer: Observer,
+        left_s: Callable[[], float] | None,
+        enough: Callable[[], str] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._runs = runs
+        self._order = order
+        self._observer = observer
+        self._left_s = left_s
+        self._enough = enough
+        self._clock = clock
+        self._seconds: dict[tuple[int, str], list[float]] = {}
+        self._hopeless: set[tuple[int, str]] = set()
+        self._steps = [(number, job) for number, run in enumerate(runs) for job in run.jobs()]
+        self._total = sum(run.record.total for run in runs)
+        self._done = self._total - len(self._steps)
+
+    def all(self) -> str:
+        """Measure them."""
+        ended = ""
+        for place, block in enumerate(sorted({job.block for _, job in self._steps})):
+            if not ended and any(not self._extra(step) for step in self._of(block)):
+                ended = self._reason_to_end(block, first=place == 0)
+                if ended:
+                    self._steps = [step for step in self._steps if self._extra(step)]
+                    self._total = self._done + len(self._steps)
+            for number, job in self._of(block):
+                self._one(number, job)
+        if ended or not self._hopeless:
+            return ended
+        names = ", ".join(
+            f"{name} in {self._runs[number].record.id}" for number, name in sorted(self._hopeless)
+        )
+        return f"given up after failures in a row: {names}"
+
+    def _extra(self, step: tuple[int, ForkJob]) -> bool:
+        """Whether a fork is there for evidence alone."""
+        number, job = step
+        return self._runs[number].record.plan.is_extra(job.block)
+
+    def _reason_to_end(self, block: int, *, first: bool) -> str:
+        """Why a block is not begun, nor any after it; empty to go on."""
+        reason = self._enough() if self._enough is not None else ""
+        if reason:
+            for run in self._runs:
+                run.end_early(reason)
+            return reason
+        if first or self._left_s is None:
+            return ""
+        steps = [step for step in self._steps if step[1].block == block or self._extra(step)]
+        return f"{TIME_UP} after {block} blocks" if self._expected_s(steps) > self._left_s() else ""
+
+    def _of(self, block: int) -> list[tuple[int, ForkJob]]:
+        """Its forks that are missing, in an order in which those that are not have their places, too."""
+
+        def place(step: tuple[int, ForkJob]) -> float:
+            number, job = step
+            return self._order.place(block, number, job.subject.spec.name)
+
+        return sorted((step for step in self._steps if step[1].block == block), key=place)
+
+    def _one(self, number: int, job: ForkJob) -> None:
+        key = (number, job.subject.spec.name)
+        if key in self._hopeless:
+            return
+        begun = self._clock()
+        self._done += 1
+        left_s = self._remaining_s()
+        self._steps.remove((number, job))
+        try:
+            self._runs[number].fork(job, self._done, self._total, left_s)
+        except Hopeless as err:
+            self._hopeless.add(key)
+            self._observer.note(f"{err.message}; the rest goes on without it")
+        self._seconds.setdefault(key, []).append(self._clock() - begun)
+
+    def _remaining_s(self) -> float | None:
+        """What the forks that are not over are expected to take; None before the first is."""
+        return self._expected_s(self._steps) if self._seconds else None
+
+    def _expected_s(self, steps: Sequence[tuple[int, ForkJob]]) -> float:
+        known = [seconds for each in self._seconds.values() for seconds in each]
+        usual = statistics.median(known) if known else 0.0
+        found = 0.0
+        for number, job in steps:
+            own = self._seconds.get((number, job.subject.spec.name))
+            found += statistics.median(own) if own else usual
+        return found
