@@ -2,8 +2,10 @@
 
 import contextlib
 import errno
+import functools
 import glob
 import os
+import pwd
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from benchctl.errors import BenchctlError
+from benchctl.home import UNPRIVILEGED_USER
 
 RESERVE_BYTES = 64 * 1024 * 1024
 """Space that is left on a disk at least, bytes: a full disk harms others too."""
@@ -88,7 +91,8 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
 
     Args:
         path: the file.
-        follow: whether it may be a link. Where nodes write, it may lead to what only root may read.
+        follow: whether it may be a link. Where nodes write, it may lead to what only root may read: then
+            neither it nor a folder on the way to it may be one of theirs.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
@@ -96,14 +100,47 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
 
     def open_without_waiting(name: str, flags: int) -> int:
         # A pipe is otherwise opened when somebody writes to it, and perhaps nobody does.
-        own = 0 if follow else os.O_NOFOLLOW
-        return os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY | own)
+        flags |= os.O_NONBLOCK | os.O_NOCTTY
+        if follow:
+            return os.open(name, flags)
+        with folder_past_nodes(path.parent) as folder:
+            return os.open(path.name, flags | os.O_NOFOLLOW, dir_fd=folder)
 
     file = open(path, "rb", opener=open_without_waiting)  # noqa: SIM115 - pathlib has no opener
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a regular file", str(path))
     return file
+
+
+@contextlib.contextmanager
+def folder_past_nodes(path: Path) -> Iterator[int]:
+    """A descriptor of a folder, for `dir_fd`; no link that is in a folder of the nodes' user led to it.
+
+    What runs as that user can replace whatever is in there, at any moment, and benchctl may be root.
+
+    Raises:
+        OSError: it cannot be opened, or there is such a link.
+    """
+    flags = os.O_PATH | os.O_DIRECTORY
+    folder = os.open("/", flags)
+    try:
+        for part in path.absolute().parts[1:]:
+            theirs = os.fstat(folder).st_uid == _nodes_uid()
+            inner = os.open(part, flags | (os.O_NOFOLLOW if theirs else 0), dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@functools.cache
+def _nodes_uid() -> int | None:
+    """Of the user that nodes run as where benchctl is root."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(UNPRIVILEGED_USER).pw_uid
+    return None
 
 
 def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) -> bytes:

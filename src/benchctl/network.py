@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import SplitResult, quote
 
 import pycurl
@@ -50,22 +50,29 @@ class Trouble(Enum):
     OTHER = auto()
 
 
-_TROUBLES = {
+_E_TOO_LARGE = 100  # pycurl has no name for it
+
+TROUBLES: Final = {
     pycurl.E_COULDNT_RESOLVE_HOST: Trouble.UNRESOLVED,
     pycurl.E_COULDNT_RESOLVE_PROXY: Trouble.UNRESOLVED,
     pycurl.E_COULDNT_CONNECT: Trouble.REFUSED,
     pycurl.E_PEER_FAILED_VERIFICATION: Trouble.UNTRUSTED,
     pycurl.E_SSL_CACERT_BADFILE: Trouble.UNREADABLE_TRUST,
     pycurl.E_SSL_CONNECT_ERROR: Trouble.NO_TLS,
-    pycurl.E_UNSUPPORTED_PROTOCOL: Trouble.NO_HTTP,
+    pycurl.E_UNSUPPORTED_PROTOCOL: Trouble.NO_HTTP,  # a status line of HTTP/0.9, or none at all
     pycurl.E_FTP_WEIRD_SERVER_REPLY: Trouble.NO_HTTP,  # its newer name lacks FTP
+    pycurl.E_BAD_CONTENT_ENCODING: Trouble.NO_HTTP,
     pycurl.E_OPERATION_TIMEDOUT: Trouble.TIMEOUT,
     pycurl.E_GOT_NOTHING: Trouble.BROKEN,
     pycurl.E_SEND_ERROR: Trouble.BROKEN,
     pycurl.E_RECV_ERROR: Trouble.BROKEN,
     pycurl.E_PARTIAL_FILE: Trouble.BROKEN,
+    pycurl.E_FILESIZE_EXCEEDED: Trouble.TOO_LARGE,
+    pycurl.E_WRITE_ERROR: Trouble.TOO_LARGE,  # whoever takes the body takes no more
+    _E_TOO_LARGE: Trouble.TOO_LARGE,  # headers that never end
 }
-_E_TOO_LARGE = 100  # pycurl has no name for it
+"""What libcurl's failures mean; any other is a misuse of libcurl, or a bug."""
+
 # What libcurl, and the TLS libraries below it, say of a certificate that is for another host.
 _OTHER_NAME = ("subject name", "hostname mismatch", "ip address mismatch", "does not match")
 
@@ -334,7 +341,7 @@ def _explain(err: pycurl.error, transfer: _Transfer, limit_s: float) -> tuple[Tr
         return Trouble.OTHER, "its address, or the one that its server leads to, is no URL"
     if code == pycurl.E_UNSUPPORTED_PROTOCOL and "redirect" in detail:
         return Trouble.OTHER, "its server leads away from https"
-    trouble = _TROUBLES.get(code, Trouble.OTHER)
+    trouble = TROUBLES.get(code, Trouble.OTHER)
     if trouble is Trouble.TIMEOUT:
         whole, came = ("whole ", f", only {transfer.came:,} bytes of it") if transfer.came else ("", "")
         return trouble, f"no {whole}answer within {limit_s:g} s{came}"

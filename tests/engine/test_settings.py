@@ -324,9 +324,10 @@ def test_the_whole_tree_is_handed_over_and_nothing_else(
 ):
     given_away: list[tuple[Path, int, int]] = []
 
-    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
+    def chown(name: str, uid: int, gid: int, *, dir_fd: int | None, follow_symlinks: bool) -> None:
         assert not follow_symlinks
-        given_away.append((path, uid, gid))
+        folder = "" if dir_fd is None else Path(f"/proc/self/fd/{dir_fd}").readlink()
+        given_away.append((Path(folder, name), uid, gid))
 
     monkeypatch.setattr(os, "chown", chown)
     (boot.logs / "gc.log").touch()
@@ -340,10 +341,11 @@ def test_the_whole_tree_is_handed_over_and_nothing_else(
 
 
 def test_a_tree_that_cannot_be_handed_over_is_told(boot: BootFolders, monkeypatch: pytest.MonkeyPatch):
-    def chown(path: Path, *_: object, **__: object) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+    def chown(name: str, *_: object, **__: object) -> None:
+        if name == "logs":
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
 
     monkeypatch.setattr(os, "chown", chown)
-    said = f"cannot give {boot.root} to user 'someone', whom nodes run as: Operation not permitted"
+    said = f"cannot give {boot.logs} to user 'someone', whom nodes run as: Operation not permitted"
     with pytest.raises(BenchctlError, match=f"^{re.escape(said)}$"):
         hand_over(boot.root, SOMEONE)

@@ -105,7 +105,7 @@ class Visit:
 
 def visit(subject: Subject, index_name: str, home: Home, scratch: Path) -> Visit:
     """Boot on a copy as a fork does, search, and stop."""
-    copy_index(index_of(subject), scratch / "data", home.node_owner)
+    copy_index(index_of(subject), scratch / "data")
     with boot(
         subject.installation,
         subject.jdk,
@@ -163,7 +163,7 @@ def test_a_node_that_cannot_read_its_data_says_so(subject: Subject, home: Home):
 
 
 def test_only_lucene_files_are_linked(subject: Subject, home: Home, scratch: Path):
-    copy_index(index_of(subject), scratch / "data", home.node_owner)
+    copy_index(index_of(subject), scratch / "data")
     originals, copies = files(index_of(subject).data), files(scratch / "data")
     assert {name for name in originals if not name.endswith(".lock")} == set(copies)
     linked = {name for name, path in copies.items() if path.samefile(originals[name])}

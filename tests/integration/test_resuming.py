@@ -115,7 +115,7 @@ def sums_of(corpus: Corpus) -> dict[str, float]:
 def sums_in(subject: Subject, home: Home, scratch: Path) -> dict[str, float]:
     """The same by a node that looks at a copy of the finished index."""
     assert subject.index is not None
-    copy_index(subject.index, scratch / "data", home.node_owner)
+    copy_index(subject.index, scratch / "data")
     with boot(
         subject.installation,
         subject.jdk,

@@ -1,11 +1,13 @@
 """Pauses from a node's garbage collection log, on whatever clock its lines carry."""
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchctl.disk import disk_errors, open_regular
 from benchctl.jvm.pauses import parse_pause
 
 _NS_PER_S = 1_000_000_000
@@ -63,13 +65,20 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[Pause]:
         logs: folder with `gc.log` and what it was rotated to; without these there are no pauses.
         pid: of the JVM; lines that name another one are passed over.
         clock: what the result's times count by.
+
+    Raises:
+        BenchctlError: one cannot be read.
     """
     found = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), clock)]
     return sorted(found, key=lambda pause: pause.start_ns)
 
 
 def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[Pause]:
-    with path.open(encoding="utf-8", errors="replace") as log:
+    with (
+        disk_errors(f"read {path}"),
+        open_regular(path, follow=False) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", errors="replace") as log,
+    ):
         for line in log:
             # Most lines are of other things, and a log may be long.
             marks = _DECORATIONS.match(line) if "Pause" in line else None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, connect, loopback
 from benchctl.engine.diagnosis import UNKNOWN_HINT, diagnose
@@ -174,7 +174,8 @@ class _Launch:
             self.check_alive("before it was ready")
             self._check_time("it listens nowhere")
             self.process.wait(POLL_S)
-        return parse_port(self.folders.http_ports.read_text())
+        with disk_errors(f"read {self.folders.http_ports}"):
+            return parse_port(read_file(self.folders.http_ports, follow=False).decode())
 
     def wait_healthy(self, client: SearchClient, index: str | None) -> NodeInfo:
         """Wait for the index's shards, or for whatever shards there are."""

@@ -17,6 +17,7 @@ from typing import Self
 
 import psutil
 
+from benchctl.disk import open_regular
 from benchctl.errors import BenchctlError
 from benchctl.home import Owner
 
@@ -165,7 +166,7 @@ class NodeProcess:
 
     def _start(self) -> None:
         # Appended to, never truncated: the keeper and the node write to the same file.
-        with self._command.stderr.open("ab") as stderr:
+        with open(self._command.stderr, "ab", opener=_open_log) as stderr:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(KEEPER)],
                 stdin=subprocess.PIPE,
@@ -295,14 +296,21 @@ class NodeProcess:
             keeper.wait(KILL_WAIT_S)
 
 
+def _open_log(name: str, flags: int) -> int:
+    # As the keeper does: the folder may belong to the node's user already.
+    return os.open(name, flags | os.O_NOFOLLOW, 0o644)
+
+
 def last_lines(log: Path, lines: int) -> list[str]:
     """The last lines of a text file that may be huge, binary in places, or not there."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log, follow=False) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return []
+    except OSError as err:
+        return [f"{log} cannot be read: {err.strerror}"]
     return list(deque(text.splitlines(), maxlen=lines))
 
 

@@ -392,17 +392,21 @@ def hand_over(root: Path, owner: Owner | None) -> None:
     """
     if owner is None:
         return
+    path = root
     try:
-        _own(root, owner)
-        for folder, folders, files in os.walk(root):
+        # What is theirs already may become a link to what is not, while it is walked: by descriptors.
+        for folder, folders, files, descriptor in os.fwalk(root, topdown=False):
             for name in (*folders, *files):
-                _own(Path(folder, name), owner)
+                path = Path(folder, name)
+                _own(name, owner, descriptor)
+        path = root
+        _own(str(root), owner, None)
     except OSError as err:
         raise BenchctlError(
-            f"cannot give {err.filename} to user '{owner.name}', whom nodes run as: {err.strerror}"
+            f"cannot give {path} to user '{owner.name}', whom nodes run as: {err.strerror}"
         ) from err
 
 
-def _own(path: Path, owner: Owner) -> None:
-    if path.lstat().st_uid != owner.uid:
-        os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
+def _own(name: str, owner: Owner, folder: int | None) -> None:
+    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != owner.uid:
+        os.chown(name, owner.uid, owner.gid, dir_fd=folder, follow_symlinks=False)

@@ -14,7 +14,7 @@ import pycurl
 from benchctl.endpoint import Endpoint
 from benchctl.load.judge import judge_plain
 from benchctl.load.request import Exchange, Request
-from benchctl.network import set_trust
+from benchctl.network import TROUBLES, Trouble, set_trust
 from benchctl.results.samples import Outcome
 
 MOST_ANSWER_BYTES = 256 << 20
@@ -33,26 +33,17 @@ _TOTAL_TIME = pycurl.TOTAL_TIME_T
 _FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
 _STATUS = pycurl.RESPONSE_CODE
 
-_E_TOO_LARGE = 100  # pycurl has no name for it
-
-# What libcurl's failures mean for a request. Anything else is a misuse of libcurl, and a bug.
+# What became of a request, by why there was no whole answer.
 _FAILURES = {
-    pycurl.E_COULDNT_CONNECT: Outcome.REFUSED,
-    pycurl.E_COULDNT_RESOLVE_HOST: Outcome.REFUSED,
-    pycurl.E_PEER_FAILED_VERIFICATION: Outcome.REFUSED,
-    pycurl.E_SSL_CACERT_BADFILE: Outcome.REFUSED,
-    pycurl.E_SSL_CONNECT_ERROR: Outcome.REFUSED,  # no TLS, or none that both sides speak
-    pycurl.E_OPERATION_TIMEDOUT: Outcome.TIMEOUT,
-    pycurl.E_SEND_ERROR: Outcome.RESET,
-    pycurl.E_RECV_ERROR: Outcome.RESET,
-    pycurl.E_GOT_NOTHING: Outcome.RESET,
-    pycurl.E_PARTIAL_FILE: Outcome.RESET,
-    pycurl.E_UNSUPPORTED_PROTOCOL: Outcome.BAD_BODY,  # a status line of HTTP/0.9, or none at all
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: Outcome.BAD_BODY,  # its newer name lacks FTP
-    pycurl.E_BAD_CONTENT_ENCODING: Outcome.BAD_BODY,
-    pycurl.E_FILESIZE_EXCEEDED: Outcome.BAD_BODY,
-    pycurl.E_WRITE_ERROR: Outcome.BAD_BODY,  # see `_take`
-    _E_TOO_LARGE: Outcome.BAD_BODY,  # headers that never end
+    Trouble.REFUSED: Outcome.REFUSED,
+    Trouble.UNRESOLVED: Outcome.REFUSED,
+    Trouble.UNTRUSTED: Outcome.REFUSED,
+    Trouble.UNREADABLE_TRUST: Outcome.REFUSED,
+    Trouble.NO_TLS: Outcome.REFUSED,
+    Trouble.TIMEOUT: Outcome.TIMEOUT,
+    Trouble.BROKEN: Outcome.RESET,
+    Trouble.NO_HTTP: Outcome.BAD_BODY,
+    Trouble.TOO_LARGE: Outcome.BAD_BODY,
 }
 
 # Opens the connection and warms nothing that a search uses; engines count it apart from searches.
@@ -254,10 +245,10 @@ class WireClient(_Closing):
             return Outcome.BAD_BODY, detail
         if code in {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}:
             detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
-        failure = _FAILURES.get(code)
-        if failure is None:
+        trouble = TROUBLES.get(code)
+        if trouble is None:
             raise err
-        return failure, detail
+        return _FAILURES[trouble], detail
 
     def _received_nonsense(self) -> bool:
         """Whether libcurl could receive, but not make chunks or headers of it; TLS has no such tell."""

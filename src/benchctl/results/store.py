@@ -271,10 +271,11 @@ def damaged_files(run: Path, wrong: Sequence[str]) -> BenchctlError:
 
 
 def _described(path: Path) -> StoredFile:
-    with path.open("rb") as file:
+    with open_regular(path, follow=False) as file:
+        size = os.fstat(file.fileno()).st_size
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     rows = parquet_rows(path) if path.suffix == ".parquet" else None
-    return StoredFile(path.stat().st_size, digest, rows)
+    return StoredFile(size, digest, rows)
 
 
 def reference(folder: RunFolder, usual: Path) -> str:

@@ -1,5 +1,6 @@
 """Evidence of a node start: who collects it, and where it is kept."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.evidence.collector import Collector, Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
@@ -165,7 +166,7 @@ def keep_evidence(folder: Path, target: Path) -> None:
     with disk_errors(f"keep evidence in {target}"):
         for log in sorted(folder.rglob("*.log")):
             # A node may leave anything there, such as a link to what is not its own.
-            if not log.is_symlink() and log.stat().st_size >= _PACKED_FROM_BYTES:
+            if not log.is_symlink() and log.lstat().st_size >= _PACKED_FROM_BYTES:
                 _pack(log)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)
@@ -178,6 +179,7 @@ def keep_evidence(folder: Path, target: Path) -> None:
 def _pack(log: Path) -> None:
     # A reader can tell by these that a byte is another, or missing.
     packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
-    with log.open("rb") as source, log.with_name(f"{log.name}.zst").open("xb") as packed:
-        packer.copy_stream(source, packed, size=log.stat().st_size)
+    packed = log.with_name(f"{log.name}.zst")
+    with open_regular(log, follow=False) as source, packed.open("xb") as target:
+        packer.copy_stream(source, target, size=os.fstat(source.fileno()).st_size)
     log.unlink()

@@ -89,7 +89,7 @@ class Subject:
         """
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
             if self.index is not None:
-                copy_index(self._all_builds[build], root / "data", home.node_owner)
+                copy_index(self._all_builds[build], root / "data")
             yield root
 
     @contextmanager

@@ -1,7 +1,6 @@
 """One node to play with: started in the background, found again, stopped; no measurement."""
 
 import contextlib
-import os
 import shutil
 import signal
 import socket
@@ -131,8 +130,6 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
     data = folder.path / "data"
     data.mkdir(parents=True, exist_ok=True)
     open_folder(folder.path)
-    if home.node_owner is not None:
-        os.chown(data, home.node_owner.uid, home.node_owner.gid)
     settings = dict(spec.settings) | ({"http.port": port} if port is not None else {})
     with boot(
         equipment.installation,

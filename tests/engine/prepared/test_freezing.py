@@ -50,11 +50,11 @@ class Meanwhile:
         self._act = act
         self._left = times
 
-    def __call__(self, source: Path, target: Path, **_: Any) -> None:
-        if source.name == "_0.cfs" and self._left:
+    def __call__(self, name: str, target: Path, **options: Any) -> None:
+        if name == "_0.cfs" and self._left:
             self._left -= 1
             self._act()
-        self._link(source, target)
+        self._link(name, target, **options)
 
 
 def test_lucene_files_are_linked_and_all_else_is_copied(data: Path, frozen: Path):
@@ -123,7 +123,7 @@ def test_a_node_that_commits_all_the_time_is_given_up(
 def test_where_linking_is_impossible_nothing_is_left(
     data: Path, frozen: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ):
-    def refuse(*_args: object) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", refuse)

@@ -126,7 +126,7 @@ def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another
     segment = root / "data" / SEGMENT
     found = find_prepared(home, key)
     assert found is not None
-    copy_index(found, tmp_path / "fork", None)  # links are no change
+    copy_index(found, tmp_path / "fork")  # links are no change
     stat, content = segment.stat(), bytearray(segment.read_bytes())
     content[0] ^= 1
     segment.write_bytes(content)
@@ -146,7 +146,7 @@ def files(root: Path) -> dict[str, Path]:
 
 
 def test_only_lucene_files_are_linked(prepared: PreparedIndex, tmp_path: Path):
-    copy_index(prepared, tmp_path / "copy", None)
+    copy_index(prepared, tmp_path / "copy")
     linked = {name for name, path in files(tmp_path / "copy").items() if path.stat().st_nlink > 1}
     assert linked == {"indices/AbC/0/index/_0.cfs", "indices/AbC/0/index/segments_3"}
     expected = set(files(prepared.data)) - {"node.lock", "indices/AbC/0/index/write.lock"}
@@ -154,7 +154,7 @@ def test_only_lucene_files_are_linked(prepared: PreparedIndex, tmp_path: Path):
 
 
 def test_changing_a_copy_leaves_the_original(prepared: PreparedIndex, tmp_path: Path):
-    copy_index(prepared, tmp_path / "copy", None)
+    copy_index(prepared, tmp_path / "copy")
     translog = tmp_path / "copy/indices/AbC/0/translog/translog.ckp"
     translog.write_text("rewritten in place", encoding="utf-8")
     (tmp_path / "copy/indices/AbC/0/index/_0.cfs").unlink()
@@ -166,11 +166,11 @@ def test_changing_a_copy_leaves_the_original(prepared: PreparedIndex, tmp_path: 
 def test_where_linking_is_impossible_everything_is_copied(
     prepared: PreparedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ):
-    def refuse(*_args: object) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", refuse)
-    copy_index(prepared, tmp_path / "copy", None)
+    copy_index(prepared, tmp_path / "copy")
     copied = files(tmp_path / "copy")
     assert (
         copied["indices/AbC/0/index/_0.cfs"].read_text(encoding="utf-8") == "data/indices/AbC/0/index/_0.cfs"
@@ -184,7 +184,7 @@ def test_a_link_that_somebody_planted_is_not_followed(prepared: PreparedIndex, t
     for link, goal in (("data/_state/file", secret), ("data/folder", tmp_path)):
         (prepared.root / link).symlink_to(goal)
         with pytest.raises(BenchctlError, match="symbolic link"):
-            copy_index(prepared, tmp_path / "copy", None)
+            copy_index(prepared, tmp_path / "copy")
         assert not (tmp_path / "copy").exists()
         (prepared.root / link).unlink()
 
@@ -192,12 +192,12 @@ def test_a_link_that_somebody_planted_is_not_followed(prepared: PreparedIndex, t
 def test_a_full_disk_is_named_and_leaves_nothing(
     prepared: PreparedIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def full(*_args: object) -> None:
+    def full(*_args: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "link", full)
     with pytest.raises(BenchctlError, match="No space left") as caught:
-        copy_index(prepared, tmp_path / "copy", None)
+        copy_index(prepared, tmp_path / "copy")
     assert "free some space" in caught.value.hint
     assert not (tmp_path / "copy").exists()
 

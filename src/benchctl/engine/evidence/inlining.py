@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
 from benchctl.jvm.inlining.lines import foreign_lines
@@ -71,6 +71,6 @@ class InliningCollector:
         with disk_errors(f"take the JVM's lines out of {self._stdout}"):
             partial = self._stdout.with_name(f".{self._stdout.name}.partial")
             # The folder is the node's, and benchctl may be root: a link would be written through.
-            with self._stdout.open("rb") as everything, partial.open("xb") as own:
+            with open_regular(self._stdout, follow=False) as everything, partial.open("xb") as own:
                 own.writelines(foreign_lines(everything))
             partial.replace(self._stdout)

@@ -1,11 +1,12 @@
 """Evidence that a node's JVM writes into a log of its own, and that becomes columns when the node is gone."""
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchctl.disk import disk_errors
+from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
 from benchctl.jvm.decorated import DECORATIONS
@@ -68,7 +69,11 @@ class LoggedCollector(ABC):
         """
         if self._process is None:
             return
-        with disk_errors(f"read {self._log}"), self._log.open(encoding="utf-8", errors="replace") as log:
+        with (
+            disk_errors(f"read {self._log}"),
+            open_regular(self._log, follow=False) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8", errors="replace") as log,
+        ):
             rows = self.rows(log, *self._process)
         name, dtypes = self.columns
         write_evidence(stacked_columns(rows, dtypes), dtypes, self._scene.folder / name)

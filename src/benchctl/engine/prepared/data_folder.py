@@ -1,11 +1,15 @@
 """What a copy of a node's data folder has to have, and which of it may be linked instead of copied."""
 
 import errno
+import os
+import shutil
 import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from benchctl.disk import folder_past_nodes, open_regular
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
 # Lucene ends every file so: a number that says that it is a footer, one of the algorithm, and a CRC-32 of all
@@ -48,6 +52,26 @@ def entries(source: Path, target: Path) -> Iterator[Entry]:
             yield from entries(entry, target / entry.name)
         elif entry.name not in _LOCKS:
             yield Entry(entry, target / entry.name, is_folder=False, write_once=is_lucene)
+
+
+def link(source: Path, target: Path) -> None:
+    """Link a file, and no other that a link of the nodes' user leads to.
+
+    Raises:
+        OSError: the file system refuses, or there is such a link.
+    """
+    with folder_past_nodes(source.parent) as folder:
+        os.link(source.name, target, src_dir_fd=folder, follow_symlinks=False)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, and no other that a link of the nodes' user leads to.
+
+    Raises:
+        OSError: the file system refuses, or there is such a link.
+    """
+    with open_regular(source, follow=False) as file:
+        shutil.copyfile(f"/proc/self/fd/{file.fileno()}", target)
 
 
 def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
@@ -100,7 +124,7 @@ def _is_whole(file: Path) -> bool:
     if size < _FOOTER.size:
         return False
     checksum = 0
-    with file.open("rb", buffering=0) as opened:
+    with open_regular(file, follow=False) as opened:
         left = size - _CHECKSUM_BYTES
         while left and (piece := opened.read(min(left, _PIECE_BYTES))):
             checksum = zlib.crc32(piece, checksum)

@@ -15,10 +15,10 @@ import msgspec
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, replacing, require_space
 from benchctl.engine.declared import Places, places, with_settings
-from benchctl.engine.prepared.data_folder import damage_of, entries, stamps
+from benchctl.engine.prepared.data_folder import Entry, copy, damage_of, entries, link, stamps
 from benchctl.engine.provision.install import Installation
 from benchctl.errors import BenchctlError
-from benchctl.home import Home, Owner, open_folder
+from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
 from benchctl.results.plan import CorpusSpec
 from benchctl.track.model import Track
@@ -212,7 +212,6 @@ def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: i
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
             open_folder(root)
-            _give(root / "data", home.node_owner)
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -233,7 +232,7 @@ def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedI
     return PreparedIndex(root, facts)
 
 
-def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> float:
+def copy_index(prepared: PreparedIndex, target: Path) -> float:
     """Give a fork its private copy of the index.
 
     Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can,
@@ -242,8 +241,7 @@ def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> fl
 
     Args:
         prepared: what to copy.
-        target: a data folder that does not exist yet.
-        owner: whose the copy is to be; None leaves it to the current user.
+        target: a data folder that does not exist yet; the node that is started on it is given it.
 
     Returns:
         Seconds.
@@ -253,7 +251,11 @@ def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> fl
     """
     start = time.monotonic()
     try:
-        _copy_tree(prepared.data, target, owner)
+        for entry in entries(prepared.data, target):
+            if entry.is_folder:
+                entry.target.mkdir(parents=True)
+            elif not (entry.write_once and _linked(entry)):
+                copy(entry.source, entry.target)
     except OSError as err:
         shutil.rmtree(target, ignore_errors=True)
         raise BenchctlError(
@@ -263,28 +265,12 @@ def copy_index(prepared: PreparedIndex, target: Path, owner: Owner | None) -> fl
     return time.monotonic() - start
 
 
-def _copy_tree(source: Path, target: Path, owner: Owner | None) -> None:
-    for entry in entries(source, target):
-        if entry.is_folder:
-            entry.target.mkdir(parents=True)
-        elif entry.write_once and _link(entry.source, entry.target):
-            continue
-        else:
-            shutil.copyfile(entry.source, entry.target)
-        _give(entry.target, owner)
-
-
-def _link(source: Path, target: Path) -> bool:
+def _linked(entry: Entry) -> bool:
     """Hard-link; False where the file system or the kernel's rules do not allow it."""
     try:
-        os.link(source, target)
+        link(entry.source, entry.target)
     except OSError as err:
         if err.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP}:
             return False
         raise
     return True
-
-
-def _give(path: Path, owner: Owner | None) -> None:
-    if owner is not None:
-        os.chown(path, owner.uid, owner.gid)

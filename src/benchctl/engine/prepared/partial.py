@@ -6,7 +6,6 @@ documents that its manifest names.
 """
 
 import errno
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import msgspec
 from benchctl.corpus.ranges import Range, count, merged, missing
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.client import IndexStats, SearchClient
-from benchctl.engine.prepared.data_folder import entries
+from benchctl.engine.prepared.data_folder import copy, entries, link
 from benchctl.engine.prepared.settling import settle
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -65,7 +64,7 @@ def _state(data: Path) -> dict[Path, bytes]:
     found = {}
     for path in [*data.rglob("segments_*"), *data.rglob("*.ckp")]:
         try:
-            found[path] = path.read_bytes()
+            found[path] = read_file(path, follow=False)
         except FileNotFoundError:
             # It has just been replaced, and will differ from what is there later.
             found[path] = b""
@@ -78,7 +77,7 @@ def _link_tree(source: Path, target: Path) -> None:
             entry.target.mkdir(parents=True)
             continue
         try:
-            (os.link if entry.write_once else shutil.copyfile)(entry.source, entry.target)
+            (link if entry.write_once else copy)(entry.source, entry.target)
         except FileNotFoundError:
             # It vanished: part of no commit, or of one that is not the last any more.
             continue
