@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.html.assets import PLOTLY, SCRIPT, STYLE
-from benchctl.report.html.stored import write_pages
+from benchctl.report.html.page import write_pages
+from benchctl.report.html.parts import PLOTLY, SCRIPT, STYLE
 from benchctl.results.store import RunStore
 from drawn import draw_run
 from report.html.outline import outline

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.report.charts.theme import DARK_PAPER, variant_style
-from benchctl.report.html.page import Entry, render_index, render_page
-from benchctl.report.html.stored import run_page, whole_page, write_pages
+from benchctl.report.charts.panels import DARK_PAPER, variant_style
+from benchctl.report.html.page import Entry, render_index, render_page, run_page, whole_page, write_pages
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 from drawn import draw_run

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from benchctl.report.document import Document, document
+from benchctl.report.formats import Document, document
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from benchctl.report.calibration import calibration_lines
-from benchctl.report.document import Document, document
-from benchctl.report.driver import driver_grid
+from benchctl.report.details import driver_grid
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import render
+from benchctl.report.formats import Document, document, render
 from benchctl.report.tables import render_text
 from benchctl.results.figures import Calibration, PacedLag, TaskSummary
 from benchctl.results.model import RunRecord

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.document import Document, document
-from benchctl.report.formats import render
+from benchctl.report.formats import Document, document, render
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -1,9 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.grid import ABOVE, INTERVAL, NOTES, OPERATION, Cell, Grid, bounds, judged
-from benchctl.report.html.tables import render_tables
-from benchctl.report.markdown import grid_table
+from benchctl.report.grid import ABOVE, INTERVAL, NOTES, OPERATION, Cell, Grid, bounds, grid_table, judged
+from benchctl.report.html.parts import render_tables
 from benchctl.report.tables import render_page
 
 FIRSTS = st.lists(st.sampled_from(["", "a", ABOVE]), max_size=12)

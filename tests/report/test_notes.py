@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from benchctl.report.notes import collect_notes
+from benchctl.report.layout import collect_notes
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -2,8 +2,8 @@
 
 import msgspec
 
+from benchctl.report.details import order_grids
 from benchctl.report.grid import judged
-from benchctl.report.order import order_grids
 from benchctl.stats.analyse import analyse
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary

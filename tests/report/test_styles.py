@@ -7,10 +7,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.report.grid import Grid
-from benchctl.report.layout import result_grids
-from benchctl.report.luceneutil import luceneutil_grids
-from benchctl.report.notes import Notes, collect_notes
-from benchctl.report.styles import render_styled
+from benchctl.report.layout import Notes, collect_notes, result_grids
+from benchctl.report.styles import luceneutil_grids, render_styled
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT

@@ -9,10 +9,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchctl.report.layout import precision_grid, result_grids, value_text
-from benchctl.report.notes import Notes
+from benchctl.report.layout import Notes, headline, precision_grid, result_grids, value_text, verdict_sentence
 from benchctl.report.tables import break_name, render_part, render_text, terminal_report
-from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec

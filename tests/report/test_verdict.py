@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.verdict import _listed, headline, verdict_sentence
+from benchctl.report.layout import _listed, headline, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -4,7 +4,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.visible import visible
+from benchctl.report.numbers import visible
 
 OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 

@@ -11,7 +11,6 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.results import samples as samples_module
-from benchctl.results import spool as spool_module
 from benchctl.results.samples import ROW_DTYPE, Place, RowFile, SampleSpool, concatenate, empty_columns
 
 
@@ -31,7 +30,7 @@ def spool(tmp_path: Path) -> Iterator[SampleSpool]:
         yield made
 
 
-def takes(chunks: spool_module.Chunks) -> list[int]:
+def takes(chunks: samples_module.Chunks) -> list[int]:
     return concatenate(list(chunks))["took_ms"].tolist()
 
 
@@ -65,10 +64,10 @@ def test_a_task_is_read_client_after_client_and_the_fork_task_after_task(spool: 
 
 
 def test_chunks_are_small_whatever_the_files_are(spool: SampleSpool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(spool_module, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(samples_module, "CHUNK_ROWS", 4)
     spool.file(place(0)).finish(rows(*range(10)))
     spool.file(place(1)).finish(rows(10))
-    chunks = list(spool_module.Chunks((*spool.all_chunks().files,)))
+    chunks = list(samples_module.Chunks((*spool.all_chunks().files,)))
     assert max(piece["took_ms"].size for piece in spool.all_chunks().files[0].pieces()) == 4
     assert sum(chunk["took_ms"].size for chunk in chunks) == 11
     assert samples_module.CHUNK_ROWS <= 250_000

@@ -17,7 +17,7 @@ from benchctl.home import Home
 from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import opened, orchestrate
+from benchctl.run import open_run, orchestrate
 from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import extended
@@ -64,13 +64,13 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
     """Run what a record is missing."""
 
     def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Notes]:
-        monkeypatch.setattr(opened, "ForkRunner", lambda *_args, **_named: engines)
+        monkeypatch.setattr(open_run, "ForkRunner", lambda *_args, **_named: engines)
         notes = Notes()
         bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), notes, threading.Event())
         Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)
         subjects = [cast("AnySubject", SimpleNamespace(spec=spec)) for spec in record.plan.variants]
         folder = RunFolder(tmp_path / "runs" / record.id)
-        run = opened.OpenRun(bench, folder, record, cast("Track", None), subjects)
+        run = open_run.OpenRun(bench, folder, record, cast("Track", None), subjects)
         try:
             return run.execute({}), notes
         except BenchctlError:

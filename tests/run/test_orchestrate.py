@@ -20,7 +20,7 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import opened
+from benchctl.run import open_run
 from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.orchestrate import engine_changes
 from benchctl.run.session import Subject, TargetSubject
@@ -93,11 +93,11 @@ def test_a_run_never_stays_running(
     def fail(*_args: object, **_options: object) -> None:
         raise error
 
-    monkeypatch.setattr(opened, "check_answers", fail)
+    monkeypatch.setattr(open_run, "check_answers", fail)
     folder = RunFolder(tmp_path / "elsewhere" / "x")
     store = RunStore(folder.path.parent)
     bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
-    run = opened.OpenRun(bench, folder, record("x"), cast("Track", None), [])
+    run = open_run.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
         run.execute({})
     assert folder.load().status == status

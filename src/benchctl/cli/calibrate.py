@@ -8,7 +8,7 @@ import click
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.streams import emit, say
 from benchctl.report.calibration import calibration_lines
-from benchctl.report.json_text import json_text
+from benchctl.report.numbers import json_text
 from benchctl.run.calibrate import calibrate
 
 

@@ -10,11 +10,10 @@ from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, tex
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
 from benchctl.report.formats import Format, render
-from benchctl.report.numbers import counted
+from benchctl.report.numbers import counted, visible
 from benchctl.report.screen import render_screen
 from benchctl.report.styles import Style, render_styled
 from benchctl.report.tables import render_part, terminal_report
-from benchctl.report.visible import visible
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
@@ -60,7 +59,7 @@ def print_run(
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.report.html.stored import run_page, whole_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.page import run_page, whole_page  # noqa: PLC0415 - see above
 
         emit(whole_page(run_page(folder, record, found, usual=usual)))
         return record

@@ -12,12 +12,17 @@ from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.report.html.page import Entry, render_index, render_page
+from benchctl.report.html.page import (
+    Entry,
+    Subject,
+    comparison_page,
+    render_index,
+    render_page,
+    run_page,
+    write_pages,
+)
 from benchctl.report.html.parts import anchor
-from benchctl.report.html.stored import comparison_page, run_page, write_pages
-from benchctl.report.html.subject import Subject
-from benchctl.report.layout import Command
-from benchctl.report.verdict import verdict_sentence
+from benchctl.report.layout import Command, verdict_sentence
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunFolder

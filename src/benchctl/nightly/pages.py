@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchctl.report.html.page import render_page
-from benchctl.report.html.stored import run_page
+from benchctl.report.html.page import render_page, run_page
 from benchctl.report.nightly.files import write_changed
 from benchctl.report.nightly.site import write_site
 from benchctl.report.nightly.suite import SuitePages

@@ -1,20 +1,162 @@
-"""The tables below the results: what could be seen, and on request all times and the driver's figures."""
+"""The tables below the results: order, what could be seen, what evidence cost, all times, and the driver."""
 
 from collections.abc import Sequence
 from typing import get_args
 
-from benchctl.report.driver import driver_grid
-from benchctl.report.evidence.cost import cost_grid
-from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Cell, Grid, bounds, worded
-from benchctl.report.layout import metric_title, precision_grid, task_name
-from benchctl.report.numbers import NOT_AVAILABLE, figure, percent, signed_percent
-from benchctl.report.order import order_grids
-from benchctl.stats.analysis import Analysis, Figures, Row, TimeKind, TimeRow
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    LOAD,
+    OPERATION,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Grid,
+    bounds,
+    judged,
+    worded,
+)
+from benchctl.report.layout import metric_title, precision_grid, task_name, verdict_cell
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.results.plan import Place
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, TimeKind, TimeRow
 from benchctl.stats.compare import Comparison
+from benchctl.stats.evidence import EvidenceCost, TaskCost
+from benchctl.stats.order import OrderEffect, describe_before
+
+# What the driver itself did, as a compact table.
+
+
+_NS_PER_MS = 1e6
+_MS_PER_S = 1e3
+_LONG_MS = 10
+_COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap", LOAD)
+
+
+def driver_grid(analysis: Analysis) -> Grid | None:
+    """A line a task and variant; None where nothing is known of the driver."""
+    if not analysis.drivers:
+        return None
+    title = (
+        "Driver: requests sent (/target), how late, CPU of each process, gap before a task; ms, medians over "
+        "forks, the greatest lag of all"
+    )
+    return Grid.of(title, _COLUMNS, (_line(row, analysis) for row in analysis.drivers))
+
+
+def _line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:
+    target = "" if row.target_per_s is None else f"/{row.target_per_s:g}"
+    processes = f"{row.workers} x " if row.workers > 1 else ""
+    return (
+        task_name(row, analysis),
+        row.variant,
+        f"{figure(row.offered_per_s)}{target}",
+        *(_ms(lag_ns) for lag_ns in (row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)),
+        NOT_AVAILABLE if row.cpu_share is None else f"{processes}{percent(100 * row.cpu_share)}",
+        NOT_AVAILABLE if row.gap_s is None else f"{row.gap_s * _MS_PER_S:,.1f}",
+        ", ".join(row.load),
+    )
+
+
+def _ms(lag_ns: float | None) -> str:
+    """Microseconds at the finest: that is what lags are counted in."""
+    if lag_ns is None:
+        return NOT_AVAILABLE
+    lag_ms = lag_ns / _NS_PER_MS
+    return f"{lag_ms:.3f}" if lag_ms < _LONG_MS else f"{lag_ms:,.0f}"
+
+
+# What ran before is a factor, not a detail: tables of the same operation in several places of one fork.
+
+
+_ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
+
+
+def order_grids(analysis: Analysis) -> list[Grid]:
+    """One grid a metric; none when every operation runs in one place only."""
+    metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
+    return [
+        _grid([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
+    ]
+
+
+def _grid(effects: Sequence[OrderEffect]) -> Grid:
+    """The place where least had run, then the others, each against it."""
+    lines: list[tuple[Cell | str, ...]] = []
+    shown = None
+    for effect in sorted(effects, key=lambda one: (one.baseline_place, one.variant)):
+        comparison = effect.comparison
+        if shown != (effect.baseline_place, effect.variant):
+            shown = (effect.baseline_place, effect.variant)
+            first = (effect.operation, effect.variant, describe_before(effect.baseline_after))
+            lines.append((*first, figure(comparison.baseline_value), "", "", "", judged(None, "baseline")))
+        lines.append(
+            (
+                ABOVE,
+                "",
+                describe_before(effect.contender_after),
+                figure(comparison.contender_value),
+                signed_percent(comparison.effect_percent),
+                bounds(comparison.low_percent, comparison.high_percent),
+                p_value(comparison.p_adjusted),
+                verdict_cell(comparison, remark="not as often asked" if effect.unequal_requests else ""),
+            )
+        )
+    title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
+    return Grid.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
+
+
+# What evidence cost, as a table: a line a task, a column a variant.
+
+
+def cost_grid(analysis: Analysis) -> Grid | None:
+    """The table; None where no extra forks collected evidence, or none of them has a value."""
+    cost = analysis.evidence
+    if cost is None or not cost.tasks:
+        return None
+    by_place: dict[Place, dict[str, TaskCost]] = {}
+    for one in cost.tasks:
+        by_place.setdefault((one.schedule, one.task), {})[one.variant] = one
+    lines = (
+        (
+            _name(next(iter(found.values())), analysis),
+            *(_cell(found.get(variant)) for variant in analysis.variants),
+        )
+        for found in by_place.values()
+    )
+    return Grid.of(_title(cost), (OPERATION, *(f"{variant} %" for variant in analysis.variants)), lines)
+
+
+def _title(cost: EvidenceCost) -> str:
+    carrying = {one.evidence for one in cost.tasks}
+    forks = " or ".join(counted(count, "fork") for count in sorted(carrying))
+    alone = "; one fork: no interval" if carrying == {1} else ", with 95 % intervals"
+    return (
+        f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
+        f"- 1{alone}; such forks run behind all others and enter no comparison"
+    )
+
+
+def _name(one: TaskCost, analysis: Analysis) -> str:
+    if len(analysis.sections) == 1:
+        return one.label
+    return f"{analysis.sections[one.schedule].challenge}: {one.label}"
+
+
+def _cell(one: TaskCost | None) -> str:
+    if one is None:
+        return NOT_AVAILABLE
+    if one.low_percent is None:
+        return signed_percent(one.percent)
+    return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
+
+
+# The tables below the results: what could be seen, and on request all times and the driver's figures.
+
 
 # Where the spread comes from when indices were built several times: builds, or forks on one build.
 
-_COLUMNS = (
+_DETAILS_COLUMNS = (
     OPERATION, worded("Metric"), VARIANT, "Forks on each build", "SD of builds", "SD of forks on a build",
 )  # fmt: skip
 
@@ -37,7 +179,7 @@ def builds_grid(analysis: Analysis) -> Grid | None:
     if not lines:
         return None
     title = "Index builds: parts of the spread, by the method of moments; an SD of 0: the forks explain it"
-    return Grid.of(title, _COLUMNS, lines)
+    return Grid.of(title, _DETAILS_COLUMNS, lines)
 
 
 def _counts(figures: Figures) -> str:
@@ -68,14 +210,14 @@ def times_grid(analysis: Analysis) -> Grid | None:
             (
                 task_name(next(iter(found.values())), analysis),
                 variant,
-                *(_cell(found.get(kind)) for kind in kinds),
+                *(_details_cell(found.get(kind)) for kind in kinds),
             )
             for (_, _, variant), found in lines.items()
         ),
     )
 
 
-def _cell(row: TimeRow | None) -> str:
+def _details_cell(row: TimeRow | None) -> str:
     """What there is of the three."""
     if row is None:
         return ""
@@ -118,17 +260,17 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
         for comparison in row.comparisons
     )
     sides = f"CV of {analysis.variants[0]} and of the variant"
-    title = f"{_title(rows, 'effect (the plain one decides)')}; {sides}"
+    title = f"{_details_title(rows, 'effect (the plain one decides)')}; {sides}"
     return Grid.of(title, (*names, *_EFFECTS, *_SPREADS), lines)
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
     """One variant has spreads only."""
     lines = ((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
-    return Grid.of(_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
+    return Grid.of(_details_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
 
 
-def _title(rows: Sequence[Row], what: str) -> str:
+def _details_title(rows: Sequence[Row], what: str) -> str:
     used = dict.fromkeys(one.adjusted_for for row in rows for one in row.comparisons if one.adjusted_for)
     kernels = f" ({', '.join(used)})" if used else ""
     return f"With the host's probes{kernels} held equal, beside the plain {what}: {metric_title(rows[0])}"

@@ -10,9 +10,8 @@ import msgspec
 
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
-from benchctl.report.markdown import escaped
-from benchctl.report.numbers import counted, figure, mebibytes
-from benchctl.report.visible import visible
+from benchctl.report.grid import escaped
+from benchctl.report.numbers import counted, figure, mebibytes, visible
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
     EngineFacts,

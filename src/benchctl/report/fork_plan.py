@@ -4,11 +4,9 @@ import csv
 import io
 
 from benchctl.report.formats import Format, planning_item
-from benchctl.report.grid import OPERATION, VARIANT, Grid, worded
-from benchctl.report.json_text import json_text
+from benchctl.report.grid import OPERATION, VARIANT, Grid, grid_table, worded
 from benchctl.report.layout import Command
-from benchctl.report.markdown import grid_table
-from benchctl.report.numbers import duration, percent
+from benchctl.report.numbers import duration, json_text, percent
 from benchctl.report.tables import WIDE, render_page
 from benchctl.stats.inference import MOST_FORKS
 from benchctl.stats.metrics import metric_of
@@ -106,7 +104,7 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
 
 def _page(found: ForkPlan) -> str:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
+    from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
 
     title = f"Forks for a difference of {found.effect_percent:g} %"
     return render_tables(title, plan_grids(found), lines=plan_lines(found))

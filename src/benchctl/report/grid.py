@@ -1,12 +1,19 @@
-"""A table of typed columns and cells: renderers look at these, never at what words say."""
+"""Tables of typed columns and cells, and the same in Markdown: renderers never look at what words say."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from benchctl.report.numbers import NOT_AVAILABLE, signed_percent
+from benchctl.report.numbers import NOT_AVAILABLE, signed_percent, visible
+
+if TYPE_CHECKING:
+    from benchctl.report.layout import Notes
+
+
+# A table of typed columns and cells: renderers look at these, never at what words say.
+
 
 Kind = Literal["name", "words", "verdict", "figure"]
 """What a column holds: names, which break at their joints alone, words, verdicts, or figures."""
@@ -161,3 +168,40 @@ class Grid(msgspec.Struct, frozen=True):
     def _of(self, places: Sequence[int]) -> "Grid":
         lines = tuple(tuple(line[place] for place in places) for line in self.lines)
         return Grid(self.title, tuple(self.columns[place] for place in places), lines)
+
+
+# Tables and text as Markdown.
+
+
+def escaped(text: str) -> str:
+    """Names with underscores and reasons with pipes or angle brackets stay what they are."""
+    for special in ("\\", "|", "_", "*", "<", "`"):
+        text = text.replace(special, f"\\{special}")
+    return visible(" ".join(text.split()))
+
+
+def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozenset[int]) -> str:
+    """One table.
+
+    Args:
+        headers: of the columns.
+        lines: cells, as many as there are headers.
+        words: positions of the columns that are set flush left.
+    """
+    headers = tuple(headers)
+    rules = ["---" if place in words else "---:" for place in range(len(headers))]
+    rows = [[escaped(cell) for cell in headers], rules, *([escaped(cell) for cell in line] for line in lines)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def grid_table(grid: Grid) -> str:
+    """A grid with its title as a heading."""
+    left = frozenset(place for place, column in enumerate(grid.columns) if column.flush_left)
+    return f"### {escaped(grid.title)}\n\n{table(grid.titles, grid.texts, left)}"
+
+
+def note_lists(notes: "Notes") -> tuple[str, str]:
+    """The numbered notes, and those for every row; empty where there are none."""
+    numbered = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
+    general = [f"- {escaped(doubt.text)}" for doubt in notes.general]
+    return "\n".join(numbered), "\n".join(general)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
 
-from benchctl.report.grid import Grid, worded
-from benchctl.report.markdown import table
-from benchctl.report.visible import visible
+from benchctl.report.grid import Grid, table, worded
+from benchctl.report.numbers import visible
 
 _RULE = "─"
 _GAP = "  "
@@ -128,7 +127,7 @@ def _widths(lines: Sequence[tuple[str, ...]], numeric: Collection[int], width: i
 
 def _html(listing: Listing) -> Iterator[str]:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
+    from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
 
     rows = ([cell(value, grouped=listing.grouped) for value in row] for row in listing.rows)
     columns = (

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.report.formats import planning_item
-from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, worded
-from benchctl.report.json_text import json_text
+from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
-from benchctl.report.markdown import grid_table
-from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, percent, signed_percent
+from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, json_text, percent, signed_percent
 from benchctl.report.tables import WIDE, render_page
 from benchctl.results.minimize import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
@@ -199,6 +197,6 @@ def _csv(record: MinimizeRecord) -> str:
 
 def _page(grid: Grid, lines: Sequence[str | Command]) -> str:
     # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.tables import render_tables  # noqa: PLC0415 - see above
+    from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
 
     return render_tables("The smallest schedule", [grid], lines=lines)

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchctl.report.document import Document
-from benchctl.report.json_text import json_text
+from benchctl.report.formats import Document
 from benchctl.report.nightly.message import MESSAGE_VERSION, Message
+from benchctl.report.numbers import json_text
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.stats.analysis import SCHEMA_VERSION
 

@@ -9,12 +9,10 @@ from rich.text import Text
 
 from benchctl.report.curve import curve_plot
 from benchctl.report.grid import Cell, judged
-from benchctl.report.layout import metric_title, task_name, value_text
-from benchctl.report.numbers import counted, p_value, percent, signed_percent
+from benchctl.report.layout import headline, metric_title, task_name, value_text, verdict_sentence
+from benchctl.report.numbers import counted, p_value, percent, signed_percent, visible
 from benchctl.report.planning import next_command
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
-from benchctl.report.verdict import headline, verdict_sentence
-from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict

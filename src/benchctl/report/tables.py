@@ -15,11 +15,17 @@ from rich.text import Text
 from benchctl.report.curve import curve_grids, curve_plot
 from benchctl.report.details import further_grids, precision_grids
 from benchctl.report.grid import Cell, Column, Grid
-from benchctl.report.layout import Command, result_grids, task_name
-from benchctl.report.notes import Notes, collect_notes
+from benchctl.report.layout import (
+    Command,
+    Notes,
+    collect_notes,
+    headline,
+    result_grids,
+    task_name,
+    verdict_sentence,
+)
+from benchctl.report.numbers import visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.verdict import headline, verdict_sentence
-from benchctl.report.visible import visible
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison

@@ -247,8 +247,8 @@ class StepRunner:
             if challenge.cluster_settings:
                 serving.client.put_cluster_settings(challenge.cluster_settings)
         for challenge in warmups:
-            for step in challenge.steps:
-                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in step]
+            for together in challenge.steps:
+                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
                 self.run_step(serving, [self._job(*task) for task in tasks], _within(challenge, stage), load)
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]

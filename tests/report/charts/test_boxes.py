@@ -2,9 +2,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.boxes import box_chart
-from benchctl.report.charts.panels import Frame
-from benchctl.report.charts.theme import variant_style
+from benchctl.report.charts.panels import Frame, variant_style
+from benchctl.report.charts.requests import box_chart
 from sampled import make_samples, make_source, make_task_shapes
 
 FRAME = Frame("0-0-range", "range", ("es", "os"))

@@ -3,9 +3,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.chart import Chart
-from benchctl.report.charts.course import course_chart
-from benchctl.report.charts.panels import Frame
+from benchctl.report.charts.panels import Chart, Frame
+from benchctl.report.charts.requests import course_chart
 from benchctl.results.figures import Course
 from benchctl.results.reading import ForkSource
 from builders import make_summary

@@ -1,10 +1,8 @@
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.chart import Chart
-from benchctl.report.charts.distribution import distribution_chart
-from benchctl.report.charts.panels import Frame
-from benchctl.report.charts.theme import variant_style
+from benchctl.report.charts.panels import Chart, Frame, variant_style
+from benchctl.report.charts.requests import distribution_chart
 from benchctl.results.reading import ForkSource
 from sampled import make_samples, make_source, make_task_shapes
 

@@ -4,7 +4,7 @@ import msgspec
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.dots import fork_charts
+from benchctl.report.charts.effects import fork_charts
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -3,10 +3,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.chart import Chart
-from benchctl.report.charts.flow import flow_chart
-from benchctl.report.charts.panels import Frame
-from benchctl.report.charts.theme import variant_style
+from benchctl.report.charts.panels import Chart, Frame, variant_style
+from benchctl.report.charts.requests import flow_chart
 from benchctl.results.reading import ForkSource, Telemetry
 from builders import make_summary
 from sampled import make_samples, make_source, make_task_shapes, make_telemetry

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.chart import OVERVIEW
-from benchctl.report.charts.forest import _ticks, forest_charts
+from benchctl.report.charts.effects import _ticks, forest_charts
+from benchctl.report.charts.panels import OVERVIEW
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import plotly.graph_objects as go
 
-from benchctl.report.charts.from_samples import sample_charts
+from benchctl.report.charts.requests import sample_charts
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.reading import ForkSource

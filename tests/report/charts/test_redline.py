@@ -1,6 +1,6 @@
 import plotly.graph_objects as go
 
-from benchctl.report.charts.redline import redline_charts
+from benchctl.report.charts.effects import redline_charts
 from benchctl.results.figures import CurvePoint
 from benchctl.stats.redline import RedlineCurves, redline_curves
 from redlines import SEARCH, make_point, redline_fork

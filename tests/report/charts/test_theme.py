@@ -3,7 +3,7 @@ import itertools
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.charts.theme import (
+from benchctl.report.charts.panels import (
     DARK_PAPER,
     LIGHT_PAPER,
     VariantStyle,
@@ -13,7 +13,7 @@ from benchctl.report.charts.theme import (
     tint,
     variant_style,
 )
-from benchctl.report.html.assets import STYLE, text_of
+from benchctl.report.html.parts import STYLE, text_of
 
 STYLES = [variant_style(position) for position in range(6)]
 

@@ -3,8 +3,7 @@
 import pytest
 
 from benchctl.report.command_line import command
-from benchctl.report.details import further_grids
-from benchctl.report.evidence.cost import cost_grid
+from benchctl.report.details import cost_grid, further_grids
 from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis

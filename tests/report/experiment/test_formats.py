@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.experiment.facts import run_lines
-from benchctl.report.experiment.formats import ExperimentDocument, render
+from benchctl.report.experiment.formats import ExperimentDocument, render, run_lines
 from benchctl.results.experiment import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.chart import Chart
+from benchctl.report.charts.panels import Chart
 from benchctl.report.grid import Grid, named
-from benchctl.report.html.page import Entry, render_index, render_page
-from benchctl.report.html.subject import comparison_subject, run_subject
+from benchctl.report.html.page import Entry, comparison_subject, render_index, render_page, run_subject
 from benchctl.report.layout import Command
-from benchctl.report.visible import visible
+from benchctl.report.numbers import visible
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from benchctl.report.chart import Chart
+from benchctl.report.charts.panels import Chart
 from benchctl.report.html.parts import (
     anchor,
     breakable,

@@ -13,9 +13,8 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.report.charts.panels import LOG_FROM, TICKS
-from benchctl.report.charts.theme import variant_style
-from benchctl.report.html.assets import content_policy
+from benchctl.report.charts.panels import LOG_FROM, TICKS, variant_style
+from benchctl.report.html.parts import content_policy
 from benchctl.report.nightly.site import located, write_site, write_top
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.task_page import page_name

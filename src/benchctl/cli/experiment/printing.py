@@ -47,7 +47,7 @@ def check_page_folder(folder: Path) -> None:
         UsageError: it is none, or holds somebody else's files of the page's names.
         BenchctlError: the file system does not let us look.
     """
-    from benchctl.report.html.stored import refuse_foreign  # noqa: PLC0415 - see below
+    from benchctl.report.html.page import refuse_foreign  # noqa: PLC0415 - see below
 
     with disk_errors(f"look into {folder}"):
         refuse_foreign(folder, ["index.html"])

@@ -9,7 +9,7 @@ from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nightly.suites.remembered import find_suite
-from benchctl.report.visible import visible
+from benchctl.report.numbers import visible
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 

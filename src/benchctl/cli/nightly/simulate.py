@@ -12,8 +12,7 @@ from benchctl.cli.options import PercentType
 from benchctl.cli.streams import emit, say
 from benchctl.errors import UsageError
 from benchctl.nightly.suites.confirm_limits import ConfirmLimits
-from benchctl.report.json_text import json_text
-from benchctl.report.numbers import counted, percent, signed_percent
+from benchctl.report.numbers import counted, json_text, percent, signed_percent
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.nightly.generate import Process, generate
 from benchctl.stats.nightly.outcome import Delay, Outcome, outcome_of

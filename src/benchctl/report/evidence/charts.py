@@ -6,9 +6,20 @@ from typing import Any
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.report.chart import Chart
-from benchctl.report.charts.panels import Frame, Panel, axis_name, digits, milliseconds, stacked, time_axis
-from benchctl.report.charts.theme import BAND, plain, tint, variant_style
+from benchctl.report.charts.panels import (
+    BAND,
+    Chart,
+    Frame,
+    Panel,
+    axis_name,
+    digits,
+    milliseconds,
+    plain,
+    stacked,
+    time_axis,
+    tint,
+    variant_style,
+)
 from benchctl.report.grid import Grid, worded
 from benchctl.report.layout import task_name
 from benchctl.results.evidence import JIT_DTYPES, JIT_FILE, fork_evidence

@@ -6,9 +6,8 @@ from pathlib import Path
 import msgspec
 
 import benchctl
-from benchctl.report.charts.theme import dark_palette
-from benchctl.report.experiment.call_sites import fate_grid, fate_lines
-from benchctl.report.experiment.facts import (
+from benchctl.report.charts.panels import dark_palette
+from benchctl.report.experiment.formats import (
     about_lines,
     difference_lines,
     legend,
@@ -22,13 +21,13 @@ from benchctl.report.experiment.layout import (
     expectation_grid,
     expectation_remarks,
     expectation_summary,
+    fate_grid,
+    fate_lines,
     wide_grid,
 )
 from benchctl.report.grid import Grid
-from benchctl.report.html.assets import FOLDER, content_policy
-from benchctl.report.html.parts import embedded
-from benchctl.report.html.stored import write_pages
-from benchctl.report.html.templates import templates
+from benchctl.report.html.page import write_pages
+from benchctl.report.html.parts import FOLDER, content_policy, embedded, templates
 from benchctl.results.experiment import ExperimentRecord
 from benchctl.results.model import RunRecord
 from benchctl.stats.experiment.model import ExperimentAnalysis

@@ -1,41 +1,173 @@
-"""A run or a comparison as one page: what it holds and in which order; templates only write it down."""
+"""A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 
 import msgspec
 
 import benchctl
-from benchctl.report.chart import LEAST_POINTS, LEAST_READINGS, OVERVIEW, not_drawn
-from benchctl.report.charts.dots import fork_charts
-from benchctl.report.charts.forest import forest_charts
-from benchctl.report.charts.redline import redline_charts
-from benchctl.report.charts.theme import dark_palette
+from benchctl.disk import replacing
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.report.charts.effects import forest_charts, fork_charts, redline_charts
+from benchctl.report.charts.panels import (
+    LEAST_POINTS,
+    LEAST_READINGS,
+    OVERVIEW,
+    Chart,
+    dark_palette,
+    not_drawn,
+)
+from benchctl.report.charts.requests import sample_charts
 from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
-from benchctl.report.details import further_grids
+from benchctl.report.details import further_grids, order_grids
+from benchctl.report.evidence.charts import evidence_charts
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import OPERATION, Grid, worded
-from benchctl.report.html.assets import (
+from benchctl.report.html.parts import (
     FOLDER,
     PLOTLY,
     SCRIPT,
+    STYLE,
     content_policy,
+    embedded,
+    figure,
+    groups,
     inline_script,
     inline_style,
+    templates,
+    text_of,
 )
-from benchctl.report.html.parts import embedded, figure, groups
-from benchctl.report.html.subject import Subject
-from benchctl.report.html.templates import templates
-from benchctl.report.layout import Command, result_grids, task_name
-from benchctl.report.notes import collect_notes
-from benchctl.report.order import order_grids
+from benchctl.report.layout import Command, collect_notes, headline, result_grids, task_name, verdict_sentence
+from benchctl.report.numbers import counted
 from benchctl.report.planning import planning_lines
+from benchctl.report.profile.stored import profile_grids
 from benchctl.report.tables import legend
-from benchctl.report.verdict import headline, verdict_sentence
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
+from benchctl.results.reading import fork_sources
+from benchctl.results.select import Archive, Selection
+from benchctl.results.store import RunFolder, reference
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.order import describe_before, ran_before
+from benchctl.stats.task_shape import run_shapes
+
+# What a page is about: one run, or results that are compared.
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What a page is about.
+
+    Attributes:
+        title: of the page.
+        analysis: what is reported.
+        records: the runs that the figures come from.
+        plan: that was run; None when there are several or it was another tool's: no command is proposed.
+        subtitle: lines below the title.
+        origins: where each side comes from, in words; empty for a single run.
+        charts: of samples; those of effects and forks are made from the analysis.
+        without_samples: why charts are missing, in words; empty when none is.
+        commands: that print or make this again.
+        profiles: where nodes spent their time, where that was sampled.
+    """
+
+    title: str
+    analysis: Analysis
+    records: tuple[RunRecord, ...] = ()
+    plan: Plan | None = None
+    subtitle: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    without_samples: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    profiles: tuple[Grid, ...] = ()
+
+
+def run_subject(
+    record: RunRecord,
+    analysis: Analysis,
+    *,
+    charts: tuple[Chart, ...] = (),
+    without_samples: tuple[str, ...] = (),
+    commands: tuple[Command, ...] = (),
+    profiles: tuple[Grid, ...] = (),
+) -> Subject:
+    """The page of one run.
+
+    Args:
+        record: the run.
+        analysis: of it.
+        charts: of samples.
+        without_samples: which forks lack some, in words.
+        commands: that print or make this again.
+        profiles: where nodes spent their time.
+    """
+    forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
+    imported = "" if record.imported is None else f", imported from {record.imported.tool}"
+    return Subject(
+        title=f"{_challenges(analysis)}: {' and '.join(analysis.variants)}",
+        analysis=analysis,
+        records=(record,),
+        plan=record.plan if record.imported is None else None,
+        subtitle=(
+            f"Run {record.id}, {_moment(record.created)}, {record.status}{imported}",
+            f"{forks} on host {record.environment.hostname}",
+        ),
+        charts=charts,
+        without_samples=without_samples,
+        commands=commands,
+        profiles=profiles,
+    )
+
+
+def comparison_subject(
+    sides: Sequence[tuple[str, int, RunRecord]],
+    analysis: Analysis,
+    *,
+    charts: tuple[Chart, ...] = (),
+    without_samples: tuple[str, ...] = (),
+    commands: tuple[Command, ...] = (),
+) -> Subject:
+    """The page of results from one run or several.
+
+    Args:
+        sides: label, number of forks and run of each; the baseline first.
+        analysis: of all of them.
+        charts: of samples.
+        without_samples: which forks lack some, in words.
+        commands: that print or make this again.
+    """
+    records = {record.id: record for _, _, record in sides}
+    first = sides[0][2]
+    return Subject(
+        title=f"Comparison: {' and '.join(label for label, _, _ in sides)}",
+        analysis=analysis,
+        records=tuple(records.values()),
+        plan=first.plan if len(records) == 1 and first.imported is None else None,
+        subtitle=(_challenges(analysis), f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}"),
+        origins=tuple(
+            f"{label}: {counted(count, 'fork')} of run {record.id}, {_moment(record.created)}, on host "
+            f"{record.environment.hostname}"
+            for label, count, record in sides
+        ),
+        charts=charts,
+        without_samples=without_samples,
+        commands=commands,
+    )
+
+
+def _challenges(analysis: Analysis) -> str:
+    return ", ".join(dict.fromkeys(section.challenge for section in analysis.sections))
+
+
+def _moment(created: str) -> str:
+    """`2026-11-21T13:01:18+00:00` as people write it."""
+    return created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
+
+
+# A run or a comparison as one page: what it holds and in which order; templates only write it down.
+
 
 # What a reader wants to see of a run at once; everything else is folded away.
 _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between variants"})
@@ -169,3 +301,134 @@ def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Grid]:
         for place in sorted(places)
     )
     yield Grid.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
+
+
+# Pages from stored runs: their samples read, and the files of a report written.
+
+
+_MARK = "benchctl"
+_PLOTLY_MARK = "plotly.js"
+_START_BYTES = 1000
+
+
+def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
+    """The page of one run, with the charts of its samples as far as there are any.
+
+    Args:
+        folder: of the run.
+        record: of it.
+        analysis: of it.
+        usual: where runs are looked for by default.
+    """
+    compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
+    shapes = run_shapes(record.plan, fork_sources(folder, compared))
+    name = reference(folder, usual)
+    return run_subject(
+        record,
+        analysis,
+        charts=(*sample_charts(shapes, analysis), *evidence_charts(folder, record, analysis)),
+        without_samples=shapes.absent,
+        profiles=_profiles(folder, record),
+        commands=(
+            Command("Print this run in a terminal", f"benchctl show {name}"),
+            Command("Make this page again", f"benchctl report {name} --html DIR"),
+        ),
+    )
+
+
+def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
+    """What was sampled of its nodes, or why that cannot be read: a page is worth more than its profiles."""
+    try:
+        return tuple(profile_grids(folder, record))
+    except BenchctlError as err:
+        return (Grid.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
+
+
+def comparison_page(
+    archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
+) -> Subject:
+    """The page of results that are compared, from one run or several.
+
+    Args:
+        archive: where they were found.
+        selection: what is compared.
+        analysis: of it.
+        commands: that print or make this again.
+    """
+    sides = selection.sides
+    sources = chain.from_iterable(
+        fork_sources(archive.folder_of(side.run), side.forks, label=side.label) for side in sides
+    )
+    shapes = run_shapes(sides[0].run.plan, sources)
+    return comparison_subject(
+        [(side.label, len(side.forks), side.run) for side in sides],
+        analysis,
+        charts=tuple(sample_charts(shapes, analysis)),
+        without_samples=shapes.absent,
+        commands=tuple(commands),
+    )
+
+
+def whole_page(subject: Subject) -> str:
+    """A page in one file, for standard output."""
+    return render_page(subject, inline=True)
+
+
+def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
+    """Write pages and what they need into a folder; each file appears whole or not at all.
+
+    What stands in the folder already stays there, but for files of an earlier report.
+
+    Args:
+        target: the folder; it is made when there is none.
+        pages: file name -> text; one of them is `index.html`.
+
+    Returns:
+        The path of the index.
+
+    Raises:
+        UsageError: the target is no folder, or holds files of these names that benchctl did not write.
+        BenchctlError: it cannot be written.
+    """
+    # The index comes last: once it is there, everything that it links to is.
+    names = [f"{FOLDER}/{name}" for name in (STYLE, SCRIPT, PLOTLY)]
+    texts = {name: text_of(Path(name).name) for name in names}
+    texts |= {name: text for name, text in pages.items() if name != "index.html"}
+    texts["index.html"] = pages["index.html"]
+    try:
+        refuse_foreign(target, texts)
+        for name, text in texts.items():
+            _replace(target / name, text)
+    except OSError as err:
+        raise BenchctlError(
+            f"cannot write {err.filename or target}: {err.strerror}", hint="name another folder with --html"
+        ) from err
+    return target / "index.html"
+
+
+def refuse_foreign(target: Path, names: Iterable[str]) -> None:
+    """Nobody's own page is lost because it is called `index.html`, too.
+
+    Args:
+        target: the folder that pages are to go into; it need not be there.
+        names: of the files.
+
+    Raises:
+        UsageError: the target is no folder, or holds files of these names that benchctl did not write.
+        OSError: they cannot be read.
+    """
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--html wants a folder, and {target} is a file", hint="name another one")
+    for path in (target / name for name in names):
+        if not path.exists():
+            continue
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES).decode(errors="replace")
+        if (_PLOTLY_MARK if path.name == PLOTLY else _MARK) not in start:
+            raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")

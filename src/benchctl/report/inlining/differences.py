@@ -11,8 +11,7 @@ from benchctl.jvm.inlining.model import simple
 from benchctl.jvm.inlining.sites import Site
 from benchctl.report.inlining.trees import compilation_document, receivers_document, receivers_text
 from benchctl.report.inlining.words import PARTLY
-from benchctl.report.numbers import counted
-from benchctl.report.visible import visible
+from benchctl.report.numbers import counted, visible
 
 _MS_PER_S = 1000
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.report.numbers import counted, figure, p_value
-from benchctl.report.visible import visible
+from benchctl.report.numbers import counted, figure, p_value, visible
 from benchctl.stats.inference import PermutationResult, permutation_p
 
 _NS_PER_MS = 1e6

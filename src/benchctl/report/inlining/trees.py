@@ -7,8 +7,7 @@ from benchctl.jvm.inlining.cut import CutTree
 from benchctl.jvm.inlining.find import Found
 from benchctl.jvm.inlining.model import Call, Compilation, Receiver, in_library, simple
 from benchctl.jvm.inlining.reader import Account
-from benchctl.report.numbers import counted
-from benchctl.report.visible import visible
+from benchctl.report.numbers import counted, visible
 
 _MS_PER_S = 1000
 _BCI = "\0"

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from benchctl.report.charts.panels import digits
-from benchctl.report.charts.theme import tint, variant_style
+from benchctl.report.charts.panels import digits, tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
 from benchctl.report.nightly.history import History

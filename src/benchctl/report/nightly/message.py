@@ -8,7 +8,7 @@ import msgspec
 
 from benchctl.report.nightly.standing import not_watched, standing, subject
 from benchctl.report.nightly.text import WIDTH, summary
-from benchctl.report.visible import visible
+from benchctl.report.numbers import visible
 from benchctl.results.nightly.model import Alarm, Event, FindingStatus, NightRecord, alarms_of
 
 MESSAGE_VERSION: Final = 1

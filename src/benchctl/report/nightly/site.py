@@ -27,7 +27,7 @@ from benchctl.report.nightly.standing import (
 from benchctl.report.nightly.suite import SuitePages
 from benchctl.report.nightly.task_page import page_name, task_page
 from benchctl.report.nightly.templates import ASSETS, assets
-from benchctl.report.visible import visible
+from benchctl.report.numbers import visible
 from benchctl.results.nightly.model import (
     Acknowledged,
     Event,

@@ -6,10 +6,8 @@ from importlib.resources import files
 import jinja2
 
 import benchctl
-from benchctl.report.charts.theme import dark_palette
-from benchctl.report.html.assets import PLOTLY, SCRIPT, STYLE, content_policy, text_of
-from benchctl.report.html.parts import embedded
-from benchctl.report.html.templates import templates
+from benchctl.report.charts.panels import dark_palette
+from benchctl.report.html.parts import PLOTLY, SCRIPT, STYLE, content_policy, embedded, templates, text_of
 
 ASSETS = "assets"
 NIGHTLY_STYLE, NIGHTLY_SCRIPT = "nightly.css", "nightly.js"

@@ -18,8 +18,7 @@ from benchctl.report.nightly.standing import (
     recovered_in,
     subject,
 )
-from benchctl.report.numbers import counted, duration, p_value
-from benchctl.report.visible import visible
+from benchctl.report.numbers import counted, duration, p_value, visible
 from benchctl.results.nightly.model import Alarm, Change, Event, NightRecord, Raised, alarms_of
 
 WIDTH: Final = 100

@@ -18,8 +18,7 @@ from benchctl.jvm.profile.shares import Difference, Share, differences, shares
 from benchctl.jvm.profile.stored import ForkProfile, count_fork, fork_profiles
 from benchctl.nearest import suggestion
 from benchctl.report.grid import Grid, worded
-from benchctl.report.html.parts import embedded
-from benchctl.report.html.templates import templates
+from benchctl.report.html.parts import embedded, templates
 from benchctl.report.numbers import counted
 from benchctl.report.numbers import counted as counted_words
 from benchctl.report.profile.text import (

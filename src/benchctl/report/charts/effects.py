@@ -1,4 +1,4 @@
-"""Forest plots: the effects of one metric with their intervals, on a ratio scale, in the tables' order."""
+"""Charts of effects, of forks, and of red-line searches."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,13 +6,29 @@ from typing import Any
 
 import msgspec
 
-from benchctl.report.chart import OVERVIEW, Chart
-from benchctl.report.charts.theme import BAND, GUIDE, base_layout, plain, variant_style
-from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds
-from benchctl.report.layout import metric_title, task_name, verdict_cell
-from benchctl.report.numbers import interval, p_value, signed_percent
-from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import Comparison
+from benchctl.report.charts.panels import (
+    BAND,
+    GUIDE,
+    LEAST_POINTS,
+    OVERVIEW,
+    Chart,
+    base_layout,
+    digits,
+    plain,
+    time_axis,
+    tint,
+    variant_style,
+)
+from benchctl.report.curve import objective_text
+from benchctl.report.grid import INTERVAL, OPERATION, VARIANT, Column, Grid, bounds, worded
+from benchctl.report.layout import better, metric_title, task_name, verdict_cell
+from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
+from benchctl.stats.analysis import Analysis, Figures, Row
+from benchctl.stats.compare import Comparison, own_interval
+from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
+
+# Forest plots: the effects of one metric with their intervals, on a ratio scale, in the tables' order.
+
 
 _LABEL_PX = 22
 _CONTENDER_PX = 22
@@ -235,3 +251,190 @@ def _no_difference() -> dict[str, Any]:
         "type": "line", "layer": "below", "xref": "x", "yref": "paper",
         "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": {"color": GUIDE, "width": 1.5},
     }  # fmt: skip
+
+
+# Forks as dots: what every fork of a task came to, with the mean of each variant and its interval.
+
+
+_ROW_PX = 76
+_SPREAD = 0.56
+
+
+def fork_charts(analysis: Analysis) -> list[Chart]:
+    """One chart a row of the analysis that has any value."""
+    return [
+        _fork_chart(analysis, row)
+        for row in analysis.rows
+        if max(sum(value is not None for value in side.values) for side in row.figures) >= LEAST_POINTS
+    ]
+
+
+def _fork_chart(analysis: Analysis, row: Row) -> Chart:
+    title = metric_title(row)
+    layout = base_layout(
+        f"{plain(title)}, {plain(row.unit)} ({better(row)})",
+        "",
+        height=_ROW_PX * len(row.figures),
+        showlegend=False,
+        xaxis={"rangemode": "normal"},
+        yaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(row.figures))),
+            "ticktext": [plain(side.variant) for side in row.figures],
+            "range": [len(row.figures) - 0.5, -0.5],
+            "showgrid": False,
+            "ticks": "",
+        },
+    )
+    traces = [trace for place, side in enumerate(row.figures) for trace in _fork_traces(place, side)]
+    return Chart(
+        key=f"forks-{row.schedule}-{row.task}-{row.metric.replace('_', '-').replace('.', '-')}",
+        group=task_name(row, analysis),
+        title=f"Forks: {title}",
+        about=(
+            f"Each dot is one fork's {title}, from top to bottom in the order in which they ran; the upright "
+            "mark is their geometric mean, the bar its own 95 % interval. Whether two variants differ is in "
+            "the interval of their difference, not in whether these bars overlap."
+        ),
+        figure={"data": traces, "layout": layout},
+        table=_fork_table(row),
+    )
+
+
+def _fork_traces(place: int, side: Figures) -> list[dict[str, Any]]:
+    known = [
+        (block, value) for block, value in zip(side.blocks, side.values, strict=True) if value is not None
+    ]
+    if not known:
+        return []
+    style = variant_style(place)
+    step = _SPREAD / max(1, len(known) - 1)
+    first = place - _SPREAD / 2 if len(known) > 1 else place
+    dots = {
+        "type": "scatter", "mode": "markers", "name": plain(side.variant),
+        "x": digits([value for _, value in known]),
+        "y": [round(first + number * step, 4) for number in range(len(known))],
+        "marker": {"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
+        "text": [f"{plain(side.variant)}, fork {block}: {figure(value)}" for block, value in known],
+        "hovertemplate": "%{text}<extra></extra>",
+    }  # fmt: skip
+    return [dots] if side.value is None else [_mean(place, side, side.value), dots]
+
+
+def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
+    style = variant_style(place)
+    trace: dict[str, Any] = {
+        "type": "scatter", "mode": "markers", "name": f"{plain(side.variant)}, mean",
+        "x": digits([value]), "y": [place],
+        "marker": {
+            "color": style.colour, "symbol": "line-ns", "size": 34,
+            "line": {"color": style.colour, "width": 3},
+        },
+        "text": [f"{plain(side.variant)}: {_in_words(side)}"], "hovertemplate": "%{text}<extra></extra>",
+    }  # fmt: skip
+    found = own_interval(side.values, side.builds)
+    if found is not None:
+        low, high = found
+        trace["error_x"] = {
+            "type": "data", "symmetric": False, "color": style.colour, "thickness": 2.5, "width": 8,
+            "array": digits([high - value]), "arrayminus": digits([value - low]),
+        }  # fmt: skip
+    return trace
+
+
+def _in_words(side: Figures) -> str:
+    found = own_interval(side.values, side.builds)
+    bounds = "" if found is None else f" ({figure(found[0])} to {figure(found[1])})"
+    return f"geometric mean {figure(side.value)}{bounds}"
+
+
+def _fork_table(row: Row) -> Grid:
+    """A line a variant, a column for the mean and one for every fork."""
+    lines = (
+        (
+            side.variant,
+            figure(side.value),
+            _interval_text(side),
+            ", ".join(
+                f"{block}: {figure(value)}" for block, value in zip(side.blocks, side.values, strict=True)
+            ),
+        )
+        for side in row.figures
+    )
+    columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
+    return Grid.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
+
+
+def _interval_text(side: Figures) -> str:
+    found = own_interval(side.values, side.builds)
+    return NOT_AVAILABLE if found is None else f"{figure(found[0])} to {figure(found[1])}"
+
+
+# Throughput-latency curves of a red-line search: the objective's percentile against the offered rate.
+
+
+_NS_PER_MS = 1e6
+
+
+def redline_charts(found: RedlineCurves | None) -> list[Chart]:
+    """One plot with the curves of all variants; none where nothing was searched for or found."""
+    if found is None:
+        return []
+    traces = [_trace(place, curve.variant, curve.rows) for place, curve in enumerate(found.curves)]
+    traces = [trace for trace in traces if trace["x"]]
+    if not traces:
+        return []
+    objective = objective_text(found.search)
+    limit_ms = found.search.limit_ns / _NS_PER_MS
+    name = percentile_name(found.search.percentile)
+    layout = base_layout(
+        "offered requests/s",
+        f"{name} of latency, ms",
+        yaxis=time_axis([found.search.limit_ns, *(_NS_PER_MS * y for trace in traces for y in trace["y"])]),
+        shapes=[
+            {
+                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit_ms, "y1": limit_ms,
+                "line": {"color": GUIDE, "width": 2, "dash": "dash"},
+            }
+        ],
+    )  # fmt: skip
+    chart = Chart(
+        key="redline",
+        group=OVERVIEW,
+        title=f"Latency by offered rate: {found.search.operation}",
+        about=(
+            f"Each mark is a rate that was tried: the median over forks of the {name} of latency, with the "
+            f"range over forks. The dashed line is the objective ({objective}); hollow marks are rates at "
+            "which the driver itself was late. The tables of the results have the same figures."
+        ),
+        figure={"data": traces, "layout": layout},
+    )
+    return [chart]
+
+
+def _trace(place: int, variant: str, rows: Sequence[CurveRow]) -> dict[str, Any]:
+    style = variant_style(place)
+    known = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
+    hollow = [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known]
+    return {
+        "type": "scatter", "mode": "lines+markers", "name": plain(variant),
+        "x": digits([row.rate_per_s for row, _ in known]),
+        "y": digits([latency.median for _, latency in known]),
+        "error_y": {
+            "type": "data", "symmetric": False, "color": style.colour, "thickness": 1, "width": 3,
+            "array": digits([latency.high - latency.median for _, latency in known]),
+            "arrayminus": digits([latency.median - latency.low for _, latency in known]),
+        },
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": {"color": style.colour, "symbol": hollow, "size": 8},
+        "text": [_hover_of_search(variant, row) for row, _ in known],
+        "hovertemplate": "%{text}<extra></extra>",
+    }  # fmt: skip
+
+
+def _hover_of_search(variant: str, row: CurveRow) -> str:
+    spread = row.objective_ms
+    latency = (
+        "" if spread is None else f"{figure(spread.median)} ms ({figure(spread.low)}-{figure(spread.high)})"
+    )
+    return f"{plain(variant)}, {figure(row.rate_per_s)}/s: {latency}<br>met {row.passed} of {row.steps} times"

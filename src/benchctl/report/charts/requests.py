@@ -1,0 +1,774 @@
+"""Charts of requests: their course, their rate over time, how they are distributed, times by hits."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchctl.report.charts.panels import (
+    BAND,
+    GUIDE,
+    LEAST_POINTS,
+    LEAST_READINGS,
+    Chart,
+    Frame,
+    Panel,
+    axis_name,
+    base_layout,
+    digits,
+    heading,
+    milliseconds,
+    not_drawn,
+    plain,
+    spans,
+    stacked,
+    time_axis,
+    tint,
+    variant_style,
+)
+from benchctl.report.grid import VARIANT, Grid, worded
+from benchctl.report.layout import task_name
+from benchctl.report.numbers import NOT_AVAILABLE, figure
+from benchctl.results.figures import Course
+from benchctl.stats.analysis import Analysis
+from benchctl.stats.arrays import Floats, Integers
+from benchctl.stats.quantiles import LEVELS, ODDS, TAIL_REQUESTS, Box, carries
+from benchctl.stats.task_shape import (
+    CourseLine,
+    Distribution,
+    ForkShape,
+    HitBoxes,
+    RunShapes,
+    TaskShapes,
+    Usage,
+    common_cell,
+    rates,
+)
+
+# How service time went along in each fork: warm-up, measured requests, and the levels they settled on.
+
+
+_PANEL_PX = 200
+_FORK_ALPHA = 0.4
+# Of the bands of all forks together, where they overlap.
+_BANDS_ALPHA = 0.5
+_NS_PER_MS = 1e6
+_MOST_LEVELS_IN_WORDS = 6
+
+_Forks = Sequence[tuple[ForkShape, CourseLine]]
+
+
+def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
+    """The course of one task, a panel a variant; None when no request succeeded.
+
+    Args:
+        shapes: of the task.
+        frame: of its charts.
+    """
+    found = {
+        label: [
+            (fork, line) for fork in shapes.forks.get(label, ()) if (line := fork.shape.course) is not None
+        ]
+        for label in frame.variants
+    }
+    found = {label: forks for label, forks in found.items() if forks}
+    if not found:
+        return None
+    lines = [line for forks in found.values() for _, line in forks]
+    unit = "Seconds" if shapes.timed else "Requests"
+    begin = min(float(_places(line, timed=shapes.timed)[0]) for line in lines)
+    layout = stacked(
+        f"{unit} since measuring began",
+        [Panel("Service time, ms", _PANEL_PX, _axis(lines, number)) for number in range(1, len(found) + 1)],
+        showlegend=False,
+        shapes=_window(begin, 0.0 if shapes.timed else 0.5),
+        annotations=[heading(f"<b>{plain(label)}</b>", number) for number, label in enumerate(found, 1)],
+    )
+    data = [
+        trace
+        for number, (label, forks) in enumerate(found.items(), 1)
+        for fork, line in forks
+        for trace in _fork_traces(
+            fork,
+            line,
+            position=frame.position(label),
+            axis=axis_name(number),
+            timed=shapes.timed,
+            alpha=_BANDS_ALPHA / (len(forks) + 1),
+        )
+    ]
+    return frame.chart(
+        "course",
+        "Service time over the course of each fork",
+        _about(lines, found),
+        {"data": data, "layout": layout},
+        _table(found),
+    )
+
+
+def _fork_traces(
+    fork: ForkShape, line: CourseLine, *, position: int, axis: str, timed: bool, alpha: float
+) -> list[dict[str, Any]]:
+    style = variant_style(position)
+    places = _places(line, timed=timed)
+    base = {"type": "scatter", "name": plain(fork.name), "yaxis": axis, "showlegend": False}
+    traces: list[dict[str, Any]] = []
+    if line.requests.max() > 1:
+        traces.append(base | {
+            "mode": "lines", "line": {"width": 0}, "fill": "toself",
+            "fillcolor": tint(style.colour, round(alpha, 3)), "hoverinfo": "skip",
+            "x": digits(np.concatenate([places, places[::-1]])),
+            "y": milliseconds(np.concatenate([line.p90_ns, line.p10_ns[::-1]])),
+        })  # fmt: skip
+    where = "%{x} s" if timed else "request %{x}"
+    traces.append(base | {
+        "mode": "lines" if places.size > 1 else "markers",
+        "line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1},
+        "marker": {"color": style.colour, "symbol": style.symbol},
+        "x": digits(places), "y": milliseconds(line.p50_ns), "hovertemplate": f"%{{y}} ms, {where}",
+    })  # fmt: skip
+    if fork.course is not None:
+        traces += _level_traces(fork.course, line, base, position=position, timed=timed)
+    return traces
+
+
+def _level_traces(
+    course: Course, line: CourseLine, base: Mapping[str, Any], *, position: int, timed: bool
+) -> list[dict[str, Any]]:
+    """Segments as steps, and a mark where the last level begins."""
+    style = variant_style(position)
+    edges = _at(np.array([*course.bounds, course.of]), line, timed=timed)
+    x = np.repeat(edges, 2)[1:-1]
+    y = np.repeat(course.levels_ns, 2)
+    steps = dict(base) | {
+        "mode": "lines", "line": {"color": style.colour, "width": 2},
+        "x": digits(x), "y": milliseconds(y), "hovertemplate": f"level %{{y}} ms<br>{course.kind}",
+    }  # fmt: skip
+    if course.kind == "no steady state":
+        return [steps]
+    level = course.levels_ns[int(np.searchsorted(course.bounds, course.steady_from, side="right")) - 1]
+    mark = dict(base) | {
+        "mode": "markers", "marker": {"color": style.colour, "symbol": style.symbol, "size": 8},
+        "x": digits(_at(np.array([course.steady_from]), line, timed=timed)), "y": milliseconds([level]),
+        "hovertemplate": f"settled after {course.steady_from:,} requests<br>{course.kind}",
+    }  # fmt: skip
+    return [steps, mark]
+
+
+def _places(line: CourseLine, *, timed: bool) -> npt.NDArray[np.float64]:
+    """Where points are drawn: seconds, or the number of the middle request; measured ones count from 1."""
+    if timed:
+        return line.seconds
+    middles: npt.NDArray[np.float64] = line.ranks + (line.requests + 1) / 2.0
+    return middles
+
+
+def _at(ranks: npt.NDArray[np.int64], line: CourseLine, *, timed: bool) -> npt.NDArray[np.float64]:
+    """Where the request of a rank begins; between points, times are interpolated."""
+    return np.interp(ranks, line.ranks, line.seconds) if timed else ranks.astype(np.float64) + 0.5
+
+
+def _axis(lines: Sequence[CourseLine], number: int) -> dict[str, Any]:
+    """All panels have one scale: they are there to be compared."""
+    drawn = np.concatenate([times for line in lines for times in (line.p10_ns, line.p90_ns)])
+    return time_axis(drawn) | ({} if number == 1 else {"matches": "y"})
+
+
+def _window(begin: float, start: float) -> list[dict[str, Any]]:
+    """Warm-up shaded, and a line where measuring begins; nothing without warm-up."""
+    if begin >= start:
+        return []
+    place = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    return [
+        place | {"type": "rect", "x0": begin, "x1": start, "fillcolor": BAND, "line": {"width": 0}},
+        place | {"type": "line", "x0": start, "x1": start, "line": {"color": GUIDE, "width": 1.5}},
+    ]
+
+
+def _about(lines: Sequence[CourseLine], found: Mapping[str, _Forks]) -> list[str]:
+    each = [int(line.requests.max()) for line in lines]
+    parts = ["Each thin line is a fork, in the order of its requests."]
+    if max(each) > 1:
+        parts.append(
+            f"Each point is the median of up to {spans(min(each), max(each))} requests that follow each "
+            "other, the band their p10 to p90."
+        )
+    if any(line.ranks[0] < 0 for line in lines):
+        parts.append("What is shaded is warm-up, and in no figure.")
+    if any(fork.course is not None for forks in found.values() for fork, _ in forks):
+        parts.append("Steps are levels that requests kept to; the mark on them is where the last one begins.")
+    failures = sum(fork.shape.failures for forks in found.values() for fork, _ in forks)
+    if failures:
+        parts.append(f"Measured requests that failed, and are not drawn: {failures:,}.")
+    return parts
+
+
+def _table(found: Mapping[str, _Forks]) -> Grid:
+    columns = (
+        worded("Fork"),
+        "Warm-up",
+        "Requests",
+        "First third, ms",
+        "Last third, ms",
+        "Settled after",
+        worded("Course"),
+        worded("Levels, ms"),
+    )
+    lines = (
+        (
+            fork.name,
+            f"{fork.shape.warmup:,}",
+            f"{fork.shape.samples:,}",
+            *_thirds(line),
+            NOT_AVAILABLE
+            if fork.course is None or fork.course.kind == "no steady state"
+            else f"{fork.course.steady_from:,}",
+            NOT_AVAILABLE if fork.course is None else fork.course.kind,
+            NOT_AVAILABLE if fork.course is None else _levels(fork.course),
+        )
+        for forks in found.values()
+        for fork, line in forks
+    )
+    return Grid.of("Course of service time", columns, lines)
+
+
+def _thirds(line: CourseLine) -> tuple[str, str]:
+    """Median of the points of the first and of the last third of the measured requests."""
+    points = line.p50_ns[line.ranks >= 0]
+    third = points.size // 3
+    if third == 0:
+        return NOT_AVAILABLE, NOT_AVAILABLE
+    ends = (points[:third], points[-third:])
+    first, last = (figure(float(np.median(end)) / _NS_PER_MS) for end in ends)
+    return first, last
+
+
+def _levels(course: Course) -> str:
+    """`9.5 from 0, 4.1 from 120`, in requests; of many, the last ones."""
+    words = [
+        f"{figure(level / _NS_PER_MS)} from {bound:,}"
+        for bound, level in zip(course.bounds, course.levels_ns, strict=True)
+    ]
+    earlier = len(words) - _MOST_LEVELS_IN_WORDS
+    return ", ".join([f"{earlier} earlier ones", *words[earlier:]] if earlier > 0 else words)
+
+
+# Throughput over time, and below it, on the same clock, what the node and the driver were doing.
+
+
+_RATE_PX = 220
+_USAGE_PX = 90
+_LINE_ALPHA = 0.6
+_MARK_ALPHA = 0.7
+
+_ByVariant = Mapping[str, Sequence[ForkShape]]
+
+
+def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
+    """Throughput and telemetry of one task; None without samples.
+
+    Args:
+        shapes: of the task.
+        frame: of its charts.
+    """
+    found = {label: shapes.forks[label] for label in frame.variants if shapes.forks.get(label)}
+    if not found:
+        return None
+    forks = [fork for group_of in found.values() for fork in group_of]
+    cell_s = common_cell(fork.shape for fork in forks)
+    panels = [Panel(f"{shapes.unit.capitalize()}/s", _RATE_PX, {"rangemode": "tozero"})]
+    data = _legend(found, frame) + [
+        _rate_trace(fork, cell_s, position=frame.position(label), unit=shapes.unit)
+        for label, group_of in found.items()
+        for fork in group_of
+    ]
+    for title, traces in _usage_panels(found, frame):
+        panels.append(Panel(title, _USAGE_PX, {"rangemode": "tozero", "nticks": 4}))
+        data += [trace | {"yaxis": axis_name(len(panels))} for trace in traces]
+    layout = stacked("Seconds since measuring began", panels, shapes=_flow_window(forks))
+    telemetry = len(panels) > 1
+    return frame.chart(
+        "throughput",
+        "Throughput over time and telemetry" if telemetry else "Throughput over time",
+        _flow_about(forks, cell_s, telemetry=telemetry),
+        {"data": data, "layout": layout},
+        _flow_table(found),
+    )
+
+
+def _legend(found: _ByVariant, frame: Frame) -> list[dict[str, Any]]:
+    """One entry a variant, with its line and its mark, which switches all of its forks."""
+    entries = []
+    for label in found:
+        style = variant_style(frame.position(label))
+        entries.append(
+            {
+                "type": "scatter", "mode": "lines+markers", "x": [None], "y": [None],
+                "name": plain(label), "legendgroup": plain(label),
+                "line": {"color": style.colour, "width": 2, "dash": style.dash},
+                "marker": {"color": style.colour, "symbol": style.symbol},
+            }
+        )  # fmt: skip
+    return entries
+
+
+def _rate_trace(fork: ForkShape, cell_s: float, *, position: int, unit: str) -> dict[str, Any]:
+    seconds, per_s = rates(fork.shape.flow, cell_s)
+    return _line(fork, position) | {
+        "mode": "lines+markers" if seconds.size == 1 else "lines",
+        "x": digits(seconds), "y": digits(per_s),
+        "hovertemplate": f"%{{y}} {plain(unit)}/s at %{{x}} s",
+    }  # fmt: skip
+
+
+def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(title, traces) of every panel about which anything is known."""
+    kept = [
+        (fork, fork.usage, frame.position(label))
+        for label, forks in found.items()
+        for fork in forks
+        if fork.usage is not None and fork.usage.readings.sum() >= LEAST_READINGS
+    ]
+    readings = (
+        ("Node CPU, %", "% of one CPU", [(*one, one[1].node_cpu_percent) for one in kept]),
+        ("Driver CPU, %", "% of one CPU", [(*one, one[1].driver_cpu_percent) for one in kept]),
+        ("Merges", "merges", [(*one, one[1].merges) for one in kept]),
+    )
+    panels = [
+        (title, [_readings_trace(*one, unit) for one in forks if not np.isnan(one[-1]).all()])
+        for title, unit, forks in readings
+    ]
+    pauses = [_pauses_trace(*one) for one in kept if one[1].pauses]
+    panels.insert(len(panels) - 1, ("GC pauses, ms", pauses))
+    return [(title, traces) for title, traces in panels if traces]
+
+
+def _readings_trace(
+    fork: ForkShape, usage: Usage, position: int, values: Floats, unit: str
+) -> dict[str, Any]:
+    return _line(fork, position) | {
+        "mode": "lines+markers", "marker": {"size": 3}, "x": digits(usage.seconds), "y": digits(values),
+        "hovertemplate": f"%{{y}} {unit} at %{{x}} s",
+    }  # fmt: skip
+
+
+def _pauses_trace(fork: ForkShape, usage: Usage, position: int) -> dict[str, Any]:
+    style = variant_style(position)
+    trace = _line(fork, position) | {
+        "mode": "markers", "x": digits(usage.pause_s), "y": digits(usage.pause_ms),
+        "marker": {"color": tint(style.colour, _MARK_ALPHA), "symbol": style.symbol, "size": 6},
+        "hovertemplate": "%{y} ms at %{x} s",
+    }  # fmt: skip
+    if usage.pauses == usage.pause_counts.size:
+        return trace
+    counts = [f"the longest of {count}" for count in usage.pause_counts.tolist()]
+    return trace | {"text": counts, "hovertemplate": "%{y} ms at %{x} s, %{text}"}
+
+
+def _line(fork: ForkShape, position: int) -> dict[str, Any]:
+    style = variant_style(position)
+    return {
+        "type": "scatter", "name": plain(fork.name), "legendgroup": plain(fork.label), "showlegend": False,
+        "line": {"color": tint(style.colour, _LINE_ALPHA), "width": 1.2, "dash": style.dash},
+    }  # fmt: skip
+
+
+def _flow_window(forks: Sequence[ForkShape]) -> list[dict[str, Any]]:
+    """The measured window, shaded up to where the last fork ends; nothing where there was no other time."""
+    if min(fork.shape.flow.begin_s for fork in forks) >= 0:
+        return []
+    end_s = max(fork.shape.flow.end_s for fork in forks)
+    return [
+        {
+            "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": 0, "x1": end_s,
+            "y0": 0, "y1": 1, "fillcolor": BAND, "line": {"width": 0},
+        }
+    ]  # fmt: skip
+
+
+def _flow_about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -> list[str]:
+    parts = [f"Each line is a fork, each point what it completed in {cell_s:.4g} s."]
+    if any(fork.shape.flow.begin_s < 0 for fork in forks):
+        parts.append("Left of what is shaded is warm-up, which is in no figure.")
+    if not telemetry:
+        kept = any(fork.usage is not None for fork in forks)
+        parts.append(
+            f"Telemetry has fewer than {LEAST_READINGS} readings of it." if kept else "No telemetry was kept."
+        )
+        return parts
+    parts.append("Below it, on the same clock, what the node and the driver used; 100 % is one CPU.")
+    if without := [fork.name for fork in forks if fork.usage is None]:
+        parts.append(f"No telemetry was kept of {', '.join(without)}.")
+    usages = [fork.usage for fork in forks if fork.usage is not None]
+    if (most := max(int(usage.readings.max(initial=1)) for usage in usages)) > 1:
+        parts.append(f"Each point is the mean of up to {most} readings.")
+    if any(usage.pauses != usage.pause_counts.size for usage in usages):
+        parts.append("Where pauses are many, a mark is the longest of several.")
+    return parts
+
+
+def _flow_table(found: _ByVariant) -> Grid:
+    columns = (
+        worded("Fork"), "Warm-up, s", "Measured, s", "Requests", "Node CPU, %", "Driver CPU, %",
+        "GC pauses", "GC, ms", "Longest, ms", worded("Longest pause"),
+    )  # fmt: skip
+    lines = (
+        (
+            fork.name,
+            figure(max(0.0, -fork.shape.flow.begin_s)),
+            figure(fork.shape.flow.end_s),
+            f"{fork.shape.samples:,}",
+            *_usage_cells(fork.usage),
+        )
+        for forks in found.values()
+        for fork in forks
+    )
+    return Grid.of("Throughput over time and telemetry, warm-up included", columns, lines)
+
+
+def _usage_cells(usage: Usage | None) -> tuple[str, ...]:
+    """Means over the readings and sums over the pauses of a task."""
+    if usage is None:
+        return (NOT_AVAILABLE,) * 6
+    longest_ms = float(usage.pause_ms.max(initial=0.0))
+    return (
+        figure(_mean(usage.node_cpu_percent, usage.readings)),
+        figure(_mean(usage.driver_cpu_percent, usage.readings)),
+        str(usage.pauses),
+        figure(usage.pauses_ms),
+        figure(longest_ms),
+        usage.longest,
+    )
+
+
+def _mean(values: Floats, weights: Integers) -> float | None:
+    known = ~np.isnan(values)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else None
+
+
+# How long requests took: distribution functions and percentile curves, a line a fork and one a variant.
+
+
+_HEIGHT = 520
+_ECDF_DOMAIN = (0.58, 1.0)
+_CURVE_DOMAIN = (0.0, 0.46)
+_MARKED = (2.0, 10.0, 100.0, 1000.0)
+_NAMES = ("p50", "p90", "p99", "p99.9")
+_STEPS_UP_TO = 120
+
+Getter = Callable[[ForkShape], Distribution | None]
+_DistributionForks = Sequence[tuple[ForkShape, Distribution]]
+
+
+def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Getter) -> Chart | None:
+    """The distribution of one kind of time of one task; None when no fork has any.
+
+    Args:
+        shapes: of the task.
+        frame: of its charts.
+        kind: which time, in words, such as `service time`.
+        of: that time of one fork.
+    """
+    found = {
+        label: [(fork, one) for fork in shapes.forks.get(label, ()) if (one := of(fork)) is not None]
+        for label in frame.variants
+    }
+    found = {label: forks for label, forks in found.items() if forks}
+    if not found:
+        return None
+    times = [one for forks in found.values() for _, one in forks]
+    curved = any(_carried(one.requests, _MARKED[0]) for one in times)
+    data: list[dict[str, Any]] = []
+    for label, forks in found.items():
+        data += _share_traces(label, frame.position(label), forks)
+        if curved:
+            data += _curve_traces(label, frame.position(label), forks)
+    return frame.chart(
+        kind.replace(" ", "-"),
+        f"Distribution of {kind}",
+        [*_distribution_about(kind, found, curved=curved), _limits(times, curved=curved)],
+        {"data": data, "layout": _layout(kind, times, curved=curved)},
+        _distribution_table(found, kind),
+    )
+
+
+def _share_traces(label: str, position: int, forks: _DistributionForks) -> list[dict[str, Any]]:
+    """Distribution functions, and the median over forks of their quantiles."""
+    style, hover = variant_style(position), {"hovertemplate": "%{y:.1%} within %{x} ms"}
+    thick = {"line": {"color": style.colour, "width": 3, "dash": style.dash}, "showlegend": True}
+    if len(forks) == 1:
+        return [_distribution_line(label, _name(label, forks)) | _steps(forks[0][1], thick) | hover]
+    thin = {"line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1}}
+    traces = [_distribution_line(label, fork.name) | _steps(one, thin) | hover for fork, one in forks]
+    level = np.median([one.levels_ns for _, one in forks], axis=0)
+    middle = {"x": milliseconds(level), "y": digits(LEVELS)}
+    return [*traces, _distribution_line(label, _name(label, forks)) | thick | middle | hover]
+
+
+def _curve_traces(label: str, position: int, forks: _DistributionForks) -> list[dict[str, Any]]:
+    """Percentile curves, their median over forks, and marks at the percentiles that have names."""
+    style = variant_style(position)
+    below = {"xaxis": "x2", "yaxis": "y2", "hovertemplate": "1 in %{x:.4g} above %{y} ms"}
+    thick = {"line": {"color": style.colour, "width": 3, "dash": style.dash}}
+    thin = {"line": {"color": tint(style.colour, _FORK_ALPHA), "width": 1}}
+    curve = np.median([one.curve_ns for _, one in forks], axis=0)  # NaN where any fork has too few
+    marked = np.where(np.isin(ODDS, _MARKED), curve, np.nan)
+    marks = {"mode": "markers", "marker": {"color": style.colour, "symbol": style.symbol, "size": 9}}
+    own = forks if len(forks) > 1 else ()
+    name = _name(label, forks)
+    return [
+        *(_distribution_line(label, fork.name) | thin | _drawn(one.curve_ns) | below for fork, one in own),
+        _distribution_line(label, name) | thick | _drawn(curve) | below,
+        _distribution_line(label, name) | marks | _drawn(marked) | below,
+    ]
+
+
+def _distribution_line(label: str, name: str) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "lines", "showlegend": False,
+        "name": plain(name), "legendgroup": plain(label),
+    }  # fmt: skip
+
+
+def _name(label: str, forks: _DistributionForks) -> str:
+    return f"{label}, median of {len(forks)} forks" if len(forks) > 1 else label
+
+
+def _steps(one: Distribution, look: Mapping[str, Any]) -> dict[str, Any]:
+    """A function of few values is drawn as the steps that it has."""
+    line = look["line"] | ({"shape": "hv"} if one.values_ns.size < _STEPS_UP_TO else {})
+    return {**look, "line": line, "x": milliseconds(one.values_ns), "y": digits(one.shares)}
+
+
+def _drawn(curve_ns: Floats) -> dict[str, Any]:
+    known = ~np.isnan(curve_ns)
+    return {"x": digits(ODDS[known]), "y": milliseconds(curve_ns[known])}
+
+
+def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> dict[str, Any]:
+    kind = kind[0].upper() + kind[1:]
+    layout = base_layout(
+        f"{kind}, ms",
+        "Share of requests",
+        height=_HEIGHT if curved else round(_HEIGHT * (1 - _ECDF_DOMAIN[0])),
+        xaxis=time_axis([one.values_ns[[0, -1]] for one in times]) | {"anchor": "y"},
+        yaxis={
+            "domain": list(_ECDF_DOMAIN if curved else (0.0, 1.0)),
+            "range": [0, 1.01],
+            "tickformat": ".0%",
+        },
+    )
+    if not curved:
+        return layout
+    lower = base_layout("Percentile (one request in 2, 10, 100, 1,000 takes longer)", f"{kind}, ms")
+    layout["xaxis2"] = lower["xaxis"] | {
+        "type": "log", "anchor": "y2", "range": [0, round(1.01 * _reach(times), 4)], "tickmode": "array",
+        "tickvals": [1, *_MARKED], "ticktext": ["least", *_NAMES],
+    }  # fmt: skip
+    layout["yaxis2"] = lower["yaxis"] | {"anchor": "x2", "domain": list(_CURVE_DOMAIN), "rangemode": "tozero"}
+    return layout
+
+
+def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, curved: bool) -> list[str]:
+    share = f"the share of requests whose {kind} was no longer than so much"
+    parts = [
+        f"Above, {share}; below, what one request in so many exceeded."
+        if curved
+        else f"{share.capitalize()}."
+    ]
+    if any(len(forks) > 1 for forks in found.values()):
+        forks = "Thin lines are forks; thick ones are the median over forks of each quantile: "
+        parts.append(forks + "requests of different forks are never pooled.")
+    return parts
+
+
+def _reach(times: Sequence[Distribution]) -> float:
+    """Decades from the least to the first marked quantile beyond which nothing is drawn."""
+    most = max(ODDS[carries(one.requests)].max(initial=1.0) for one in times)
+    return float(np.log10(next(odd for odd in _MARKED if odd >= most)))
+
+
+def _limits(times: Sequence[Distribution], *, curved: bool) -> str:
+    """Which quantiles are missing, and why."""
+    sizes = [one.requests for one in times]
+    missing = [name for name, odd in zip(_NAMES, _MARKED, strict=True) if not _carried(min(sizes), odd)]
+    if not missing:
+        return ""
+    have = f"A fork has {spans(min(sizes), max(sizes))} requests"
+    if not curved:
+        return f"{have}: too few for a plot of quantiles, with under {TAIL_REQUESTS} beyond {_NAMES[0]}."
+    return (
+        f"{have}; quantiles beyond which there are fewer than {TAIL_REQUESTS} are not drawn in the lower "
+        f"plot ({', '.join(missing)}, in some forks or all)."
+    )
+
+
+def _carried(requests: int, odd: float) -> bool:
+    return bool(carries(requests)[np.searchsorted(ODDS, odd)])
+
+
+def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> Grid:
+    places = np.searchsorted(ODDS, _MARKED)
+    lines = []
+    for label, forks in found.items():
+        for fork, one in forks:
+            quantiles = (figure(value / _NS_PER_MS) for value in one.curve_ns[places].tolist())
+            lines.append((fork.name, f"{one.requests:,}", *quantiles))
+        if len(forks) > 1:
+            middle = np.median([one.curve_ns[places] for _, one in forks], axis=0) / _NS_PER_MS
+            lines.append((f"{label}, median", "", *(figure(value) for value in middle.tolist())))
+    return Grid.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
+
+
+# Service time by how much was found: a box a variant for every order of magnitude of the hit count.
+
+
+_FILL_ALPHA = 0.35
+# The same for boxes and marks, so that these are on those.
+_GAP = 0.3
+
+_ABOUT = (
+    "Boxes reach from p25 to p75 with a mark at the median, whiskers from the least to p95; the longest "
+    "times are left out. They hold the requests of all forks together, which depend on each other: boxes "
+    "describe, and say nothing about whether variants differ."
+)
+
+
+def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
+    """The boxes of one task; None when its requests do not differ in their hits.
+
+    Args:
+        shapes: of the task.
+        frame: of its charts.
+    """
+    found = {
+        label: shapes.hits[label]
+        for label in frame.variants
+        if label in shapes.hits and shapes.hits[label].boxes
+    }
+    if not found:
+        return None
+    order = {box.magnitude: box.hits for one in found.values() for box in one.boxes}
+    layout = base_layout(
+        "Hits",
+        "Service time, ms",
+        xaxis={
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [order[name] for name in sorted(order)],
+        },
+        yaxis=time_axis(
+            [bound for one in found.values() for box in one.boxes for bound in (box.least_ns, box.p95_ns)]
+        ),
+        boxmode="group",
+        boxgap=_GAP,
+        scattergap=_GAP,
+        scattermode="group",
+    )
+    data = [
+        trace for label, one in found.items() for trace in _traces(label, one.boxes, frame.position(label))
+    ]
+    return frame.chart(
+        "hits",
+        "Service time by number of hits",
+        [_ABOUT, *_apart(list(found.values()))],
+        {"data": data, "layout": layout},
+        _boxes_table(found),
+    )
+
+
+def _traces(label: str, boxes: Sequence[Box], position: int) -> list[dict[str, Any]]:
+    style = variant_style(position)
+    hits = [box.hits for box in boxes]
+    medians = milliseconds([box.p50_ns for box in boxes])
+    base = {"name": plain(label), "legendgroup": plain(label), "offsetgroup": str(position), "x": hits}
+    return [
+        base | {
+            "type": "box", "q1": milliseconds([box.p25_ns for box in boxes]), "median": medians,
+            "q3": milliseconds([box.p75_ns for box in boxes]),
+            "lowerfence": milliseconds([box.least_ns for box in boxes]),
+            "upperfence": milliseconds([box.p95_ns for box in boxes]),
+            "line": {"color": style.colour, "width": 1.5}, "fillcolor": tint(style.colour, _FILL_ALPHA),
+            "showlegend": False, "hoverinfo": "y+name",
+        },
+        base | {
+            "type": "scatter", "mode": "markers", "y": medians,
+            "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
+            "text": [f"{box.requests:,} requests" for box in boxes],
+            "hovertemplate": "median %{y} ms of %{text}",
+        },
+    ]  # fmt: skip
+
+
+def _apart(found: Sequence[HitBoxes]) -> list[str]:
+    """What is in no box, or perhaps in the wrong one."""
+    parts = []
+    if unknown := sum(one.unknown for one in found):
+        parts.append(f"Requests whose hits are not known, and which are in none: {unknown:,}.")
+    if bounded := sum(one.bounded for one in found):
+        parts.append(
+            f"Requests whose hits the engine stopped counting, so that they had as many or more: {bounded:,}."
+        )
+    return parts
+
+
+def _boxes_table(found: dict[str, HitBoxes]) -> Grid:
+    columns = (VARIANT, worded("Hits"), "Requests", "Least", "p25", "Median", "p75", "p95")
+    lines = (
+        (label, box.hits, f"{box.requests:,}", *_figures(box))
+        for label, one in found.items()
+        for box in one.boxes
+    )
+    return Grid.of("Service time by hits, ms, requests of all forks", columns, lines)
+
+
+def _figures(box: Box) -> tuple[str, ...]:
+    times_ns = (box.least_ns, box.p25_ns, box.p50_ns, box.p75_ns, box.p95_ns)
+    return tuple(figure(time_ns / _NS_PER_MS) for time_ns in times_ns)
+
+
+# The charts of a page that need samples: of every task that is reported, in the order of the tables.
+
+
+def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
+    """Draw what was read.
+
+    Args:
+        shapes: of the run, or of all runs that are compared.
+        analysis: of the same forks; its rows say which tasks are reported.
+
+    Returns:
+        Up to five charts a task: latency where requests had a due time, service time, its course, by hits
+        where these differ, and throughput. None for tasks without samples, or with very few.
+    """
+    groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
+    also = not_drawn(shapes.absent)
+    return [
+        chart
+        for place, group in groups.items()
+        if place in shapes.tasks
+        for chart in _task_charts(
+            shapes.tasks[place], Frame(_key(place, group), group, analysis.variants, also)
+        )
+        if chart is not None
+    ]
+
+
+def _task_charts(shapes: TaskShapes, frame: Frame) -> list[Chart | None]:
+    requests = (fork.shape.samples for forks in shapes.forks.values() for fork in forks)
+    if max(requests, default=0) < LEAST_POINTS:
+        return []
+    return [
+        distribution_chart(shapes, frame, kind="latency", of=lambda fork: fork.shape.latency),
+        distribution_chart(shapes, frame, kind="service time", of=lambda fork: fork.shape.service),
+        course_chart(shapes, frame),
+        box_chart(shapes, frame),
+        flow_chart(shapes, frame),
+    ]
+
+
+def _key(place: tuple[int, int], group: str) -> str:
+    """Unique by the place; the name is for those who read addresses."""
+    return f"{place[0]}-{place[1]}-{re.sub(r'[^A-Za-z0-9]+', '-', group).strip('-')}"
