@@ -64,9 +64,10 @@ def _command(command: click.Command, name: str, parent: click.Context, level: in
     for heading, rows in formatter.found:
         if isinstance(command, click.Group) and heading == "Commands":
             continue
-        if heading != "Options":
+        options = [row for row in rows if not row[0].endswith("--help")]
+        if options and heading != "Options":
             yield f"**{heading}**\n"
-        for term, text in rows:
+        for term, text in options:
             yield f"`{term}`\n:   {_prose(text)}\n"
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):

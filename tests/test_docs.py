@@ -128,6 +128,14 @@ def test_commands_and_options_in_the_text_exist(page: Path):
             assert {*filter(OPTION.fullmatch, words)} <= known, span
 
 
+@pytest.mark.parametrize("page", [TOP / "CONTRIBUTING.md", TOP / "docs" / "pages" / "architecture.md"])
+def test_places_in_the_code_exist(page: Path):
+    spans = set(re.findall(r"`([\w.*]+/[\w./*]*)`", page.read_text()))
+    assert spans
+    missing = {one for one in spans if not any((*TOP.glob(one), *(TOP / "src" / "benchctl").glob(one)))}
+    assert missing == set()
+
+
 def test_marks_of_blocks_are_known():
     assert {block.mark for block in shell_blocks() if block.mark and not MARK.fullmatch(block.mark)} == set()
     assert [block.page for block in blocks() if block.mark == "tests"] == ["README.md"]
