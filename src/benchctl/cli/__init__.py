@@ -116,7 +116,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "nightly": (
             "benchctl.cli.nightly",
             "nightly_group",
-            "Unattended runs that tell somebody only when something is true.",
+            "Run suites unattended, and alert only on confirmed changes.",
         ),
     },
     "Tracks, corpora and nodes": {

@@ -192,16 +192,16 @@ subject_options = grouped(
         shell_complete=completing(lambda: BUILT_IN),
         help="es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
         "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, plugin:PLUGIN, "
-        "warmup:CHALLENGE; "
-        "repeatable, the first is the baseline  [default: all of --variants; else es and os; for run, the "
-        "targets]",
+        "warmup:CHALLENGE, start:script; repeatable, the first is the baseline  [default: all of --variants; "
+        "else es and os; for run, the targets]",
     ),
     variants_option,
     click.option(
         "--docs",
         type=DocumentsType(),
         default=None,
-        help="Documents: of files an even share  [default: 1m generated ones, or all of files]",
+        help="Documents: of files an even share  [default: 1m generated ones, 100k where run raises the "
+        "counts of shipped challenges; all of files]",
     ),
     click.option(
         "--corpus",

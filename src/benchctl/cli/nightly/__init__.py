@@ -58,7 +58,7 @@ class Commands(LazyGroup):
 
 @click.group("nightly", cls=Commands)
 def nightly_group() -> None:
-    """Run suites unattended, and tell somebody only when something is true.
+    """Run suites unattended, and alert only on confirmed changes.
 
     A suite file says what is measured. Every night it is measured again and held against earlier nights; what
     looks different is confirmed by running last-good against tonight before anybody is told.

@@ -1,0 +1,168 @@
+"""The reference of the site, made when it is built: commands from click, schemas and tables from types."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from benchctl.cli import root
+from benchctl.report.schema import Schema, schema
+from benchctl.results.views import QUERY_VIEWS, view_columns
+
+_FOLDER = "reference"
+_SCHEMAS = {
+    "analysis": "What `--format json` prints",
+    "run": "run.json",
+    "message": "What is told of a night",
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages that are made here behind those of the navigation's last entry."""
+    names = [*root.list_commands(click.Context(root))]
+    (entries,) = config.nav[-1].values()
+    entries += [
+        {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
+        {"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in _SCHEMAS]},
+        f"{_FOLDER}/tables.md",
+    ]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add them."""
+    for path, text in pages().items():
+        files.append(File.generated(config, f"{_FOLDER}/{path}", content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Path below the reference's folder -> Markdown."""
+    made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
+    made["tables.md"] = "\n".join(_tables())
+    top = click.Context(root, info_name="benchctl")
+    for name in root.list_commands(top):
+        command = root.get_command(top, name)
+        made[f"commands/{name}.md"] = "\n".join(_command(command, name, top))
+    return made
+
+
+# Commands.
+
+
+def _command(command: click.Command, name: str, parent: click.Context, level: int = 1) -> Iterator[str]:
+    context = command.context_class(command, info_name=name, parent=parent)
+    yield f"{'#' * level} {context.command_path}\n"
+    yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+    yield f"{_help(command)}\n"
+    formatter = _Sections()
+    command.format_options(context, formatter)
+    for heading, rows in formatter.found:
+        if isinstance(command, click.Group) and heading == "Commands":
+            continue
+        options = [row for row in rows if not row[0].endswith("--help")]
+        if options and heading != "Options":
+            yield f"**{heading}**\n"
+        for term, text in options:
+            yield f"`{term}`\n:   {_prose(text)}\n"
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            if found is not None and not found.hidden:
+                yield from _command(found, inner, context, level + 1)
+
+
+class _Sections(click.HelpFormatter):
+    """Takes what click would lay out for a terminal: headings with their rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def write_heading(self, heading: str) -> None:
+        self.found.append((heading, []))
+
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:  # noqa: ANN401, ARG002 - click's own signature
+        self.found[-1][1].extend(rows)
+
+
+def _help(command: click.Command) -> str:
+    """A command's help; paragraphs whose lines click keeps are kept here, too."""
+    paragraphs = []
+    for paragraph in (command.help or "").split("\n\n"):
+        lines = paragraph.strip("\n").split("\n")
+        if lines[0].strip() == "\b":
+            paragraphs.append("\n".join(["```text", *lines[1:], "```"]))
+        else:
+            paragraphs.append(_prose(" ".join(line.strip() for line in lines)))
+    return "\n\n".join(paragraphs)
+
+
+def _prose(text: str) -> str:
+    """Plain text as Markdown that shows it as it is, but for what stands between backticks."""
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    return "".join(
+        part
+        if part.startswith("`") and len(part) > 1
+        else re.sub(r"([\\*_\[\]#])", r"\\\1", html.escape(part, quote=False))
+        for part in parts
+    )
+
+
+# Schemas.
+
+
+def _schema_page(title: str, found: Schema) -> str:
+    lines = [f"# {title}\n", f"`{found['$id']}`, JSON Schema {found['$schema'].split('/')[-2]}.\n"]
+    whole = found["$ref"].rpartition("/")[2]
+    definitions: Mapping[str, Schema] = found["$defs"]
+    for name in [whole, *(other for other in definitions if other != whole)]:
+        lines += _definition(name, definitions[name])
+    return "\n".join(lines)
+
+
+def _definition(name: str, found: Schema) -> Iterator[str]:
+    yield f"## {name}\n"
+    if "description" in found:
+        yield f"{_prose(found['description'])}\n"
+    for key, value in found.get("properties", {}).items():
+        needed = "" if key in found.get("required", ()) else ", optional"
+        about = value.get("description", "")
+        yield f"`{key}` ({_type(value)}{needed})\n:   {_prose(about) or '-'}\n"
+
+
+def _type(found: Schema) -> str:
+    """A type in words, with links to others of the page."""
+    if "$ref" in found:
+        name = found["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in found:
+        return " or ".join(map(_type, found["anyOf"]))
+    for key in ("const", "enum"):
+        if key in found:
+            values = found[key] if key == "enum" else [found[key]]
+            return ", ".join(f"`{value}`" for value in values)
+    kind = found.get("type", "any")
+    if kind == "array":
+        inner = [*map(_type, found.get("prefixItems", ()))]
+        items = found.get("items")
+        inner += [_type(items)] if isinstance(items, dict) else []
+        return f"array of {' and '.join(inner)}" if inner else "array"
+    if kind == "object" and isinstance(found.get("additionalProperties"), dict):
+        return f"object of {_type(found['additionalProperties'])}"
+    return str(kind)
+
+
+# Tables of `benchctl sql`.
+
+
+def _tables() -> Iterator[str]:
+    yield "# Tables of benchctl sql\n"
+    for view in QUERY_VIEWS:
+        yield f"## {view}\n"
+        for column in view_columns(view):
+            yield f"`{column[0]}` {column[1]}\n:   {_prose(column[2])}\n"

@@ -1,0 +1,212 @@
+"""README and site: every command line is valid, what is not marked as not run is run, and the site builds."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import benchctl.home as boundary_home
+from benchctl.cli import root
+from benchctl.errors import BenchctlError
+from benchctl.results.store import RunFolder
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_plan, make_record, make_summary
+from stored import samples
+
+TOP = Path(__file__).parent.parent
+PAGES = sorted([TOP / "README.md", TOP / "CONTRIBUTING.md", *(TOP / "docs" / "pages").rglob("*.md")])
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]*) -->\n+)?^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n"
+    r"(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+MARK = re.compile(r"tests|not run: \w.*")
+"""`tests` is what .ci/run looks for."""
+OPTION = re.compile(r"--?[a-z][a-z0-9-]*")
+FOREIGN = {"--repetitions", "--calibration-table", "--strict"}  # of pytest and mkdocs
+
+
+class Block(NamedTuple):
+    page: str
+    mark: str | None
+    language: str
+    title: str | None
+    body: str
+
+
+def blocks() -> Iterator[Block]:
+    for page in PAGES:
+        for match in BLOCK.finditer(page.read_text()):
+            yield Block(str(page.relative_to(TOP)), *match.groups())
+
+
+def shell_blocks() -> list[Block]:
+    return [block for block in blocks() if block.language in ("sh", "console")]
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """Words of every command; without prompts, comments, variables, and where output goes."""
+    for line in block.body.replace("\\\n", " ").splitlines():
+        if block.language == "sh" or line.startswith("$ "):
+            lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="&|;><")
+            lexer.whitespace_split = True
+            yield from _split(list(lexer))
+
+
+def _split(words: list[str]) -> Iterator[list[str]]:
+    one: list[str] = []
+    while words:
+        word = words.pop(0)
+        if set(word) <= {">"}:
+            words.pop(0)
+        elif set(word) <= set("&|;"):
+            yield one
+            one = []
+        elif one or not re.match(r"[A-Z_]+=", word):
+            one.append(word)
+    if one:
+        yield one
+
+
+def resolved(words: list[str]) -> tuple[click.Command, click.Context, list[str]]:
+    """The command that words begin with, and what is left of them."""
+    command: click.Command = root
+    context, rest = click.Context(root, info_name="benchctl"), list(words)
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        name = rest.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, f"there is no command '{name}'"
+        command, context = found, click.Context(found, parent=context, info_name=name)
+    return command, context, rest
+
+
+def options_of(command: click.Command, context: click.Context) -> set[str]:
+    return {name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)} | {"-h"}
+
+
+def all_options(command: click.Command = root) -> set[str]:
+    context = click.Context(command)
+    found = options_of(command, context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            found |= all_options(inner)
+    return found
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in shell_blocks()}))
+def test_every_command_line_is_valid(monkeypatch: pytest.MonkeyPatch, page: str):
+    monkeypatch.setattr(click.Path, "convert", lambda _self, value, *_: value)  # files need not be there
+    for words in (words for block in shell_blocks() if block.page == page for words in commands(block)):
+        if Path(words[0]).name == "benchctl":
+            command, context, rest = resolved(words[1:])
+            try:
+                command.make_context(context.info_name, rest, parent=context.parent)
+            except (click.ClickException, BenchctlError) as err:
+                pytest.fail(f"{shlex.join(words)}: {err}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_in_the_text_exist(page: Path):
+    text = BLOCK.sub("", page.read_text())
+    known = all_options() | FOREIGN
+    for span in re.findall(r"`([^`\n]+)`", text):
+        words = span.split()
+        if words[0] == "benchctl":
+            command, context, rest = resolved(words[1:])
+            assert {*filter(OPTION.fullmatch, rest)} <= options_of(command, context), span
+        elif words[0].startswith("--"):
+            assert {*filter(OPTION.fullmatch, words)} <= known, span
+
+
+@pytest.mark.parametrize("page", [TOP / "CONTRIBUTING.md", TOP / "docs" / "pages" / "architecture.md"])
+def test_places_in_the_code_exist(page: Path):
+    spans = set(re.findall(r"`([\w.*]+/[\w./*]*)`", page.read_text()))
+    assert spans
+    missing = {one for one in spans if not any((*TOP.glob(one), *(TOP / "src" / "benchctl").glob(one)))}
+    assert missing == set()
+
+
+def test_marks_of_blocks_are_known():
+    assert {block.mark for block in shell_blocks() if block.mark and not MARK.fullmatch(block.mark)} == set()
+    assert [block.page for block in blocks() if block.mark == "tests"] == ["README.md"]
+    assert len((TOP / "README.md").read_text().splitlines()) <= 200
+
+
+def keep_run(folder: RunFolder, tag: str, factor: float) -> None:
+    """Six forks of both engines; OpenSearch's take longer."""
+    plan = make_plan(forks=6, schedules=(Challenge("big5rangedebug", (Task("range", iterations=3),)),))
+    forks = []
+    for block in range(plan.forks):
+        for variant, mean_ms in (("es", 1.0), ("os", 1.5)):
+            value = factor * mean_ms * (1 + block / 100)
+            kept = folder.write_samples([samples(round(value * 10**6))], variant, block)
+            forks.append(make_fork(variant, block, make_summary("range", value, samples=3), samples=kept))
+    folder.save(make_record(folder.path.name, plan=plan, status="complete", tags=(tag,), forks=tuple(forks)))
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, and a home with two runs."""
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    for number, tag in enumerate(("before-upgrade", "after-upgrade")):
+        keep_run(
+            RunFolder(tmp_path / "home" / "runs" / f"2026010{number + 1}-000000-big5rangedebug-000{number}"),
+            tag,
+            1 + number / 1000,
+        )
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in shell_blocks() if not block.mark}))
+def test_commands_that_are_not_marked_run(workplace: Path, page: str):
+    for block in blocks():
+        if block.page != page:
+            continue
+        if block.title is not None:
+            workplace.joinpath(block.title).write_text(block.body)
+        elif block.language in ("sh", "console") and block.mark is None:
+            for words in commands(block):
+                assert words[0] == "benchctl", f"{words[0]} is not run here: mark its block as not run"
+                done = CliRunner().invoke(root, words[1:])
+                assert done.exit_code == 0, f"{shlex.join(words)}: {done.exception}\n{done.output}"
+
+
+def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path: Path):
+    built = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "-f",
+            TOP / "docs" / "mkdocs.yml",
+            "-d",
+            tmp_path,
+        ],
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    pages = {page.relative_to(tmp_path).as_posix(): page.read_text() for page in tmp_path.rglob("*.html")}
+    loaded = r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(?:https?:)?//[^>]*>"
+    assert [found for text in pages.values() for found in re.findall(loaded, text)] == []
+    assert "--until-decided" in pages["reference/commands/run.html"]
+    assert "benchctl nightly simulate" in pages["reference/commands/nightly.html"]
+    assert "schema_version" in pages["reference/schemas/analysis.html"]
