@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.files import Corpus, open_documents
+from benchctl.corpus.generated import Corpus, open_documents
 from benchctl.engine.node import boot
 from benchctl.engine.prepared.index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError

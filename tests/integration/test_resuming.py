@@ -13,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from benchctl.corpus.generated.files import Corpus, open_documents
+from benchctl.corpus.generated import Corpus, open_documents
 from benchctl.engine.node import boot
 from benchctl.engine.prepared.index import copy_index
 from benchctl.engine.prepared.partial import MANIFEST_NAME, PartialIndex

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.bits import words
+from benchctl.corpus.random_bits import words
 from benchctl.load.values import Bodies, _word, zipf_table
 from benchctl.track.placeholder import Placeholder, split_text
 from benchctl.track.values import (

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.corpus.source import corpus_digest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home

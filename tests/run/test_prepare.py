@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.endpoint import Endpoint
 from benchctl.engine.answers.answers import Answer, AnswerBook
 from benchctl.engine.cluster import ClusterFacts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.ranges import merged
+from benchctl.corpus.documents import merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.run.documents import Parcel

@@ -9,7 +9,7 @@ from typing import Final
 
 import psutil
 
-from benchctl.corpus.sizes import parse_documents
+from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
 from benchctl.engine.variant import base_variant
 from benchctl.engine.variants.extends import resolve_variants_mapping
@@ -31,8 +31,7 @@ from benchctl.results.experiment.model import CallSite, ExperimentSpec, FateExpe
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.track.library import track_names
-from benchctl.yaml_file import Document, Step, read_typed
-from benchctl.yaml_file.amounts import mebibytes
+from benchctl.yaml_file import Document, Step, mebibytes, read_typed
 
 BUILT_IN: Final = ("es", "os")
 

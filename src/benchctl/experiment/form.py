@@ -10,7 +10,7 @@ from benchctl.results.experiment.model import Dispatch, Relation
 from benchctl.results.plan import EvidenceKind, RestartPolicy
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
-from benchctl.yaml_file.amounts import Documents, HeapSize, Percent
+from benchctl.yaml_file import Documents, HeapSize, Percent
 
 MOST_FORKS: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from benchctl.corpus.ranges import Numbering, Range, merged
+from benchctl.corpus.documents import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.judge import judge_bulk

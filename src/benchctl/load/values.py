@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from benchctl.corpus.generated.bits import key as mix_key
-from benchctl.corpus.generated.bits import mix
+from benchctl.corpus.random_bits import key as mix_key
+from benchctl.corpus.random_bits import mix
 from benchctl.track.grid import EPOCH_UNITS_US, Grid, printf_form
 from benchctl.track.placeholder import Placeholder, split_text
 from benchctl.track.values import Choice, Date, DateRange, Number, NumberRange, Pool, ValueSource

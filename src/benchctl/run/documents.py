@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from benchctl.corpus.generated.files import ensure_corpus, open_documents
+from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError

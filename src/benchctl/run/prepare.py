@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import msgspec
 import psutil
 
-from benchctl.corpus.generated.files import Corpus, ensure_corpus
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
-from benchctl.corpus.generated.truth import Slice
+from benchctl.corpus.big5 import GENERATOR_VERSION, Slice
+from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers.agreement import compare_answers
 from benchctl.engine.answers.answers import AnswerBook, ask
 from benchctl.engine.answers.expected import EXPECTED_VERSION, expect_answers

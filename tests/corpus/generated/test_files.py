@@ -13,16 +13,16 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.files import (
+from benchctl.corpus.big5 import generate
+from benchctl.corpus.generated import (
     Corpus,
     ensure_corpus,
     list_corpora,
     needed_bytes,
     open_documents,
+    read_part,
     verify_corpus,
 )
-from benchctl.corpus.generated.generator import generate
-from benchctl.corpus.generated.parts import read_part
 from benchctl.disk import RESERVE_BYTES
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -34,7 +34,7 @@ DOCUMENTS = 3000
 BUILDER = """
 import sys
 from pathlib import Path
-from benchctl.corpus.generated.files import ensure_corpus
+from benchctl.corpus.generated import ensure_corpus
 from benchctl.home import Home
 
 if __name__ == "__main__":

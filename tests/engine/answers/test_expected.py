@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.truth import Slice
+from benchctl.corpus.big5 import Slice
 from benchctl.engine.answers.answers import Answer, AnswerBook
 from benchctl.engine.answers.expected import expect_answers
 from benchctl.track.load import load_track

@@ -7,16 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchctl.corpus.generated.truth import (
-    FIRST_MS,
-    KEYWORDS,
-    LONGEST_MS,
-    NUMBERS,
-    Block,
-    Flags,
-    Numbers,
-    keyword_texts,
-)
+from benchctl.corpus.big5 import FIRST_MS, KEYWORDS, LONGEST_MS, NUMBERS, Block, Flags, Numbers, keyword_texts
 
 DATE = "@timestamp"
 DEFAULT_SIZE = 10

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchctl.corpus.generated.truth import (
+from benchctl.corpus.big5 import (
     KEYWORDS,
     NUMBERS,
     Block,

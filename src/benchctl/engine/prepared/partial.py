@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from benchctl.corpus.ranges import Range, count, merged, missing
+from benchctl.corpus.documents import Range, count, merged, missing
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.client import IndexStats, SearchClient
 from benchctl.engine.prepared.data_folder import entries

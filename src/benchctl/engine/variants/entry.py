@@ -24,7 +24,7 @@ from benchctl.engine.variants.values import (
 )
 from benchctl.errors import UsageError
 from benchctl.results.plan import StartMode, VariantSpec
-from benchctl.yaml_file.document import Step
+from benchctl.yaml_file import Step
 
 T = TypeVar("T")
 Text = Annotated[str, Meta(min_length=1)]

@@ -17,7 +17,7 @@ from benchctl.engine.variants.entry import EntryError, VariantEntry, applied, at
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.plan import VariantSpec
-from benchctl.yaml_file.document import Document, Step
+from benchctl.yaml_file import Document, Step
 
 _BASES = ("es", "os")
 _MOST_LEVELS = 100  # each is a few calls deep

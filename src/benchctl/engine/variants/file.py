@@ -6,7 +6,7 @@ from benchctl.engine.variants.entry import VariantEntry
 from benchctl.engine.variants.extends import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.results.plan import VariantSpec
-from benchctl.yaml_file.typed import read_typed
+from benchctl.yaml_file import read_typed
 
 
 def load_variants(path: Path) -> dict[str, VariantSpec]:

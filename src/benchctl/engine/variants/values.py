@@ -12,7 +12,7 @@ from benchctl.disk import disk_errors, expanded
 from benchctl.errors import UsageError
 from benchctl.results.plan import VariantSpec
 from benchctl.track.library import challenge_names
-from benchctl.yaml_file.amounts import HeapSize, mebibytes
+from benchctl.yaml_file import HeapSize, mebibytes
 
 LATEST: Final = "latest"
 """Stands for the newest version; whoever asked resolves it before anything is fetched."""

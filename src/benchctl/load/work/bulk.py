@@ -7,9 +7,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from benchctl.corpus.bulk import Frame, batches, frame, frame_created, frame_lines, frame_with_ids
-from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
-from benchctl.corpus.generated.bits import key as mix_key
+from benchctl.corpus.bulk import (
+    ConflictingIds,
+    ConflictPlan,
+    Frame,
+    batches,
+    frame,
+    frame_created,
+    frame_lines,
+    frame_with_ids,
+)
+from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
 from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Request

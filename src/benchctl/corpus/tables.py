@@ -1,8 +1,15 @@
-"""The words that documents are made of: what matters is how many there are, not which.
+"""The words that documents are made of, and lookup tables of ready-made bytes to gather them from.
 
 Names are a modifier and a noun joined (`luckcrafter`); messages are nouns and such names. A change of any
 list changes the corpus, so it needs a new `GENERATOR_VERSION`.
 """
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -105,3 +112,94 @@ AGENT_IDS: tuple[str, ...] = (
     "fa772fb6-e16f-4591-beb6-3d41b46df04b",
     "2d083b14-2b4c-493d-b427-200c292e4cc4",
 )
+
+
+# Every table is a read-only array of fixed-width byte strings, padded with NUL; all are built once a process.
+
+Texts: TypeAlias = npt.NDArray[np.bytes_]
+
+NAMES = len(MODIFIERS) * len(NOUNS)
+NOUN_PAIRS = len(NOUNS) ** 2
+
+
+def _read_only(table: Texts) -> Texts:
+    table.setflags(write=False)
+    return table
+
+
+def _table(texts: Iterable[str]) -> Texts:
+    return _read_only(np.array([text.encode("ascii") for text in texts]))
+
+
+def _joined(first: Iterable[str], second: Iterable[str]) -> Texts:
+    """Every text of one kind joined to every one of another, the latter changing faster; shape (n * m,)."""
+    return np.strings.add(_table(first)[:, np.newaxis], _table(second)).ravel()
+
+
+@cache
+def streams() -> Texts:
+    """Every name (modifier and noun joined), shape (NAMES + 3,): the rare streams stand behind them."""
+    return _read_only(np.concatenate([_joined(MODIFIERS, NOUNS), _table(RARE_STREAMS)]))
+
+
+@cache
+def noun_pairs() -> Texts:
+    """Nothing at index 0, then " noun noun" for every two nouns, shape (1 + NOUN_PAIRS,)."""
+    words = [f" {noun}" for noun in NOUNS]
+    return _read_only(np.concatenate([_table([""]), _joined(words, words)]))
+
+
+@cache
+def closing_words() -> Texts:
+    """Nothing at index 0, then " name" for every name, shape (1 + NAMES,)."""
+    return _read_only(
+        np.concatenate([_table([""]), _joined([f" {modifier}" for modifier in MODIFIERS], NOUNS)])
+    )
+
+
+@cache
+def optional_nouns() -> Texts:
+    """Every noun once and nothing as often, shape (2 * nouns,)."""
+    return _table([*NOUNS, *([""] * len(NOUNS))])
+
+
+@cache
+def processes() -> Texts:
+    """Names of processes."""
+    return _table(PROCESSES)
+
+
+@cache
+def regions() -> Texts:
+    """Names of cloud regions."""
+    return _table(REGIONS)
+
+
+@cache
+def agents() -> Texts:
+    """Agents' ids."""
+    return _table(AGENT_IDS)
+
+
+@cache
+def clock() -> Texts:
+    """`HH:MM:SS` of every second of a day, shape (86400,)."""
+    return _table(f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in range(86_400))
+
+
+@cache
+def thousandths() -> Texts:
+    """`000` to `999`, shape (1000,)."""
+    return _table(f"{n:03d}" for n in range(1000))
+
+
+@cache
+def integers(stop: int) -> Texts:
+    """Decimal numbers from 0 up to, not including, `stop`."""
+    return _table(str(n) for n in range(stop))
+
+
+@cache
+def octet_pairs() -> Texts:
+    """`0-0` to `255-255`, shape (65536,)."""
+    return _table(f"{n >> 8}-{n & 255}" for n in range(1 << 16))
