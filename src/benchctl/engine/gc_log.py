@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchctl.jvm.pauses import parse_pause
+from benchctl.jvm.unified_log import parse_pause
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_US = 1_000

@@ -20,7 +20,7 @@ from benchctl.engine.evidence.profile import (
 )
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.model import PROFILE_NAME, read_profile
+from benchctl.jvm.profile import PROFILE_NAME, read_profile
 
 # It records its orders beside itself; what it answers stands in a file there as well.
 JCMD = """#!/bin/sh

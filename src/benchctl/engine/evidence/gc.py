@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from benchctl.engine.evidence.logged import LoggedCollector, Row
-from benchctl.jvm.pauses import GcPause, Safepoint, read_stops
+from benchctl.jvm.unified_log import GcPause, Safepoint, read_stops
 from benchctl.results.evidence import GC_DTYPES, GC_FILE, Dtypes
 from benchctl.results.plan import EvidenceKind
 

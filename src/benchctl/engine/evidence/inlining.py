@@ -5,7 +5,7 @@ from pathlib import Path
 from benchctl.disk import disk_errors
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
-from benchctl.jvm.inlining.lines import foreign_lines
+from benchctl.jvm.inlining_log import foreign_lines
 from benchctl.results.plan import EvidenceKind
 
 LOG_NAME = "jvm.log"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from benchctl.engine.evidence.logged import LoggedCollector, Row
-from benchctl.jvm.compilations import FIRST_WITH_DEOPTIMIZATION, read_events
+from benchctl.jvm.unified_log import FIRST_WITH_DEOPTIMIZATION, read_events
 from benchctl.results.evidence import JIT_DTYPES, JIT_FILE, Dtypes
 from benchctl.results.plan import EvidenceKind
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchctl.disk import disk_errors
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
-from benchctl.jvm.decorated import DECORATIONS
+from benchctl.jvm.unified_log import DECORATIONS
 from benchctl.results.evidence import Dtypes, stacked_columns, write_evidence
 from benchctl.results.plan import EvidenceKind
 

@@ -21,10 +21,17 @@ from benchctl.disk import disk_errors
 from benchctl.engine.evidence.collector import Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.jvm.profile.collapsed import collapse
-from benchctl.jvm.profile.counting import Choice, count_stacks
-from benchctl.jvm.profile.model import PROFILE_NAME, Profile, profile_of
-from benchctl.jvm.profile.recording import EVENTS, RecordingClock, RecordingText
+from benchctl.jvm.profile import (
+    EVENTS,
+    PROFILE_NAME,
+    Choice,
+    Profile,
+    RecordingClock,
+    RecordingText,
+    collapse,
+    count_stacks,
+    profile_of,
+)
 from benchctl.results.plan import EvidenceKind
 
 RECORDING_NAME = "profile.jfr"
