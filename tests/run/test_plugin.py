@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.orchestrate import track_changes
 from benchctl.run.plan import PlanOptions, plan_run

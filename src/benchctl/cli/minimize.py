@@ -32,7 +32,7 @@ from benchctl.minimize.forecast import start_forecast
 from benchctl.minimize.measure import Nodes
 from benchctl.minimize.questions import ALPHA
 from benchctl.minimize.start import check_search, default_metric, new_search
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
 from benchctl.report.minimize import Ended, render_minimize
 from benchctl.results.minimize.folder import MinimizeFolder, find_search

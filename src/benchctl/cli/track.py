@@ -25,8 +25,7 @@ from benchctl.engine.target import Address, identify
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
-from benchctl.plugin.code import Code
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Code, Consent
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
 from benchctl.track.corpora import Corpus

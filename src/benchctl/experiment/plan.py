@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from benchctl.home import Home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.experiment.model import ExperimentSpec, Measurement
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.run.documents import FileOptions

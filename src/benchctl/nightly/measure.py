@@ -16,7 +16,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.suites.suite import Suite
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.folder import SuiteFolder

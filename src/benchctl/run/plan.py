@@ -12,7 +12,7 @@ import msgspec
 
 from benchctl.engine.declared import places
 from benchctl.errors import UsageError
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
     CorpusSpec,

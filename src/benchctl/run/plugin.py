@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchctl.errors import UsageError
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.code import Code, read_code
-from benchctl.plugin.consent import Consent, refusal
-from benchctl.plugin.session import PluginUse, tried
+from benchctl.plugin.code import Code, Consent, read_code, refusal
+from benchctl.plugin.session import PluginError, PluginUse, tried
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking

@@ -14,8 +14,7 @@ from benchctl.load.lag import driver_figures
 from benchctl.load.plugin.pace import PluginPace
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.session import PluginUse
+from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Operation, Search

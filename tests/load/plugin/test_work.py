@@ -19,8 +19,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext, WorkOrder
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.session import PluginUse
+from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome
 from benchctl.results.spool import SampleSpool
 from benchctl.track.load import load_track

@@ -11,9 +11,9 @@ from benchctl.load.pace import Timer, Turn
 from benchctl.load.plugin.work import plugin_of
 from benchctl.load.request import Answer, Request
 from benchctl.load.workload import Program, Script, WorkContext
-from benchctl.plugin.blame import PluginError, blaming
 from benchctl.plugin.code import Code
-from benchctl.plugin.rally.subject import task_of
+from benchctl.plugin.rally_track import task_of
+from benchctl.plugin.session import PluginError, blaming
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation

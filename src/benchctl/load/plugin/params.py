@@ -12,7 +12,7 @@ from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.envelope import NDJSON, Envelope, with_body
 from benchctl.load.workload import OpenWorkload, Program, Script, WorkOrder, ask
-from benchctl.plugin.blame import PluginError
+from benchctl.plugin.session import PluginError
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operations.common import Operation, url_param

@@ -11,9 +11,9 @@ from benchctl.load.plugin.params import OwnOperations, bulk_body
 from benchctl.load.request import Answer, Exchange, Request
 from benchctl.load.whole import CANCELLED
 from benchctl.load.workload import Driven, OpenWorkload, Reply, Script, Send, Together, WorkOrder
-from benchctl.plugin.blame import PluginError, blamed
 from benchctl.plugin.code import Code
-from benchctl.plugin.rally.exceptions import Unsupported
+from benchctl.plugin.rally_classes import Unsupported
+from benchctl.plugin.session import PluginError, blamed
 from benchctl.results.samples import Outcome
 
 _LOOK_S = 0.05

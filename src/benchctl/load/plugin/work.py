@@ -17,11 +17,10 @@ from benchctl.load.plugin.params import OwnOperations, own_operation
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.elsewhere import cannot, lacking
 from benchctl.load.workload import OpenWorkload, Script, WorkContext, Workload, WorkOrder
-from benchctl.plugin.blame import PluginError, PluginNeedsError, blaming
 from benchctl.plugin.code import Code
-from benchctl.plugin.rally.params import BulkIndexParamSource, DelegatingParamSource
-from benchctl.plugin.rally.subject import task_of
-from benchctl.plugin.session import Loaded, loaded_plugin
+from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
+from benchctl.plugin.rally_track import task_of
+from benchctl.plugin.session import Loaded, PluginError, PluginNeedsError, blaming, loaded_plugin
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Operation
 from benchctl.track.plugin import PluginOperation

@@ -29,7 +29,7 @@ from benchctl.load.work.waiting import (
     open_wait_for_snapshot,
 )
 from benchctl.load.workload import Opener, WorkContext, Workload, WorkOrder
-from benchctl.plugin.blame import PluginNeedsError
+from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, elsewhere, languages, streams, transforms, vectors
 from benchctl.track.operations import search as asked
 from benchctl.track.operations.common import Operation, Retried

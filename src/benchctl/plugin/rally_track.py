@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.plugin.rally.exceptions import InvalidName
-from benchctl.plugin.rally.runner import class_name
+from benchctl.plugin.rally_classes import InvalidName, class_name
 from benchctl.track import model
 from benchctl.track.corpora import Corpus
 from benchctl.track.operations.catalogue import OPERATION_TYPES
