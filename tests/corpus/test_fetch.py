@@ -11,7 +11,7 @@ from benchctl.corpus.published import BIG5_SIZES, Fetch, Packing, big5_corpus
 from benchctl.disk import RESERVE_BYTES
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.track.corpora import Corpus, Documents, SourcePart
+from benchctl.track.model import Corpus, Documents, SourcePart
 from file_server import FileServer, Served
 
 BODY = bytes(range(256)) * 40

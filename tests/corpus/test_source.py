@@ -18,7 +18,7 @@ from benchctl.corpus.source import corpus_digest, find_documents, index_file, lo
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile
-from benchctl.track.corpora import Corpus, Documents
+from benchctl.track.model import Corpus, Documents
 from corpus.packed import PACKERS, cut, text
 from file_server import FileServer, Served
 

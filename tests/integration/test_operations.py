@@ -16,7 +16,7 @@ from benchctl.load.work.programs import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from benchctl.track.operations.search import Asking
+from benchctl.track.operations.common import Asking
 from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
 
 pytestmark = pytest.mark.nodes

@@ -23,7 +23,8 @@ from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search
 from load.hostile_server import found
 
 

@@ -26,7 +26,8 @@ from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, PaginatedSearch, RawRequest, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import PaginatedSearch, RawRequest, Search
 from benchctl.track.values import Choice
 from load.hostile_acts import (
     BOMB,

@@ -24,8 +24,7 @@ from benchctl.run.documents import (
     sources,
 )
 from benchctl.run.observer import SilentObserver
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
+from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, OS, make_plan
 

@@ -15,7 +15,7 @@ from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.run.trial import as_trial
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
 from builders import CORPUS, ES, OS
 from plugins import code_in, executed, write_track
 

@@ -17,8 +17,8 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.run.prepare import prepare_corpus
-from benchctl.track.corpora import Corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
+from benchctl.track.model import Corpus
 
 
 @click.group("corpus")

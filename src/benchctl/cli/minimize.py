@@ -47,7 +47,7 @@ from benchctl.run.plan import PlanOptions, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.track.model import Track
-from benchctl.track.write import challenge_text
+from benchctl.track.schedule import challenge_text
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format

@@ -28,12 +28,17 @@ from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
-from benchctl.track.corpora import Corpus
-from benchctl.track.filters import filter_tasks, parse_filters
-from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
-from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Operation
+from benchctl.track.load import (
+    TASK_PARAMETERS,
+    filter_tasks,
+    load_challenge,
+    load_track,
+    parse_filters,
+    reject_unused,
+)
+from benchctl.track.model import Challenge, Corpus, Task, Track
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Elsewhere
 
 _UNFOLDED = 10_000
 _NOTHING = "-"

@@ -17,8 +17,8 @@ from benchctl.download import Advice, Download, Piece
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress, shown
-from benchctl.track.corpora import Corpus, Documents, SourcePart
-from benchctl.track.template.excerpt import cut
+from benchctl.track.model import Corpus, Documents, SourcePart
+from benchctl.track.template_source import cut
 
 SUFFIXES = (".zst", ".bz2", ".gz", ".zip")
 """Of the compressed files that benchctl reads."""

@@ -17,8 +17,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.plan import CorpusFile
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.template.excerpt import cut
+from benchctl.track.model import Corpus, Documents
+from benchctl.track.template_source import cut
 
 # Which documents of a file are used when not all are: evenly spaced blocks, the same ones every time.
 #

@@ -14,7 +14,7 @@ from benchctl.load.tally import FailureTally
 from benchctl.load.whole import CANCELLED, Whole
 from benchctl.load.workload import Driven, Program, Reply, Script, Together
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.streams import MOST_STREAMS
+from benchctl.track.operations.composite import MOST_STREAMS
 
 __all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]
 

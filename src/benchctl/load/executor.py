@@ -17,7 +17,7 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Columns, concatenate
 from benchctl.results.spool import SampleSpool
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation
+from benchctl.track.operations.common import Operation
 
 __all__ = ["Failure", "Job", "NodeGone", "Stage", "TaskAborted", "TaskResult", "run_step", "run_task"]
 

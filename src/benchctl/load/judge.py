@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.load.request import Answer, Judge
 from benchctl.results.samples import Outcome
-from benchctl.track.refusal import UNKNOWN_TYPE, names_unknown
+from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
 _REASON_LENGTH = 300
 _HTTP_OK = range(200, 300)

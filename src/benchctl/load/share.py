@@ -19,7 +19,7 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Columns, Place
 from benchctl.results.spool import Chunks, RowFile
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation
+from benchctl.track.operations.common import Operation
 
 NewFile = Callable[[Place], RowFile]
 """Makes the file that takes the samples of one client."""

@@ -10,7 +10,7 @@ from benchctl.results.minimize.folder import MinimizeFolder
 from benchctl.results.minimize.model import MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.track.model import Task, Track
-from benchctl.track.write import challenge_text
+from benchctl.track.schedule import challenge_text
 
 LEAST_FORKS = 3
 

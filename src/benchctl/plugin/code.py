@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.track.plugin import FILE_NAMES
+from benchctl.track.operations.catalogue import FILE_NAMES
 
 # Files, read once: the digest is of what would be executed.
 

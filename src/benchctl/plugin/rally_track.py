@@ -10,10 +10,9 @@ import msgspec
 
 from benchctl.plugin.rally_classes import InvalidName, class_name
 from benchctl.track import model
-from benchctl.track.corpora import Corpus
-from benchctl.track.operations.catalogue import OPERATION_TYPES
+from benchctl.track.model import Corpus
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 from benchctl.track.operations.common import Operation as AnyOperation
-from benchctl.track.plugin import PluginOperation
 
 
 class _OperationType(Enum):

@@ -7,11 +7,9 @@ import msgspec
 from benchctl.engine.declared import places
 from benchctl.errors import UsageError
 from benchctl.results.plan import DataOrigin, Plan
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.model import Challenge, Track, TrackOperation
-from benchctl.track.operations.declared import CreateDataStream, CreateIndex, names_of
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Bulk, RawRequest
+from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOperation
+from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
+from benchctl.track.operations.search import Bulk, Elsewhere, RawRequest
 
 _BULK = "bulk"
 _RESTORE = "restore-snapshot"

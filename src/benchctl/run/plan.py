@@ -33,12 +33,11 @@ from benchctl.run.origin import origin_of
 from benchctl.run.plugin import allowed_plugin
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
-from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
-from benchctl.track.load import load_challenge, load_track, reject_unused
+from benchctl.track.load import filter_tasks, load_challenge, load_track, parse_filters, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Asking
+from benchctl.track.operations.common import Asking
+from benchctl.track.operations.search import Elsewhere
 
 MAX_DEFAULT_HEAP_MB = 4096
 # (documents, MiB that serve so many)

@@ -10,8 +10,7 @@ from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.catalogue import OPERATION_TYPES
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 
 
 def allowed_plugin(

@@ -37,7 +37,7 @@ from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
-from benchctl.track.operations.search import Asking, Operation
+from benchctl.track.operations.common import Asking, Operation
 
 # Of books beside prepared indices: raised when the same question is answered in another form.
 BOOK_VERSION = 2

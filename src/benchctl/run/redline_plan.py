@@ -6,10 +6,11 @@ from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.plan import PlanOptions, check_options, freeze
-from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
+from benchctl.track.load import load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.search import MOST_WAIT_S, Asking
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.operations.common import MOST_WAIT_S, Asking
+from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 
 _MOST_TOLERANCE = 0.5
 _LEAST_TOLERANCE = 0.001

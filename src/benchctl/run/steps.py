@@ -27,7 +27,7 @@ from benchctl.run.session import Serving
 from benchctl.run.work import work_context
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.declared import CreateDataStream, CreateIndex, CreateTemplate
+from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.search import Bulk
 
 # Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.

@@ -22,7 +22,8 @@ from benchctl.run.observer import Observer
 from benchctl.run.sending import send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.search import Asking, Operation, RawRequest, Sleep
+from benchctl.track.operations.common import Asking, Operation
+from benchctl.track.operations.search import RawRequest, Sleep
 
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
 _READING_TYPES = frozenset(

@@ -11,7 +11,7 @@ from benchctl.results.plan import EngineName, Plan
 from benchctl.run.documents import GeneratedReader, is_generated, sources
 from benchctl.run.plugin import plugin_use
 from benchctl.track.model import Track
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
 
 
 def work_context(

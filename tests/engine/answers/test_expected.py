@@ -12,7 +12,8 @@ from benchctl.corpus.big5 import Slice
 from benchctl.engine.answers.answers import Answer, AnswerBook
 from benchctl.engine.answers.expected import expect_answers
 from benchctl.track.load import load_track
-from benchctl.track.operations.search import Operation, Search, Sleep
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search, Sleep
 from plain_search import Document, behind, buckets, documents, matching, sort_values
 
 SIZE = 30_000

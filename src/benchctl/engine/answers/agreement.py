@@ -11,7 +11,7 @@ import msgspec
 from benchctl.engine.answers.answers import Answer, AnswerBook
 from benchctl.engine.answers.estimates import estimates, says_estimated, without
 from benchctl.results.model import AnswerCheck, AnswerFinding
-from benchctl.track.operations.search import Operation, Varying
+from benchctl.track.operations.common import Operation, Varying
 
 # Sums of doubles depend on the order of the documents, and shards may add in any order.
 RELATIVE_TOLERANCE = 1e-9

@@ -12,17 +12,16 @@ from benchctl.engine.answers.top import scores, sort_values, top_hits
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.results.answers import TopHits
-from benchctl.track.operations.composite import change_composite, composites
+from benchctl.track.operations.common import Asking, Operation, names_unknown
 from benchctl.track.operations.search import (
-    Asking,
     CompositeAgg,
     MultiSearch,
-    Operation,
     PaginatedSearch,
     ScrollSearch,
     Search,
+    change_composite,
+    composites,
 )
-from benchctl.track.refusal import names_unknown
 
 # Exact counting visits every match, and the first question finds cold caches.
 ANSWER_TIMEOUT_S = 600.0

@@ -30,7 +30,8 @@ from benchctl.engine.answers.buckets import (
     known_aggregations,
     only,
 )
-from benchctl.track.operations.search import CompositeAgg, Operation, PaginatedSearch, ScrollSearch, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import CompositeAgg, PaginatedSearch, ScrollSearch, Search
 
 EXPECTED_VERSION = 1
 """Of what is kept: to be raised when the same operation is expected to find something else."""

@@ -13,7 +13,7 @@ from benchctl.engine.answers.answers import Answer, AnswerBook, operation_digest
 from benchctl.engine.answers.estimates import estimates, says_estimated, without
 from benchctl.engine.answers.top import BEGINNING_LENGTH, DIGEST_LENGTH
 from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, VariantAnswers
-from benchctl.track.operations.search import Operation, Varying
+from benchctl.track.operations.common import Operation, Varying
 
 WHOLE_BYTES = 32 * 1024
 """Sort values and aggregations of up to so many bytes are kept whole."""

@@ -11,7 +11,7 @@ import msgspec
 from benchctl.engine.client import SearchClient
 from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.track.template.excerpt import cut
+from benchctl.track.template_source import cut
 
 _MOST_NAMED = 5
 

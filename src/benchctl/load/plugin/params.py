@@ -14,10 +14,10 @@ from benchctl.load.work.envelope import NDJSON, Envelope, with_body
 from benchctl.load.workload import OpenWorkload, Program, Script, WorkOrder, ask
 from benchctl.plugin.session import PluginError
 from benchctl.results.samples import Outcome
+from benchctl.track.document import encoded_names
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operations.common import Operation, url_param
 from benchctl.track.operations.search import Bulk
-from benchctl.track.template.document import encoded_names
 
 Made = Request | Script | None
 

@@ -21,9 +21,8 @@ from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
 from benchctl.plugin.rally_track import task_of
 from benchctl.plugin.session import Loaded, PluginError, PluginNeedsError, blaming, loaded_plugin
-from benchctl.track.operations.catalogue import OPERATION_TYPES
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 from benchctl.track.operations.common import Operation
-from benchctl.track.plugin import PluginOperation
 
 # A composite's streams share the connections of their client; how many it has, only its parameters say.
 _COMPOSITE_CONNECTIONS = 8

@@ -10,8 +10,7 @@ from benchctl.load.work.forms import Form, own_body, said
 from benchctl.load.work.waiting import force_merge_params, judge_condition, open_force_merge_polled
 from benchctl.load.workload import Workload, WorkOrder
 from benchctl.track.operations import admin
-from benchctl.track.operations.common import Operation, url_param
-from benchctl.track.operations.condition import Condition
+from benchctl.track.operations.common import Condition, Operation, url_param
 
 
 def _wait_param(operation: admin.CreateSnapshot | admin.RestoreSnapshot) -> dict[str, str]:

@@ -23,8 +23,9 @@ from benchctl.load.judge import judge_bulk
 from benchctl.load.request import Request
 from benchctl.load.work.envelope import NDJSON, Envelope
 from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
-from benchctl.track.operations.declared import Names, names_of
-from benchctl.track.operations.search import Bulk, url_param
+from benchctl.track.operations.admin import Names, names_of
+from benchctl.track.operations.common import url_param
+from benchctl.track.operations.search import Bulk
 
 # Which documents a bulk operation sends: of which corpora, and how many of each file.
 

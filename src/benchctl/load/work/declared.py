@@ -23,9 +23,8 @@ from benchctl.load.workload import (
     ask,
 )
 from benchctl.results.samples import Outcome
-from benchctl.track.model import Template, TemplateKind
-from benchctl.track.operations.common import Operation
-from benchctl.track.operations.declared import (
+from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
+from benchctl.track.operations.admin import (
     CreateComponentTemplate,
     CreateComposableTemplate,
     CreateDataStream,
@@ -40,7 +39,7 @@ from benchctl.track.operations.declared import (
     DeleteTemplate,
     names_of,
 )
-from benchctl.track.stand_in import DATA_STREAM, DATA_STREAMS, as_plain_template
+from benchctl.track.operations.common import Operation
 
 _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
     CreateIndexTemplate: ("index", "_template"),

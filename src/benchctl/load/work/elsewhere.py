@@ -3,8 +3,7 @@
 from benchctl.load.request import Answer
 from benchctl.load.workload import Numbered, Script, Workload, WorkOrder
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.vectors import BulkVectorDataSet, VectorSearch
+from benchctl.track.operations.search import BulkVectorDataSet, Elsewhere, VectorSearch
 
 
 def open_elsewhere(operation: Elsewhere, order: WorkOrder) -> Workload:

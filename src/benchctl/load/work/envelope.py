@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from benchctl.load.judge import accepting
 from benchctl.load.request import Judge, Request
-from benchctl.track.operations.search import Operation
+from benchctl.track.operations.common import Operation
 
 DEFAULT_TIMEOUT_S = 60.0
 # Merging or restoring an index takes as long as it takes, and its time is what is measured.

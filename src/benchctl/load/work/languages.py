@@ -10,7 +10,7 @@ from benchctl.load.work.envelope import Envelope, with_body
 from benchctl.load.workload import Numbered, Repeated, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.languages import Esql, EsqlProfile, Sql
+from benchctl.track.operations.search import Esql, EsqlProfile, Sql
 
 _SQL_PATHS: Mapping[EngineName, str] = {"elasticsearch": "/_sql", "opensearch": "/_plugins/_sql"}
 

@@ -12,7 +12,7 @@ from benchctl.load.work.envelope import Envelope
 from benchctl.load.work.forms import Form, own_body, said
 from benchctl.load.workload import Numbered, Opener, Repeated, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
-from benchctl.track.operations import machine_learning as asked
+from benchctl.track.operations import admin as asked
 from benchctl.track.operations.common import Operation
 
 _OK = Answer(Outcome.OK)

@@ -15,8 +15,16 @@ from benchctl.load.work.envelope import Envelope, with_body
 from benchctl.load.work.searches import cache_param, search_path, searches_of
 from benchctl.load.workload import Numbered, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.composite import Names, change_composite, composite_at, composites
-from benchctl.track.operations.search import CompositeAgg, PaginatedSearch, ScrollSearch, Search
+from benchctl.track.operations.search import (
+    CompositeAgg,
+    Names,
+    PaginatedSearch,
+    ScrollSearch,
+    Search,
+    change_composite,
+    composite_at,
+    composites,
+)
 
 _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 

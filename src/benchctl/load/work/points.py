@@ -14,7 +14,7 @@ from benchctl.load.work.searches import searches_of
 from benchctl.load.workload import Item, Reply, Script, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.streams import (
+from benchctl.track.operations.composite import (
     ClosePointInTime,
     DeleteAsyncSearch,
     DeletePointInTime,

@@ -30,10 +30,10 @@ from benchctl.load.work.waiting import (
 )
 from benchctl.load.workload import Opener, WorkContext, Workload, WorkOrder
 from benchctl.plugin.session import PluginNeedsError
-from benchctl.track.operations import admin, elsewhere, languages, streams, transforms, vectors
+from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations import search as asked
+from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.operations.common import Operation, Retried
-from benchctl.track.plugin import PluginOperation
 
 
 def _open_search(operation: asked.Search, order: WorkOrder) -> Workload:
@@ -41,11 +41,11 @@ def _open_search(operation: asked.Search, order: WorkOrder) -> Workload:
     return (open_search if operation.pages is None else open_scroll)(operation, order)
 
 
-def _open_vector_search(operation: vectors.VectorSearch, order: WorkOrder) -> Workload:
+def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
     return (open_data_set if operation.reads_data_set else open_vector_search)(operation, order)
 
 
-def _open_composite(operation: streams.Composite, order: WorkOrder) -> Workload:
+def _open_composite(operation: composite.Composite, order: WorkOrder) -> Workload:
     return open_composite(operation, order, _opened)
 
 
@@ -62,12 +62,12 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     asked.RawRequest: open_raw_request,
     asked.Bulk: open_bulk,
     asked.Sleep: open_sleep,
-    vectors.VectorSearch: _open_vector_search,
-    vectors.BulkVectorDataSet: open_data_set,
-    languages.Sql: open_sql,
-    languages.Esql: open_esql,
-    languages.EsqlProfile: open_esql,
-    streams.Composite: _open_composite,
+    search.VectorSearch: _open_vector_search,
+    search.BulkVectorDataSet: open_data_set,
+    search.Sql: open_sql,
+    search.Esql: open_esql,
+    search.EsqlProfile: open_esql,
+    composite.Composite: _open_composite,
     **dict.fromkeys(POINTS, open_alone),
     admin.WaitForSnapshotCreate: open_wait_for_snapshot,
     admin.WaitForCurrentSnapshotsCreate: open_wait_for_current_snapshots,
@@ -76,16 +76,16 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     **dict.fromkeys(ADMINISTRATIVE, open_administration),
     **DECLARED,
     **dict.fromkeys(TRANSFORMS, open_transform),
-    transforms.CreateIlmPolicy: open_policy,
-    transforms.DeleteIlmPolicy: open_policy,
-    transforms.Downsample: open_downsample,
-    transforms.ShrinkIndex: open_shrink,
+    admin.CreateIlmPolicy: open_policy,
+    admin.DeleteIlmPolicy: open_policy,
+    admin.Downsample: open_downsample,
+    admin.ShrinkIndex: open_shrink,
     **MACHINE_LEARNING,
-    elsewhere.ProtoBulk: open_elsewhere,
-    elsewhere.ProtoSearch: open_elsewhere,
-    elsewhere.ProtoVectorSearch: open_elsewhere,
-    elsewhere.ProtoBulkVectorDataSet: open_elsewhere,
-    elsewhere.ProduceStreamMessage: open_elsewhere,
+    search.ProtoBulk: open_elsewhere,
+    search.ProtoSearch: open_elsewhere,
+    search.ProtoVectorSearch: open_elsewhere,
+    search.ProtoBulkVectorDataSet: open_elsewhere,
+    search.ProduceStreamMessage: open_elsewhere,
     PluginOperation: _open_plugin,
 }
 

@@ -12,8 +12,8 @@ from benchctl.load.request import Request
 from benchctl.load.values import Bodies
 from benchctl.load.work.envelope import JSON, NDJSON, Envelope, with_body
 from benchctl.load.workload import Numbered, Repeated, WorkContext, Workload, WorkOrder
-from benchctl.track.operations.search import Asking, MultiSearch, RawRequest, Search, Varying, url_param
-from benchctl.track.operations.vectors import VectorSearch
+from benchctl.track.operations.common import Asking, Varying, url_param
+from benchctl.track.operations.search import MultiSearch, RawRequest, Search, VectorSearch
 
 # What a path may hold besides letters and digits; `%` is there already where it was encoded.
 PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"

@@ -33,7 +33,7 @@ from benchctl.load.workload import (
 )
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Operation
-from benchctl.track.operations.streams import (
+from benchctl.track.operations.composite import (
     ClosePointInTime,
     Composite,
     CreatePointInTime,

@@ -14,8 +14,7 @@ from benchctl.load.work.waiting import at_path, judge_condition
 from benchctl.load.workload import Item, Numbered, Repeated, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import Operation, url_param
-from benchctl.track.operations.transforms import (
+from benchctl.track.operations.admin import (
     CreateIlmPolicy,
     CreateTransform,
     DeleteIlmPolicy,
@@ -26,6 +25,7 @@ from benchctl.track.operations.transforms import (
     TransformStats,
     WaitForTransform,
 )
+from benchctl.track.operations.common import Operation, url_param
 
 _OnTransform = CreateTransform | StartTransform | WaitForTransform | DeleteTransform | TransformStats
 _OK = Answer(Outcome.OK)

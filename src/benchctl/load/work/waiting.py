@@ -19,7 +19,7 @@ from benchctl.track.operations.admin import (
     WaitForRecovery,
     WaitForSnapshotCreate,
 )
-from benchctl.track.operations.condition import Condition, Criterion, is_number
+from benchctl.track.operations.common import Condition, Criterion, is_number
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)

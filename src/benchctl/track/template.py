@@ -19,16 +19,21 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
 from benchctl.errors import UsageError
-from benchctl.track.template.assemble import MISSING_PART, Assembled, Origin, Reach, assemble, read_text
-from benchctl.track.template.bounds import (
+from benchctl.track.template_source import (
+    MISSING_PART,
     MOST_BYTES,
     MOST_CHARACTERS,
     MOST_CPU_S,
+    Assembled,
     BoundedEnvironment,
+    Origin,
     OutOfTimeError,
+    Reach,
+    assemble,
     bounded,
+    cut,
+    read_text,
 )
-from benchctl.track.template.excerpt import cut
 
 _INTROSPECTION = "<introspection>"  # Jinja2's name of a template whose variables it looks for
 _BEYOND: Mapping[type[Exception], str] = {

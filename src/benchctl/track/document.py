@@ -9,9 +9,8 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import guess, nearest
-from benchctl.track.template.assemble import Origin
-from benchctl.track.template.excerpt import cut
-from benchctl.track.template.renderer import Rendered
+from benchctl.track.template import Rendered
+from benchctl.track.template_source import Origin, cut
 
 T = TypeVar("T")
 
