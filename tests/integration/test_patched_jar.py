@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched import build
-from benchctl.engine.patched.build import fetch_compiler
+from benchctl.engine.patched.build import build, fetch_compiler
 from benchctl.engine.provision.install import Installation
 from benchctl.engine.provision.jdk import Jdk
 from benchctl.home import Home

@@ -10,7 +10,7 @@ from benchctl.cli.streams import say
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.disk import disk_errors
-from benchctl.engine.patched import build
+from benchctl.engine.patched.build import build
 from benchctl.engine.patched.changes import CHANGES
 from benchctl.engine.provision.install import install
 from benchctl.engine.provision.jdk import provide_jdk

@@ -1,4 +1,4 @@
-"""A challenge as it stands in a file, with parallel elements and inline operations: as typed tasks, and back."""
+"""A challenge in a file, with parallel elements and inline operations: read as typed tasks, checked, written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
