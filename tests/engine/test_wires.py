@@ -15,7 +15,7 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.wires import ClientWire, NodeRequestError, Wire, open_wire
+from benchctl.engine.client import ClientWire, NodeRequestError, Wire, open_wire
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode, fake_node
@@ -90,7 +90,7 @@ def test_an_answer_that_is_nested_beyond_reason_is_told(wire: Wire, node: FakeNo
 def test_warnings_of_the_node_go_to_the_log(wire: Wire, node: FakeNode, caplog: pytest.LogCaptureFixture):
     node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
     node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
-    with caplog.at_level(logging.INFO, logger="benchctl.engine.wires"):
+    with caplog.at_level(logging.INFO, logger="benchctl.engine.client"):
         wire.send("PUT", "/big5", {}, {}, PATIENCE_S)
     assert "that setting is deprecated" in caplog.text
 

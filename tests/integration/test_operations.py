@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.answers.answers import ask
+from benchctl.engine.answers import ask
 from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
 from benchctl.load.request import Request

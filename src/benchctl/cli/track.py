@@ -20,8 +20,7 @@ from benchctl.cli.targets import certificates, endpoint_of
 from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import connect
-from benchctl.engine.refusals import explained
-from benchctl.engine.target import Address, identify
+from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.engine.client import SearchClient
-from benchctl.engine.variants.values import flat, whole_names
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.engine.variant import flat, whole_names
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import (

@@ -11,9 +11,8 @@ import psutil
 
 from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
-from benchctl.engine.variant import base_variant
-from benchctl.engine.variants.extends import resolve_variants_mapping
-from benchctl.engine.variants.values import LATEST, placed, placed_challenge
+from benchctl.engine.variant import LATEST, base_variant, placed, placed_challenge
+from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from benchctl.engine.variants.entry import VariantEntry
+from benchctl.engine.variant import VariantEntry
 from benchctl.results.experiment.model import Dispatch, Relation
 from benchctl.results.plan import EvidenceKind, RestartPolicy
 from benchctl.run.documents import GENERATED_DOCUMENTS

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.newest import with_newest
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
-from benchctl.engine.provision.maven import latest_version
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.maven import latest_version
+from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.changes import era_of, own_warmups

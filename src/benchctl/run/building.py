@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.disk import free_bytes
+from benchctl.engine.filling import create, finish
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import boot
-from benchctl.engine.prepared.filling import create, finish
-from benchctl.engine.prepared.index import IndexKey, PreparedIndex, building, keep
-from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts

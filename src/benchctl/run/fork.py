@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.engine.declared import places, stand_ins
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.gauge import ProcessGauge
-from benchctl.engine.gc_log import LogClock, read_pauses
+from benchctl.engine.evidence import Scene
 from benchctl.engine.node import Node
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import msgspec
 
 from benchctl.disk import free_bytes, require_space
-from benchctl.engine.prepared.index import bytes_per_document
+from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.load.workers import WorkerPool
 from benchctl.results.checks import stray_boots

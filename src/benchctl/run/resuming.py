@@ -8,11 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.client import SearchClient
-from benchctl.engine.prepared.filling import Intervals, Sent
-from benchctl.engine.prepared.index import IndexKey
-from benchctl.engine.prepared.partial import PartialIndex, Progress
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.engine.filling import Intervals, PartialIndex, Progress, Sent
+from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Checkpoints, Ingested

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
 from benchctl.corpus.documents import Range, within
 from benchctl.endpoint import Endpoint
-from benchctl.engine.prepared.filling import Sent
+from benchctl.engine.filling import Sent
 from benchctl.load.ingest import Checkpoints, Stream, ingest
 from benchctl.run.documents import Parcel
 

@@ -7,13 +7,19 @@ import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_data_stream, find_index
 from benchctl.engine.declared import Places, places
-from benchctl.engine.prepared.filling import Sent, fill
-from benchctl.engine.prepared.index import IndexKey
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.refusals import explained
-from benchctl.engine.target import Address, identify
+from benchctl.engine.distribution import Installation
+from benchctl.engine.filling import Sent, fill
+from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.target import (
+    Address,
+    ClusterFacts,
+    ClusterIndex,
+    explained,
+    find_data_stream,
+    find_index,
+    identify,
+)
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec

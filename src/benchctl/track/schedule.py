@@ -1,4 +1,4 @@
-"""A challenge in a file, with parallel elements and inline operations: read as typed tasks, checked, written."""
+"""A challenge in a file, parallel elements and inline operations included: read as typed tasks; written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

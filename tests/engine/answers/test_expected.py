@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.corpus.big5 import Slice
-from benchctl.engine.answers.answers import Answer, AnswerBook
-from benchctl.engine.answers.expected import expect_answers
+from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.expected_answers import expect_answers
 from benchctl.track.load import load_track
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Search, Sleep

@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.evidence.profile import (
+from benchctl.engine.evidence import (
     COLLAPSED_NAME,
     RECORDING_NAME,
     SETTINGS_NAME,
     ProfileCollector,
+    Scene,
     require_tools,
     settings_text,
 )

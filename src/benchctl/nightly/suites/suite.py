@@ -10,8 +10,8 @@ import psutil
 from msgspec import Meta
 
 from benchctl.corpus.documents import parse_documents
-from benchctl.engine.newest import check_spec
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
+from benchctl.engine.variant_file import check_spec
 from benchctl.errors import UsageError
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention

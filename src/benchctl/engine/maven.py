@@ -1,6 +1,7 @@
 """The engines and other files in a Maven repository: which versions there are, and verified downloads."""
 
 import contextlib
+import hashlib
 import logging
 import os
 import re
@@ -10,16 +11,64 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Literal
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from benchctl.disk import FreeBytes, free_bytes, require_space
-from benchctl.engine.provision.checksum import DAMAGED, Checksum, compare
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.network import TIMEOUT_S, Progress, Trouble, Unanswered, network_errors, outside, shown
 from benchctl.results.plan import EngineName
+
+Checksum = Literal["sha512", "sha1", "none"]
+"""What a file was compared with that its source publishes; `none` when it publishes nothing."""
+
+DAMAGED = "the download or the source is damaged: try again, or use another source"
+_SHA512_HEX_DIGITS = 128
+_MOST_BYTES = 1 << 16
+_OK = 200
+
+
+def published_sha512(parts: SplitResult) -> str:
+    """The checksum beside a URL; empty when none is served there."""
+    beside = parts._replace(path=f"{parts.path}.sha512").geturl()
+    with outside() as courier:
+        answer = courier.ask("GET", beside, deadline_s=TIMEOUT_S, most_bytes=_MOST_BYTES)
+    text = answer.body.decode(errors="replace") if answer.status == _OK else ""
+    first = text.split(maxsplit=1)[:1]
+    return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
+
+
+def digest(path: Path, kind: str) -> str:
+    """The hexadecimal digest of a file's bytes; `kind` is a name that hashlib knows."""
+    with path.open("rb") as raw:
+        return hashlib.file_digest(raw, kind).hexdigest()
+
+
+def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
+    """Compare a file with its published checksum.
+
+    Args:
+        fetched: the file.
+        kind: which checksum.
+        published: the text that was published; its first word counts.
+        what: the file's name for the message.
+
+    Raises:
+        BenchctlError: they differ.
+    """
+    expected = (published.split(maxsplit=1) or [""])[0].lower()
+    actual = digest(fetched, kind)
+    if actual != expected:
+        raise BenchctlError(
+            f"{what} does not match its {kind}: {actual}, published is '{expected}'",
+            hint=DAMAGED,
+        )
+
+
+# Repositories.
 
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 """Environment variable with the URL of the Maven repository to use instead of Maven Central."""

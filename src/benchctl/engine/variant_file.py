@@ -1,23 +1,67 @@
-"""A mapping of variants into what each of them is, with whatever they extend."""
+"""Files of variants: what each of them is, with whatever it extends, and the versions that `latest` means."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.newest import check_spec
+from benchctl.engine.maven import latest_version
+from benchctl.engine.settings import check_environment, check_flags, check_settings
 from benchctl.engine.variant import (
     BUILT_IN_VERSIONS,
     ENGINE_WORDS,
+    LATEST,
+    EntryError,
+    VariantEntry,
+    applied,
+    at,
     base_variant,
     canonical_engine,
+    check_index_settings,
     check_name,
+    check_parts,
 )
-from benchctl.engine.variants.entry import EntryError, VariantEntry, applied, at
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
-from benchctl.results.plan import VariantSpec
-from benchctl.yaml_file import Document, Step
+from benchctl.results.plan import EngineName, VariantSpec
+from benchctl.yaml_file import Document, Step, read_typed
+
+
+def check_spec(spec: VariantSpec) -> VariantSpec:
+    """Give a variant back when a node can be given what it asks for.
+
+    Raises:
+        UsageError: one of its flags, settings, variables, jars or plug-ins can never be had.
+    """
+    check_settings(spec.settings)
+    check_index_settings(spec.index_settings)
+    check_flags(spec.engine, spec.jvm_flags)
+    check_environment(spec.environment)
+    check_parts(spec)
+    return spec
+
+
+def with_newest(
+    specs: Iterable[VariantSpec], newest: Callable[[EngineName], str] = latest_version
+) -> tuple[VariantSpec, ...]:
+    """The variants with a version each; an engine whose newest is wanted is asked about once.
+
+    Args:
+        specs: any.
+        newest: says the newest version of an engine; asks the repository.
+
+    Raises:
+        BenchctlError: the repository cannot be reached, or lists no release.
+    """
+    known = cache(newest)
+    return tuple(
+        msgspec.structs.replace(spec, version=known(spec.engine)) if spec.version == LATEST else spec
+        for spec in specs
+    )
+
+
+# A mapping of variants into what each of them is, with whatever they extend.
 
 _BASES = ("es", "os")
 _MOST_LEVELS = 100  # each is a few calls deep
@@ -28,7 +72,7 @@ def resolve_variants_mapping(
 ) -> dict[str, VariantSpec]:
     """The variants of a mapping, each with all that it extends; what a node can never be given is refused.
 
-    `latest` stays for the caller to resolve, with `engine.newest.with_newest`.
+    `latest` stays for the caller to resolve, with `with_newest`.
 
     Args:
         entries: by name, as written.
@@ -135,3 +179,21 @@ class _Resolver:
 def _plain(word: str) -> VariantSpec:
     engine = canonical_engine(word)
     return msgspec.structs.replace(base_variant(word), version=BUILT_IN_VERSIONS[engine])
+
+
+# A YAML file of variants: a mapping of names to what each of them is.
+
+
+def load_variants(path: Path) -> dict[str, VariantSpec]:
+    """Read a file of variants; its paths are relative to it.
+
+    Returns:
+        By name, in the order of the file.
+
+    Raises:
+        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+    """
+    typed = read_typed(path, dict[str, VariantEntry])
+    if not typed.value:
+        raise UsageError(f"{path} defines no variant", hint="write NAME: {extends: es, jvm: [-XX:-Inline]}")
+    return resolve_variants_mapping(typed.value, typed.document, (), path.absolute().parent)
