@@ -14,7 +14,7 @@ from benchctl.results.foreign.race import read_race
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
-from benchctl.track.template_source import read_parameter_files
+from benchctl.track.parameters import read_parameter_files
 from benchctl.yaml_file import load_typed
 
 

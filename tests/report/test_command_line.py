@@ -16,7 +16,7 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.track.model import Challenge
-from benchctl.track.template_source import parse_params
+from benchctl.track.parameters import parse_params
 from builders import make_plan
 
 

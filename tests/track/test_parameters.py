@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.template_source import parse_params, parse_rally_params, plain_value, read_parameter_files
+from benchctl.track.parameters import parse_params, parse_rally_params, plain_value, read_parameter_files
 from foreign_tracks import write_files
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from benchctl.cli.options import grouped
-from benchctl.track.template_source import parse_params, parse_rally_params, read_parameter_files
+from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
 
 @dataclass(frozen=True)

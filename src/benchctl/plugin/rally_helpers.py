@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from benchctl.plugin.rally_classes import DataError, InvalidSyntax, Unsupported
+from benchctl.track.parameters import parse_rally_params
 from benchctl.track.template import Renderer
-from benchctl.track.template_source import parse_rally_params
 
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
