@@ -18,10 +18,16 @@ from hypothesis import strategies as st
 
 from benchctl.load.client import Assignment, Client
 from benchctl.load.executor import NodeGone, TaskAborted, TaskResult
-from benchctl.load.judge import is_unsupported, judge_multi_search, judge_plain, judge_search
 from benchctl.load.pace import Waiter
 from benchctl.load.recorder import Recorder
-from benchctl.load.request import Exchange, Request
+from benchctl.load.request import (
+    Exchange,
+    Request,
+    is_unsupported,
+    judge_multi_search,
+    judge_plain,
+    judge_search,
+)
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.lanes import Completion, lanes_of
-from benchctl.load.share import Job
+from benchctl.load.crew import Completion, Job, lanes_of
 from benchctl.load.workers import deal
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation

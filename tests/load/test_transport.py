@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from benchctl.load.judge import judge_plain
-from benchctl.load.request import Request
+from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import WireClient
 from benchctl.results.samples import Outcome
 from load.stub_server import Reply, Serve

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from benchctl.errors import BenchctlError
-from benchctl.load.judge import is_unsupported
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.request import Answer, Exchange, Request
-from benchctl.load.tally import FailureTally
-from benchctl.load.whole import CANCELLED, Whole
-from benchctl.load.workload import Driven, Program, Reply, Script, Together
+from benchctl.load.recorder import FailureTally
+from benchctl.load.request import Answer, Exchange, Request, is_unsupported
+from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, Together, Whole
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 

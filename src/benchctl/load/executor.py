@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from itertools import chain
 
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.crew import OnProgress, OpenWire, StartLine
-from benchctl.load.lanes import Completion, lanes_of
-from benchctl.load.pulse import Span
-from benchctl.load.share import Done, Job, Order, Share, work
-from benchctl.load.tally import Failure, merge_failures
+from benchctl.load.crew import (
+    Completion,
+    Done,
+    Job,
+    OnProgress,
+    OpenWire,
+    Order,
+    Share,
+    StartLine,
+    lanes_of,
+    work,
+)
+from benchctl.load.lag import Span
+from benchctl.load.recorder import Failure, merge_failures
 from benchctl.load.transport import WireClient
 from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext

@@ -19,8 +19,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 
 from benchctl.endpoint import Endpoint
 from benchctl.load.client import Wire
-from benchctl.load.judge import judge_plain
-from benchctl.load.request import Exchange, Request
+from benchctl.load.request import Exchange, Request, judge_plain
 from benchctl.official import header_items, tls_options
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

@@ -13,7 +13,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.load import crew, workload
 from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.plugin.params import OwnOperations
+from benchctl.load.plugin_work import OwnOperations
 from benchctl.load.request import Answer, Exchange
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload

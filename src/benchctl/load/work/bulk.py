@@ -19,9 +19,8 @@ from benchctl.corpus.bulk import (
 )
 from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
-from benchctl.load.judge import judge_bulk
-from benchctl.load.request import Request
-from benchctl.load.work.envelope import NDJSON, Envelope
+from benchctl.load.request import Request, judge_bulk
+from benchctl.load.work.common import NDJSON, Envelope
 from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
 from benchctl.track.operations.admin import Names, names_of
 from benchctl.track.operations.common import url_param
