@@ -11,8 +11,9 @@ import psutil
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.executor import Stage, TaskResult, run_step
 from benchctl.load.request import Exchange, Request
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.client import Assignment, Client
-from benchctl.load.executor import NodeGone, TaskAborted, TaskResult
+from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
+from benchctl.load.executor import TaskResult
 from benchctl.load.pace import Waiter
 from benchctl.load.recorder import Recorder
 from benchctl.load.request import (

@@ -10,7 +10,7 @@ import msgspec
 from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.load.workers import WorkerPool
+from benchctl.load.executor import WorkerPool
 from benchctl.results.checks import stray_boots
 from benchctl.results.model import EngineFacts, ForkRecord, RunRecord, RunStatus
 from benchctl.results.store import RunFolder, reference

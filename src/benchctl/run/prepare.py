@@ -12,10 +12,10 @@ from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
-from benchctl.engine.equip import check_asked, equip
 from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import archive_classes
+from benchctl.engine.plugins_and_jars import check_asked, equip
 from benchctl.engine.prepared_index import IndexKey, find_prepared
 from benchctl.engine.settings import check_usable
 from benchctl.engine.target import explained

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import Job, TaskResult
+from benchctl.load.executor import TaskResult
 from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
+from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome

@@ -11,11 +11,11 @@ import msgspec
 from benchctl.engine.declared import WHAT_TO_DO
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.crew import OpenWire
-from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
-from benchctl.load.lag import driver_figures
+from benchctl.load.client import NodeGone
+from benchctl.load.driver_overhead import driver_figures
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
-from benchctl.load.workers import WorkerPool
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
 from benchctl.results.samples import Outcome
@@ -236,7 +236,7 @@ class StepRunner:
     def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
         if self._plan.transport == "client":
             # Both official clients take a while to load, which no other run need wait for.
-            from benchctl.load.library import LibraryOpener  # noqa: PLC0415 - see above
+            from benchctl.load.client_transport import LibraryOpener  # noqa: PLC0415 - see above
 
             return LibraryOpener(engine, serving.endpoint)
         return partial(open_client, serving.endpoint)

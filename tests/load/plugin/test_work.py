@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load import crew, workload
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load import task_clients, workload
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.plugin_work import OwnOperations
 from benchctl.load.request import Answer, Exchange
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome
@@ -634,7 +634,7 @@ def test_what_goes_wrong_in_a_plug_in_is_one_line(
 def test_a_runner_that_never_ends_is_ended_with_the_run(
     serve: Serve, play: Play, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(crew, "_OWN_CODE_S", 0.1)
+    monkeypatch.setattr(task_clients, "_OWN_CODE_S", 0.1)
     plugin = runner("""
 import time
 await es.count(index='books')

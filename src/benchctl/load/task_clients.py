@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from benchctl.load.client import Assignment, Client, Wire, greet
-from benchctl.load.lag import Pulse, Span, suspended_ns
+from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
 from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
 from benchctl.load.recorder import Failure, Recorder, merge_failures
