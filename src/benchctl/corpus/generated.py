@@ -142,19 +142,6 @@ def read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES)
         raise damaged(path, f"{raw_bytes} bytes instead of {part.raw_bytes}")
 
 
-def verify_part(folder: Path, part: CorpusPart) -> None:
-    """Read a part file in full and compare its SHA-256.
-
-    Raises:
-        BenchctlError: the file is missing, unreadable or damaged.
-    """
-    digest = hashlib.sha256()
-    for block in read_part(folder, part):
-        digest.update(block)
-    if digest.hexdigest() != part.sha256:
-        raise damaged(folder / part.name, "its documents have another SHA-256 than those that were written")
-
-
 def slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
     """Lines [start, stop) out of blocks of whole lines, counted over all blocks; reads no further."""
     at = 0
@@ -434,22 +421,6 @@ def open_documents(
             yield from blocks
         else:
             yield from slice_lines(blocks, first - part.start, last - part.start)
-
-
-def verify_corpus(corpus: Corpus, *, progress: Callable[[int], None] | None = None) -> None:
-    """Read a corpus in full and compare the SHA-256 of every part.
-
-    Args:
-        corpus: which corpus.
-        progress: told the number of newly verified documents, file by file.
-
-    Raises:
-        BenchctlError: a file is missing, unreadable or damaged.
-    """
-    for part in corpus.parts:
-        verify_part(corpus.root, part)
-        if progress is not None:
-            progress(part.stop - part.start)
 
 
 def _build(

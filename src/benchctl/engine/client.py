@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import elasticsearch
@@ -41,20 +41,6 @@ class NodeRequestError(BenchctlError):
         self.status = status
         self.reason = reason
         self.trouble = trouble
-
-
-class Wire(Protocol):
-    """One request to a node, whoever carries it; nothing is retried."""
-
-    def send(
-        self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
-    ) -> tuple[int, Any]:
-        """Give status and decoded body of any answer; NodeRequestError when there is none."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 class ClientWire:
@@ -169,11 +155,6 @@ class _OpenSearch:
             return int(err.status_code), err.info
 
 
-def open_wire(engine: EngineName, endpoint: Endpoint | str) -> Wire:
-    """The wire to a cluster's first host by its engine's own client; nothing is sent yet."""
-    return ClientWire(engine, endpoint)
-
-
 # What is asked.
 
 REQUEST_TIMEOUT_S = 30.0
@@ -239,7 +220,7 @@ class SearchClient:
         wire: how requests travel.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ClientWire) -> None:
         self._wire = wire
 
     def __enter__(self) -> Self:
@@ -419,7 +400,7 @@ class SearchClient:
 
 def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
     """A client of a cluster's first host; nothing is sent before the first call."""
-    return SearchClient(open_wire(engine, endpoint))
+    return SearchClient(ClientWire(engine, endpoint))
 
 
 def loopback(port: int) -> Endpoint:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.recorder import FailureTally
+from benchctl.load.recorder import FailureTally, Recorder
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, Together, Whole
 from benchctl.results.samples import Outcome
@@ -53,30 +53,6 @@ class Wire(Protocol):
 
     def close(self) -> None:
         """Close the connection; harmless when repeated."""
-        ...
-
-
-class Keeper(Protocol):
-    """Where a client's samples go."""
-
-    @property
-    def count(self) -> int:
-        """How many there are so far."""
-        ...
-
-    def append(
-        self,
-        exchange: Exchange,
-        answer: Answer,
-        intended_ns: int,
-        *,
-        warmup: bool,
-        part: int = 0,
-        attempt: int = 0,
-        weight: int = 1,
-        processing_ns: int = 0,
-    ) -> None:
-        """Keep one request."""
         ...
 
 
@@ -272,7 +248,7 @@ class Client:
         assignment: Assignment,
         wire: Wire,
         timer: Timer,
-        recorder: Keeper,
+        recorder: Recorder | Notes,
         spares: Sequence[Wire] = (),
     ) -> None:
         self.assignment = assignment

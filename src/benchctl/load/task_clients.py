@@ -79,18 +79,6 @@ def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
 # One task while it runs: what makes its clients, and when each of them sends.
 
 
-class Recorders(Protocol):
-    """Where the samples of a task go."""
-
-    def __call__(self, client: int, expected: int | None) -> Recorder:
-        """Make the recorder of a client, for as many rows as are expected where that is known."""
-        ...
-
-    def finish(self) -> tuple[Iterable[Columns], int]:
-        """The samples in order of clients, and how often one of these had to wait for the disk."""
-        ...
-
-
 @dataclass
 class TaskRun:
     """One task while it runs.
@@ -109,7 +97,7 @@ class TaskRun:
 
     task: Task
     workload: Workload
-    recorders: Recorders
+    recorders: "Recorders"
     seed: int
     measured: bool
     abort_on_failure: bool
@@ -513,7 +501,7 @@ def work(
         UsageError: a task's bounds make no sense, or an operation cannot be asked here.
     """
     with ExitStack() as stack:
-        recorders = [_Recorders(job, order, new_file) for job in order.jobs]
+        recorders = [Recorders(job, order, new_file) for job in order.jobs]
         runs = [
             stack.enter_context(_open(job, order, kept))
             for job, kept in zip(order.jobs, recorders, strict=True)
@@ -524,12 +512,12 @@ def work(
         began = line.start_ns != 0
         cpu_s = time.process_time() - line.cpu_s if began else 0.0
         suspended = suspended_ns() - line.suspended_ns if began else 0
-        shares = tuple(_share(run, kept) for run, kept in zip(runs, recorders, strict=True))
+        shares = tuple(_share(run) for run in runs)
         return Done(shares, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
 
 
 @contextmanager
-def _open(job: Job, order: Order, recorders: "_Recorders") -> Iterator[TaskRun]:
+def _open(job: Job, order: Order, recorders: "Recorders") -> Iterator[TaskRun]:
     workload = open_workload(job.operation, order.context, clients=job.task.clients, key=job.task.label)
     abort = order.abort_on_failure and job.task.ignore_response_error_level != "non-fatal"
     with closing(workload):
@@ -537,7 +525,7 @@ def _open(job: Job, order: Order, recorders: "_Recorders") -> Iterator[TaskRun]:
         yield TaskRun(job.task, workload, recorders, order.context.seed, job.measured, abort, paces)
 
 
-class _Recorders:
+class Recorders:
     """The recorders of a task, and what they hold at its end."""
 
     def __init__(self, job: Job, order: Order, new_file: NewFile | None) -> None:
@@ -547,6 +535,7 @@ class _Recorders:
         self._made: dict[int, tuple[Recorder, Place, RowFile | None]] = {}
 
     def __call__(self, client: int, expected: int | None) -> Recorder:
+        """Make the recorder of a client, for as many rows as are expected where that is known."""
         place = Place(
             origin_ns=self._order.origin_ns,
             schedule=self._job.schedule,
@@ -570,8 +559,8 @@ class _Recorders:
         return [recorder.columns(place) for recorder, place, _ in made], 0
 
 
-def _share(run: TaskRun, recorders: _Recorders) -> Share:
-    samples, disk_waits = recorders.finish()
+def _share(run: TaskRun) -> Share:
+    samples, disk_waits = run.recorders.finish()
     clients = sorted(run.clients, key=lambda client: client.assignment.client)
     return Share(
         samples=samples,
