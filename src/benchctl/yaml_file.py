@@ -631,14 +631,12 @@ def _members(info: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _key_types(info: inspect.Type) -> Iterator[inspect.Type]:
-    """What the keys of a mapping should be."""
     for one in _members(info):
         if isinstance(one, inspect.DictType):
             yield one.key_type
 
 
 def _patterns(info: inspect.Type) -> Iterator[str]:
-    """What texts of a type have to match."""
     for one in _members(info):
         if isinstance(one, inspect.StrType) and one.pattern is not None:
             yield one.pattern

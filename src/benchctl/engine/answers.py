@@ -120,7 +120,6 @@ def _keys(value: object) -> Iterator[str]:
 
 
 def _sort_names(sort: object) -> list[str]:
-    """Fields of a sort, in any of the forms that a body may have it."""
     if isinstance(sort, list):
         return [name for one in sort for name in _sort_names(one)]
     if isinstance(sort, Mapping):
@@ -414,7 +413,6 @@ def compare_answers(
 
 
 def _exact(answer: Answer, left_out: frozenset[str]) -> Answer:
-    """An answer without the aggregations of these names."""
     return msgspec.structs.replace(answer, aggregations=without(left_out, answer.aggregations))
 
 

@@ -454,7 +454,6 @@ def _deeper_cause(cause: dict[str, Any]) -> object:
 
 
 def _exceptions(found: Any) -> Iterator[str]:  # noqa: ANN401 - JSON of any shape
-    """Every exception in an answer, with those that caused it behind it."""
     if isinstance(found, dict):
         if isinstance(found.get("type"), str) and isinstance(found.get("reason"), str):
             yield f"{found['type']}: {found['reason']}"

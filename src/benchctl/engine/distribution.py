@@ -232,7 +232,6 @@ def forgotten_if_damaged(archive: Archive) -> bool:
 
 
 def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
-    """Move a verified archive into the cache."""
     record = _Record(digest(fetched, "sha256"), fetched.stat().st_size, verified_by)
     described = fetched.with_name(f"{fetched.name}.json")
     described.write_bytes(msgspec.json.encode(record))
@@ -422,7 +421,6 @@ def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installa
 
 
 def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
-    """Read from the files themselves which engine and version this is."""
     if not (root / "bin" / engine).is_file():
         other = _OTHER[engine]
         found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"

@@ -310,8 +310,6 @@ def change_named(name: str) -> Change:
         raise UsageError(f"there is no patch '{name}' of Lucene", hint=suggestion(name, CHANGES)) from err
 
 
-# Build a distribution's Lucene with a change to it, from the sources that Lucene publishes.
-
 _LIBRARY = "lucene-core"
 _SOURCES = Coordinates("org.apache.lucene", _LIBRARY, classifier="sources")
 _FORMAT = "1"  # of the jars that are written: another one, another name
@@ -571,6 +569,3 @@ def _write(path: Path, original: Path, change: Change, source: str, compiler: Co
         replace_entries(original, ready, compiled, f"Benchctl-Patch: {change.name}")
         ready.chmod(0o644)
         ready.replace(path)
-
-
-# Lucene with a change that benchctl makes and compiles itself, for nodes that run with it.

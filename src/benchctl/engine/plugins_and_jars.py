@@ -134,8 +134,6 @@ def _link(source: Path, target: Path) -> None:
         target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
 
 
-# What a variant adds.
-
 # Plug-ins of an engine, unpacked where its own installer would put them.
 
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
@@ -409,7 +407,6 @@ def _said_inside(path: Path) -> _Inside:
 
 
 def _version(stem: str, artifact: str) -> str | None:
-    """The version in a jar's file name; None where it says none."""
     rest = stem.removeprefix(f"{artifact}-")
     return rest if rest != stem and rest[:1].isdigit() else None
 

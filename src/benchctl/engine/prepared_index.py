@@ -83,7 +83,6 @@ def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _checksummed(data: Path) -> Iterator[Entry]:
-    """Its files that end with a checksum."""
     for entry in entries(data, data):
         if not entry.is_folder and (entry.write_once or entry.source.parent.name == "_state"):
             yield entry

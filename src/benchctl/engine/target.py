@@ -115,7 +115,6 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
 
 
 def _credentials_hint(name: str, endpoint: Endpoint) -> str:
-    """Where credentials of a target come from."""
     user, password, api_key, bearer = (
         variable(name, what) for what in ("user", "password", "api-key", "bearer")
     )
@@ -254,7 +253,6 @@ def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
 
 
 def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
-    """What a node counts of every index that a name stands for."""
     try:
         found = client.request("GET", f"/{quote(name)}/_stats/docs")
     except NodeRequestError as err:

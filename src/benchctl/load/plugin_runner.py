@@ -239,8 +239,6 @@ def _content_type(body: bytes) -> str:
     return JSON if body.lstrip()[:1] in {b"{", b"["} else "text/plain"
 
 
-# The runner.
-
 _LOOK_S = 0.05
 _MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
 

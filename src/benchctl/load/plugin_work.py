@@ -261,7 +261,6 @@ def _encoded(value: object) -> bytes:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether all numbers in it are."""
     if isinstance(value, float | np.floating):
         return math.isfinite(value)
     if isinstance(value, np.ndarray):

@@ -209,7 +209,7 @@ def _digest(text: str) -> int:
 
 
 def _word(stream: int, number: int) -> int:
-    """64 random bits, those of `corpus.bits.words`."""
+    """64 random bits, those of `random_bits.words`."""
     return mix(stream + number * _GOLDEN)
 
 

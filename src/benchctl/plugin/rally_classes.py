@@ -531,7 +531,6 @@ class Retry(Runner, Delegator):
 
 
 def _is_timeout(err: Exception) -> bool:
-    """Whether an exception of either engine's client says that something took too long."""
     status = getattr(err, "status_code", getattr(getattr(err, "meta", None), "status", None))
     return type(err).__name__ == "ConnectionTimeout" or status == HTTPStatus.REQUEST_TIMEOUT
 

@@ -433,6 +433,5 @@ def _corpus(corpus: Corpus, root: Path) -> DocumentCorpus:
 
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON of one's own."""
     copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return copied

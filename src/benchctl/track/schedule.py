@@ -1,4 +1,4 @@
-"""A challenge in a file, parallel elements and inline operations included: read as typed tasks; written."""
+"""A challenge in Rally's JSON, parallel elements and inline operations included: read, checked, written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -529,7 +529,6 @@ def check_challenge(
 
 
 def _clients_of(tasks: Sequence[Task]) -> int:
-    """Clients that are at work in a step at the same time."""
     together = sum(task.clients for task in tasks)
     return min([together, *(task.lanes for task in tasks if task.lanes is not None)])
 

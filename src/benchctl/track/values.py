@@ -227,7 +227,6 @@ def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
 
 
 def _moment_us(key: str, text: str) -> int:
-    """A moment in microseconds since 1970."""
     try:
         moment = datetime.fromisoformat(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

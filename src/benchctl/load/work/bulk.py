@@ -103,7 +103,6 @@ def _is_among(name: str | None, names: Names) -> bool:
 
 
 def _asked(operation: Bulk) -> str:
-    """What it asks for, in words."""
     keys = {
         "corpora": operation.corpora,
         "indices": operation.indices,

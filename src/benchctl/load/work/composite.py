@@ -410,7 +410,6 @@ def _open_step(
 
 
 def _made(step: _OpenedStep, client: int) -> Use | _Beside:
-    """A step as one client does it."""
     if isinstance(step, _Stream):
         return _Beside(tuple(_made(inner, client) for inner in step.steps))
     if not isinstance(step, _Plain):

@@ -76,7 +76,6 @@ def _stats(path: str, order: WorkOrder) -> str:
 
 
 def _defined(**params: object) -> dict[str, str]:
-    """Those of the query parameters that are not None."""
     return {name: url_param(value) for name, value in params.items() if value is not None}
 
 
