@@ -84,18 +84,8 @@ def damaged(path: Path, reason: str) -> BenchctlError:
     )
 
 
-def write_part(folder: Path, seed: int, documents: int, span: Span) -> CorpusPart:
-    """Generate some documents of a corpus into a compressed file.
-
-    Args:
-        folder: where the file goes.
-        seed: of the corpus.
-        documents: size of the whole corpus.
-        span: which documents, and the file's name.
-
-    Raises:
-        OSError: the file could not be written.
-    """
+def _write_part(folder: Path, seed: int, documents: int, span: Span) -> CorpusPart:
+    """Generate some documents of a corpus into a compressed file."""
     path = folder / span.name
     digest = hashlib.sha256()
     raw_bytes = 0
@@ -108,20 +98,8 @@ def write_part(folder: Path, seed: int, documents: int, span: Span) -> CorpusPar
     return CorpusPart(span.name, span.start, span.stop, raw_bytes, digest.hexdigest(), path.stat().st_size)
 
 
-def read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    r"""All documents of a part file, decompressed.
-
-    Args:
-        folder: where the file is.
-        part: which file, and what it must hold.
-        block_bytes: how much is decompressed at a time.
-
-    Yields:
-        Whole lines, each ending in "\n": up to `block_bytes` and the rest of a line.
-
-    Raises:
-        BenchctlError: the file is missing, unreadable or damaged; blocks before it were given out by then.
-    """
+def _read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    r"""All documents of a part file, decompressed."""
     path = folder / part.name
     raw_bytes = 0
     unfinished = b""
@@ -142,7 +120,7 @@ def read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES)
         raise damaged(path, f"{raw_bytes} bytes instead of {part.raw_bytes}")
 
 
-def slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
+def _slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
     """Lines [start, stop) out of blocks of whole lines, counted over all blocks; reads no further."""
     at = 0
     for block in blocks:
@@ -210,13 +188,8 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     parts: tuple[CorpusPart, ...]
 
 
-def save_manifest(folder: Path, corpus: Corpus) -> None:
-    """Write the manifest of a corpus whose part files are all in a folder.
-
-    Args:
-        folder: where they are; it may differ from the corpus's final root.
-        corpus: what to write; its root is left out, so that folders can be moved.
-    """
+def _save_manifest(folder: Path, corpus: Corpus) -> None:
+    """Write the manifest of a corpus whose part files are all in a folder."""
     manifest = _Manifest(
         FORMAT_VERSION,
         corpus.generator_version,
@@ -276,30 +249,16 @@ _FILE_BYTES_A_DOCUMENT = 145  # 132 measured, and a tenth to spare
 _WORTH_A_WORKER = 50_000
 
 
-def write_parts(
+def _write_parts(
     folder: Path, seed: int, documents: int, spans: Sequence[Span], *, workers: int | None = None
 ) -> Generator[CorpusPart, None, None]:
     """Write part files, in parallel when there is enough to do.
 
     Closing the iterator early ends the workers after the files that they are at.
-
-    Args:
-        folder: where the files go.
-        seed: of the corpus.
-        documents: size of the whole corpus.
-        spans: which files.
-        workers: how many processes at most; as many as this one may use CPUs when None.
-
-    Yields:
-        The parts, in the order of `spans`.
-
-    Raises:
-        OSError: a file could not be written.
-        BenchctlError: a worker died.
     """
     most = len(os.sched_getaffinity(0)) if workers is None else workers
     workers = min(most, len(spans), documents // _WORTH_A_WORKER)
-    write = partial(write_part, folder, seed, documents)
+    write = partial(_write_part, folder, seed, documents)
     if workers <= 1:
         yield from map(write, spans)
         return
@@ -416,11 +375,11 @@ def open_documents(
         first, last = max(start, part.start), min(stop, part.stop)
         if first >= last:
             continue
-        blocks = read_part(corpus.root, part, block_bytes=block_bytes)
+        blocks = _read_part(corpus.root, part, block_bytes=block_bytes)
         if (first, last) == (part.start, part.stop):
             yield from blocks
         else:
-            yield from slice_lines(blocks, first - part.start, last - part.start)
+            yield from _slice_lines(blocks, first - part.start, last - part.start)
 
 
 def _build(
@@ -429,13 +388,13 @@ def _build(
     with _construction(folder) as building:
         parts = []
         with closing(
-            write_parts(building, seed, documents, tuple(spans(documents)), workers=workers)
+            _write_parts(building, seed, documents, tuple(spans(documents)), workers=workers)
         ) as written:
             for part in written:
                 parts.append(part)
                 progress(part.stop - part.start)
         digest = corpus_digest(parts)
-        save_manifest(building, Corpus(folder, seed, documents, GENERATOR_VERSION, digest, tuple(parts)))
+        _save_manifest(building, Corpus(folder, seed, documents, GENERATOR_VERSION, digest, tuple(parts)))
 
 
 @contextmanager

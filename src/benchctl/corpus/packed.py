@@ -29,7 +29,7 @@ class DamageError(Exception):
 T = TypeVar("T")
 
 
-def usable_cpus() -> int:
+def _usable_cpus() -> int:
     """How many CPUs this process may use."""
     return len(os.sched_getaffinity(0))
 
@@ -306,22 +306,8 @@ class _Batch(NamedTuple):
         return self.frames[0].at
 
 
-def decode_zstd(file: int, start: int, stop: int | None, threads: int) -> Iterator[tuple[int, bytes]]:
-    """Decode a file of Zstandard frames.
-
-    Args:
-        file: descriptor.
-        start: the byte at which a frame begins.
-        stop: the byte at which another one begins; the end of the file when None.
-        threads: how many decode.
-
-    Yields:
-        (byte at which the frame begins, bytes), in order; the first is -1 behind the beginning of a frame.
-
-    Raises:
-        DamageError: the file is damaged, or ends too early.
-        zstandard.ZstdError: a frame is damaged, or needs a window of over 2 GiB.
-    """
+def _decode_zstd(file: int, start: int, stop: int | None, threads: int) -> Iterator[tuple[int, bytes]]:
+    """Decode a file of Zstandard frames."""
     batches = _batches(find_frames(file, start, stop))
     for is_large, group in groupby(batches, key=lambda batch: batch.is_large):
         if is_large:
@@ -506,7 +492,7 @@ def decode(
     """
     try:
         with path.open("rb") as file:
-            yield from _decoded(file, start, stop, threads or usable_cpus())
+            yield from _decoded(file, start, stop, threads or _usable_cpus())
     except _DAMAGE as err:
         raise unreadable(path, str(err) or "it is damaged") from err
     except OSError as err:
@@ -518,7 +504,7 @@ def _decoded(file: IO[bytes], start: int, stop: int | None, threads: int) -> Ite
     if head.startswith(_BZIP2):
         return decode_bzip2(file.fileno(), start, stop, threads)
     if head[:4] == _ZSTANDARD[0] or head[1:4] == _ZSTANDARD[1]:
-        return decode_zstd(file.fileno(), start, stop, threads)
+        return _decode_zstd(file.fileno(), start, stop, threads)
     if head.startswith(_GZIP):
         return _streamed(gzip.open(file).read)
     if head.startswith(_ZIP):

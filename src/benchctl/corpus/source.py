@@ -277,23 +277,10 @@ class _Run(NamedTuple):
     stretches: Sequence[Stretch]
 
 
-def read_lines(
+def _read_lines(
     path: Path, wanted: Iterable[Stretch], index: FileIndex | None
 ) -> Generator[bytes, None, None]:
-    r"""Lines of a file, in memory of a few blocks.
-
-    Args:
-        path: of the file, compressed or not.
-        wanted: which lines, from 0; stretches in order that do not touch each other.
-        index: of the file; without it, decoding begins at the beginning.
-
-    Yields:
-        Whole lines, each ending in "\n", as many at a time as the decoder gives.
-
-    Raises:
-        BenchctlError: the file is missing or damaged, or ends before the last line wanted; blocks before that
-            were given out by then.
-    """
+    r"""Lines of a file, in memory of a few blocks."""
     for run in _runs(wanted, index):
         with closing(decode(path, start=run.start, stop=run.stop)) as decoded:
             reached = yield from _slices((block for _, block in decoded), run.line_ends, run.stretches)
@@ -402,7 +389,7 @@ def open_file(
             hint="put the old file back, or plan a new run",
         )
     lines = _lines_a_document(has_actions=file.has_actions)
-    yield from read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
+    yield from _read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
 
 
 def _lines_a_document(*, has_actions: bool) -> int:
@@ -480,7 +467,7 @@ def _is_file(path: Path) -> bool:
 
 def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> None:
     """What is no file of documents is told by its first line, before a node refuses the last one."""
-    with closing(read_lines(path, [Stretch(0, 1)], known)) as lines:
+    with closing(_read_lines(path, [Stretch(0, 1)], known)) as lines:
         first = next(lines, b"")
     if not first.lstrip().startswith(b"{"):
         raise UsageError(

@@ -43,7 +43,7 @@ _UNSETTLING = frozenset({"collapse", "knn", "rank", "rescore", "retriever", "ter
 Hit = Mapping[str, Any]
 
 
-def settled_columns(body: Mapping[str, Any]) -> int | None:
+def _settled_columns(body: Mapping[str, Any]) -> int | None:
     """How many of a hit's sort values speak of its content; None for all of them.
 
     Those from `_doc` on follow from how the index was built.
@@ -54,7 +54,7 @@ def settled_columns(body: Mapping[str, Any]) -> int | None:
 
 def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
     """Sort values of the hits, in order, without places in the index."""
-    columns = settled_columns(body)
+    columns = _settled_columns(body)
     if columns == 0:
         return []
     return [hit["sort"][:columns] for hit in hits if "sort" in hit]
@@ -105,7 +105,7 @@ def top_hits(
 
 def _unsettled(body: Mapping[str, Any], params: Mapping[str, str]) -> bool:
     """Whether which documents are at the top is no matter of what they hold."""
-    if settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params}):
+    if _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params}):
         return True
     return "knn" in _keys(body.get("query")) or "sort" in params
 
@@ -129,7 +129,7 @@ def _sort_names(sort: object) -> list[str]:
 
 def _key(body: Mapping[str, Any], hit: Hit) -> Any:  # noqa: ANN401 - sort values may be of any type
     """What places a hit."""
-    return hit["sort"][: settled_columns(body)] if "sort" in hit else hit.get("_score")
+    return hit["sort"][: _settled_columns(body)] if "sort" in hit else hit.get("_score")
 
 
 def _groups(body: Mapping[str, Any], hits: Sequence[Hit]) -> Iterator[tuple[int, list[Hit]]]:
@@ -193,7 +193,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: str | None = None
 
 
-def operation_digest(operation: Operation) -> str:
+def _operation_digest(operation: Operation) -> str:
     """SHA-256 over what is asked."""
     return hashlib.sha256(msgspec.json.encode(operation.meaning, order="sorted")).hexdigest()
 
@@ -289,7 +289,7 @@ class AnswerBook:
 
     def get(self, operation: Operation) -> Answer | None:
         """The kept answer, or None."""
-        return self._answers.get(operation_digest(operation))
+        return self._answers.get(_operation_digest(operation))
 
     def missing(self, operations: Iterable[Operation]) -> list[Operation]:
         """Those not asked yet."""
@@ -297,7 +297,7 @@ class AnswerBook:
 
     def add(self, operation: Operation, answer: Answer) -> None:
         """Keep an answer; `save` writes."""
-        self._answers[operation_digest(operation)] = answer
+        self._answers[_operation_digest(operation)] = answer
 
     def save(self) -> None:
         """Write the book, atomically; nothing happens where no file keeps it.
@@ -362,7 +362,7 @@ def without(names: frozenset[str], found: Any) -> Any:  # noqa: ANN401 - JSON of
     return found
 
 
-def says_estimated(result: dict[str, Any]) -> bool:
+def _says_estimated(result: dict[str, Any]) -> bool:
     """Whether the engine itself gives an error for the counts of frequent terms; -1 is an unknown one."""
     bound: object = result.get(_ERROR_BOUND, 0)
     return bound != 0
@@ -499,7 +499,7 @@ def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN
         where: how to call the whole.
     """
     if isinstance(expected, dict) and isinstance(found, dict):
-        if says_estimated(expected) or says_estimated(found):
+        if _says_estimated(expected) or _says_estimated(found):
             return None
         if expected.keys() != found.keys():
             lost, new = expected.keys() - found.keys(), found.keys() - expected.keys()
@@ -508,14 +508,14 @@ def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
             return Unlike(where, str(len(expected)), str(len(found)), how="entries")
-        expected, found = without_ties(expected), without_ties(found)
+        expected, found = _without_ties(expected), _without_ties(found)
         pairs = [(f"{where}[{place}]", one, found[place]) for place, one in enumerate(expected)]
     else:
         return None if same(expected, found) else Unlike(where, repr(expected), repr(found))
     return next((part for place, one, other in pairs if (part := unlike(one, other, place))), None)
 
 
-def without_ties(entries: list[Any]) -> list[Any]:
+def _without_ties(entries: list[Any]) -> list[Any]:
     """Buckets with scores in an order of their own; other lists as they are.
 
     Significant terms of equal scores come in any order, and which of them are within the size is open: of
@@ -584,7 +584,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
     aggregations_cut = cut(aggregations)
     return KeptAnswer(
         operation=operation.name,
-        question=operation_digest(operation),
+        question=_operation_digest(operation),
         total=answer.total,
         returned=answer.returned,
         sort_values=[] if sort_values_cut else answer.sort_values,
@@ -634,9 +634,9 @@ def entries(aggregations: Any) -> int:  # noqa: ANN401 - JSON of any shape
 def _settled(found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """The same for two answers that agree."""
     if isinstance(found, dict):
-        return None if says_estimated(found) else {key: _settled(value) for key, value in found.items()}
+        return None if _says_estimated(found) else {key: _settled(value) for key, value in found.items()}
     if isinstance(found, list):
-        return [_settled(one) for one in without_ties(found)]
+        return [_settled(one) for one in _without_ties(found)]
     if isinstance(found, float) and found:
         return [found > 0, math.floor(math.log(abs(found)) / _STEP + _OFFSET)]
     return found

@@ -79,13 +79,8 @@ def fetch_archive(
     return _from_maven(_engine_path(home, engine, version), version, source)
 
 
-def check_published(home: Home, engine: EngineName, version: str) -> None:
-    """Ask whether a version of an engine can be had, and get nothing.
-
-    Raises:
-        UsageError: there is none.
-        BenchctlError: it is not cached, and the repository cannot be reached.
-    """
+def _check_published(home: Home, engine: EngineName, version: str) -> None:
+    """Ask whether a version of an engine can be had, and get nothing."""
     if _cached(_engine_path(home, engine, version)) is None:
         with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
             source = MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
@@ -179,17 +174,13 @@ def local_archive(path: Path) -> Archive:
     Raises:
         BenchctlError: it is of an unknown kind or cannot be read.
     """
-    check_kind(path)
+    _check_kind(path)
     with disk_errors(f"read {path}"):
         return Archive(path, digest(path, "sha256"))
 
 
-def check_kind(path: Path) -> None:
-    """Refuse an archive by its name.
-
-    Raises:
-        UsageError: it is of an unknown kind.
-    """
+def _check_kind(path: Path) -> None:
+    """Refuse an archive by its name."""
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(
             f"{path} is no archive that benchctl can unpack",
@@ -219,7 +210,7 @@ def _cached(target: Path) -> Archive | None:
     return Archive(target, record.sha256, record.verified_by) if size == record.size_bytes else None
 
 
-def forgotten_if_damaged(archive: Archive) -> bool:
+def _forgotten_if_damaged(archive: Archive) -> bool:
     """Whether a cached archive is not what was once verified; it is then fetched anew when it is next wanted.
 
     Only for who is about to unpack it: it is read as a whole.
@@ -342,7 +333,7 @@ def install(
             return download_archive(home, given, progress, free=free)
 
         archive = obtain()
-        if _installed(home, spec.engine, archive) is None and forgotten_if_damaged(archive):
+        if _installed(home, spec.engine, archive) is None and _forgotten_if_damaged(archive):
             archive = obtain()
     installation = _installed(home, spec.engine, archive) or _unpack(home, spec.engine, archive, free)
     if given is None and installation.version != spec.version:
@@ -362,13 +353,13 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
     """
     given = spec.distribution
     if given is None:
-        check_published(home, spec.engine, spec.version)
+        _check_published(home, spec.engine, spec.version)
     elif not given.startswith(("http://", "https://")):
         path = _existing(given, spec.name)
         if path.is_dir():
             _identify(path, spec.engine, "", str(path))
         else:
-            check_kind(path)
+            _check_kind(path)
 
 
 def _existing(given: str, variant: str) -> Path:

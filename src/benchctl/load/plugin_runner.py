@@ -221,7 +221,7 @@ _ENGINES: Mapping[EngineName, Callable[[Channel], Engine]] = {
 }
 
 
-def open_engine(engine: EngineName, channel: Channel) -> Engine:
+def _open_engine(engine: EngineName, channel: Channel) -> Engine:
     """An engine's official client that sends over a channel."""
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -554,7 +554,7 @@ class RunnerWork:
 
     async def _call(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
         if self._engine is None:
-            self._engine = open_engine(self._order.context.engine, self._channel)
+            self._engine = _open_engine(self._order.context.engine, self._channel)
         client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
         if getattr(self._runner, "multi_cluster", False):
             client = {"default": client}

@@ -109,7 +109,7 @@ class OwnOperations:
         return lambda: _in_turn(programs)
 
     def _operation(self, params: Mapping[str, Any]) -> Operation:
-        return own_operation(self._kind, self._name, params)
+        return _own_operation(self._kind, self._name, params)
 
     def _bulk(self, params: Mapping[str, Any]) -> Request:
         """A body that the source has made itself."""
@@ -152,12 +152,8 @@ class OwnOperations:
         )
 
 
-def own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
-    """An operation of one of benchctl's types out of what a source gave.
-
-    Raises:
-        PluginError: it gave what the type cannot have.
-    """
+def _own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
+    """An operation of one of benchctl's types out of what a source gave."""
     try:
         return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
     except msgspec.ValidationError as err:
@@ -310,7 +306,7 @@ def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: Ope
     Raises:
         BenchctlError: no plug-in may be executed here, it does not have what is needed, or its code failed.
     """
-    loaded = plugin_of(order.context, f"operation '{operation.name}'")
+    loaded = _plugin_of(order.context, f"operation '{operation.name}'")
     runner = loaded.registry.runners.get(operation.type)
     if runner is None and operation.type not in OPERATION_TYPES:
         raise PluginError(f"the plug-in {loaded.code.path} registers no runner for '{operation.type}'")
@@ -320,20 +316,12 @@ def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: Ope
     except PluginNeedsError as err:
         return cannot(err.message, order)
     if runner is None and isinstance(source, BulkIndexParamSource) and source.is_plain():
-        return open_workload(own_operation(operation.type, operation.name, source.bulk_params), order)
+        return open_workload(_own_operation(operation.type, operation.name, source.bulk_params), order)
     return PluginWork(operation, order, loaded, source, runner, open_workload)
 
 
-def plugin_of(context: WorkContext, what: str) -> Loaded:
-    """The plug-in of a context, loaded.
-
-    Args:
-        context: where something runs.
-        what: needs it, for the message.
-
-    Raises:
-        BenchctlError: no plug-in may be executed, or its code failed.
-    """
+def _plugin_of(context: WorkContext, what: str) -> Loaded:
+    """The plug-in of a context, loaded."""
     if context.plugin is None:
         raise BenchctlError(f"{what} needs the track's Python plug-in, which may not be executed here")
     return loaded_plugin(context.plugin)
@@ -368,7 +356,7 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
     if isinstance(operation, PluginOperation):
         return msgspec.structs.replace(operation, params=changed.params, param_source=changed.param_source)
     try:
-        return own_operation(operation.type_name, operation.name, changed.params)
+        return _own_operation(operation.type_name, operation.name, changed.params)
     except PluginError as err:
         raise PluginNeedsError(
             f"a track processor changes this operation to what benchctl cannot do: {err.message}"
@@ -560,7 +548,7 @@ def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewP
     name = task.scheduler
     if name is None:
         return None
-    loaded = plugin_of(context, f"scheduler '{name}'")
+    loaded = _plugin_of(context, f"scheduler '{name}'")
     made = loaded.registry.schedulers.get(name)
     if made is None:
         raise PluginError(f"the plug-in {loaded.code.path} registers no scheduler '{name}'")

@@ -266,7 +266,7 @@ def judge_bulk(status: int, body: bytes) -> Answer:
         found = _decode_bulk(body)
         if not found.errors:
             return Answer(Outcome.OK, found.took)
-        reason = first_error(body)
+        reason = _first_error(body)
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a bulk response: {err}"))
     return Answer(Outcome.PARTIAL, found.took, reason=shorten(reason))
@@ -348,15 +348,11 @@ def _of_shards(failed: int) -> Answer:
 def refusal(status: int, body: bytes) -> Answer:
     """What a status outside of 2xx means."""
     outcome = Outcome.REJECTED if status == _TOO_MANY_REQUESTS else Outcome.HTTP_ERROR
-    return Answer(outcome, reason=error_reason(status, body))
+    return Answer(outcome, reason=_error_reason(status, body))
 
 
-def first_error(body: bytes) -> str:
-    """The reason of the first document of a bulk request that was refused, and how many were.
-
-    Raises:
-        msgspec.DecodeError: the body is no bulk response.
-    """
+def _first_error(body: bytes) -> str:
+    """The reason of the first document of a bulk request that was refused, and how many were."""
     failed = [
         status
         for item in _decode_items(body).items
@@ -430,7 +426,7 @@ def _describe(cause: _Cause) -> str:
     return shorten(": ".join(part for part in (cause.type, cause.reason) if part))
 
 
-def error_reason(status: int, body: bytes) -> str:
+def _error_reason(status: int, body: bytes) -> str:
     """The node's words about an error, with the status before them."""
     try:
         error = _decode_error(body).error

@@ -85,16 +85,8 @@ _OLD_URL = "data-url"
 know([_OLD_URL])
 
 
-def read_track(path: Path, renderer: Renderer) -> Track:
-    """Read a track.
-
-    Args:
-        path: of its main file.
-        renderer: of its templates; what it knows of parameters afterwards covers the whole track.
-
-    Raises:
-        UsageError: something is missing or wrong; the message names file and JSON path.
-    """
+def _read_track(path: Path, renderer: Renderer) -> Track:
+    """Read a track."""
     document, raw = read_document(renderer.render(path), lenient=True)
     if not isinstance(raw, Mapping):
         raise document.refuse("$", "a track is an object")
@@ -348,7 +340,7 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     """
     path = find_track(name)
     renderer = Renderer(path.parent, params, lenient=True)
-    return read_track(path, renderer), renderer.known
+    return _read_track(path, renderer), renderer.known
 
 
 def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[Challenge, set[str]]:

@@ -221,7 +221,7 @@ def _keeps(tag: Sequence[Token]) -> int:
     return int(word in _KEEPING)
 
 
-def read_marks(text: str, marks: LineMarks) -> Marked:
+def _read_marks(text: str, marks: LineMarks) -> Marked:
     """Take the marks out of what was rendered with them."""
     parts: list[str] = []
     offsets: list[int] = []
@@ -313,7 +313,7 @@ class Renderer:
             environment = self._environment(source, {})
             marks = LineMarks(environment, self._origins(path, source))
             try:
-                return read_marks(self._render(path, source, environment), marks)
+                return _read_marks(self._render(path, source, environment), marks)
             except UsageError:
                 return None
 

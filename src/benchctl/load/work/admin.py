@@ -171,7 +171,7 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
         found = at_path(msgspec.json.decode(answer), operation.json_path)
         return _OK if _meets(operation.criterion, found) else None
 
-    return asked_until(question, verdict, operation.retry_wait_interval, order)
+    return _asked_until(question, verdict, operation.retry_wait_interval, order)
 
 
 def _meets(criterion: Criterion, found: object) -> bool:
@@ -188,13 +188,13 @@ def _meets(criterion: Criterion, found: object) -> bool:
     }[criterion.operator]
 
 
-def open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload:
+def _open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload:
     """A merge that is started by one request, and asked after until it is done."""
     envelope = Envelope(operation)
     start = envelope.request(
         "POST",
         f"/{order.index(operation.target)}/_forcemerge",
-        params={**force_merge_params(operation), "wait_for_completion": "false"},
+        params={**_force_merge_params(operation), "wait_for_completion": "false"},
         judge=judge_plain,
     )
 
@@ -212,7 +212,7 @@ def open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload
     return Numbered(script, order.clients)
 
 
-def force_merge_params(operation: ForceMerge) -> dict[str, str]:
+def _force_merge_params(operation: ForceMerge) -> dict[str, str]:
     """The query of a force-merge."""
     most = operation.max_num_segments
     return operation.url_params | ({} if most is None else {"max_num_segments": str(most)})
@@ -238,7 +238,7 @@ def open_wait_for_snapshot(operation: WaitForSnapshotCreate, order: WorkOrder) -
         params={"ignore_unavailable": "true", **operation.url_params},
         judge=judge_plain,
     )
-    return asked_until(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
+    return _asked_until(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
 
 
 def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
@@ -258,7 +258,7 @@ def open_wait_for_current_snapshots(operation: WaitForCurrentSnapshotsCreate, or
         params={"verbose": "false", **operation.url_params},
         judge=judge_plain,
     )
-    return asked_until(question, _no_snapshots, operation.completion_recheck_wait_period, order)
+    return _asked_until(question, _no_snapshots, operation.completion_recheck_wait_period, order)
 
 
 def _no_snapshots(_status: int, body: bytes) -> Answer | None:
@@ -273,7 +273,7 @@ def open_wait_for_recovery(operation: WaitForRecovery, order: WorkOrder) -> Work
         params=operation.url_params,
         judge=judge_plain,
     )
-    return asked_until(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
+    return _asked_until(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
 
 
 def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
@@ -282,7 +282,7 @@ def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
 
 
-def asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+def _asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
     """A question that is asked every so many seconds until there is a verdict."""
     return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
 
@@ -335,7 +335,7 @@ _FORMS: Mapping[type[Operation], Form] = {
     admin.ForceMerge: Form(
         "POST",
         "/{index}/_forcemerge",
-        params=force_merge_params,
+        params=_force_merge_params,
         judge=judge_shards,
         timeout_s=LONG_TIMEOUT_S,
     ),
@@ -371,7 +371,7 @@ def open_administration(operation: Operation, order: WorkOrder) -> Workload:
     form = _FORMS[type(operation)]
     match operation:
         case admin.ForceMerge(mode="polling"):
-            return open_force_merge_polled(operation, order)
+            return _open_force_merge_polled(operation, order)
         case admin.IndexStats(condition=Condition() as condition):
             form = replace(form, judge=judge_condition(condition))
         case admin.ClusterHealth() if operation.target is None:
@@ -397,7 +397,7 @@ _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
 _decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
+def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
     """Indices, with the bodies that the track declares for them unless the operation has one."""
     context = order.context
     envelope = Envelope(operation)
@@ -415,7 +415,7 @@ def open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
     return _each(map(request, names_of(operation.index) or _indices(operation, context)), order)
 
 
-def open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
+def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
     """Indices by name, or by patterns, which are looked up first: nodes refuse to delete by pattern."""
     names = names_of(operation.index) or _indices(operation, order.context)
     envelope = Envelope(operation)
@@ -427,7 +427,7 @@ def open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
     )
 
 
-def open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
+def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
     """Data streams, by name or all of the track's; plain indices of their names where a node has none."""
     names = names_of(operation.data_stream) or order.context.data_streams
     if not names:
@@ -460,7 +460,7 @@ def open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wor
     return Numbered(script, order.clients)
 
 
-def open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
+def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
     """Templates, by name or all of their kind that the track declares."""
     kind, path = _KINDS[type(operation)]
     if operation.body is not None and operation.template is not None:
@@ -496,7 +496,7 @@ def open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workloa
     return Numbered(script, order.clients)
 
 
-def open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
+def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
     """Templates, by name or all of their kind that the track declares, with the indices that they are for."""
     kind, path = _KINDS[type(operation)]
     if operation.template is not None:
@@ -653,15 +653,15 @@ def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any
 
 
 DECLARED: Mapping[type[Operation], Opener] = {
-    CreateIndex: open_create_index,
-    DeleteIndex: open_delete_index,
-    CreateDataStream: open_data_streams,
-    DeleteDataStream: open_data_streams,
-    CreateIndexTemplate: open_create_template,
-    CreateComposableTemplate: open_create_template,
-    CreateComponentTemplate: open_create_template,
-    DeleteIndexTemplate: open_delete_template,
-    DeleteComposableTemplate: open_delete_template,
-    DeleteComponentTemplate: open_delete_template,
+    CreateIndex: _open_create_index,
+    DeleteIndex: _open_delete_index,
+    CreateDataStream: _open_data_streams,
+    DeleteDataStream: _open_data_streams,
+    CreateIndexTemplate: _open_create_template,
+    CreateComposableTemplate: _open_create_template,
+    CreateComponentTemplate: _open_create_template,
+    DeleteIndexTemplate: _open_delete_template,
+    DeleteComposableTemplate: _open_delete_template,
+    DeleteComponentTemplate: _open_delete_template,
 }
 """What makes the work of each type."""

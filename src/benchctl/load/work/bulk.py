@@ -42,12 +42,8 @@ class Portion:
     documents: int
 
 
-def sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
-    """The files that an operation takes documents from, in their order.
-
-    Raises:
-        BenchctlError: there are none.
-    """
+def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
+    """The files that an operation takes documents from, in their order."""
     if context.sources:
         found = [one for one in context.sources if _is_meant(operation, one)]
     elif context.documents is not None and operation.corpora is None:
@@ -136,7 +132,7 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     Raises:
         BenchctlError: there is no corpus where it runs, or none of those that it names.
     """
-    sources = sources_of(operation, order.context)
+    sources = _sources_of(operation, order.context)
     if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
         raise BenchctlError(
             f"operation '{operation.name}' makes conflicts, and some of its documents cannot have any",

@@ -82,7 +82,7 @@ Use = Callable[[Held], Script]
 """What has been opened so far -> the script of one operation."""
 
 
-def open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
+def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
     """Open a point in time."""
     index = order.index(operation.target)
     path = f"/{index}/_pit" if order.context.engine == "elasticsearch" else f"/{index}/_search/point_in_time"
@@ -106,10 +106,10 @@ def open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
     return use
 
 
-def close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrder) -> Use:
+def _close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrder) -> Use:
     """Close a point in time, or all of them."""
     name = operation.with_point_in_time_from
-    closing = close_request(Envelope(operation), order.context.engine, operation.url_params)
+    closing = _close_request(Envelope(operation), order.context.engine, operation.url_params)
     everything = Envelope(operation).request(
         "DELETE",
         "/_search/point_in_time/_all",
@@ -129,7 +129,7 @@ def close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrde
     return use
 
 
-def close_request(
+def _close_request(
     envelope: Envelope, engine: EngineName, params: Mapping[str, str] | None = None
 ) -> Callable[[str], Request]:
     """Id of a point in time -> the request that closes it."""
@@ -145,7 +145,7 @@ def close_request(
     return made
 
 
-def list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
+def _list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
     """Ask for all points in time."""
     request = Envelope(operation).request(
         "GET", "/_search/point_in_time/_all", params=operation.url_params, judge=judge_plain
@@ -192,7 +192,7 @@ def _ask_within(request: Request, name: str, held: Held) -> Generator[Item, Repl
     return reply
 
 
-def submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
+def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
     """Start an asynchronous search."""
     engine = order.context.engine
     index = order.index(operation.index)
@@ -220,7 +220,7 @@ def submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
     return use
 
 
-def get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
+def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
     """Fetch answers, asking until each is there."""
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
@@ -258,7 +258,7 @@ def _fetch(request: Request, operation: GetAsyncSearch) -> Generator[Item, Reply
         yield operation.retry_wait_period
 
 
-def delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
+def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
     """Let the node forget asynchronous searches."""
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
@@ -306,14 +306,14 @@ def _not_there(name: str) -> Answer:
 # A composite: its operations one after the other, its streams at the same time, measured as one.
 
 _USES: Mapping[type[Operation], Callable[[Any, WorkOrder], Use]] = {
-    OpenPointInTime: open_point,
-    CreatePointInTime: open_point,
-    ClosePointInTime: close_point,
-    DeletePointInTime: close_point,
-    ListAllPointInTime: list_points,
-    SubmitAsyncSearch: submit_search,
-    GetAsyncSearch: get_searches,
-    DeleteAsyncSearch: delete_searches,
+    OpenPointInTime: _open_point,
+    CreatePointInTime: _open_point,
+    ClosePointInTime: _close_point,
+    DeletePointInTime: _close_point,
+    ListAllPointInTime: _list_points,
+    SubmitAsyncSearch: _submit_search,
+    GetAsyncSearch: _get_searches,
+    DeleteAsyncSearch: _delete_searches,
 }
 
 POINTS = (DeletePointInTime, ListAllPointInTime)
@@ -339,7 +339,7 @@ def open_composite(operation: Composite, order: WorkOrder, open_workload: OpenWo
     connections = _widest(operation.requests)
     if operation.max_connections is not None:
         connections = min(connections, operation.max_connections)
-    return _Composite(steps, order, close_request(Envelope(operation), order.context.engine), connections)
+    return _Composite(steps, order, _close_request(Envelope(operation), order.context.engine), connections)
 
 
 @dataclass(frozen=True)

@@ -304,12 +304,12 @@ _MODELS: tuple[type[Operation], ...] = (
 )
 
 
-def open_ml(operation: Operation, order: WorkOrder) -> Workload:
+def _open_ml(operation: Operation, order: WorkOrder) -> Workload:
     """One request to Elasticsearch's jobs and datafeeds."""
     return _FORMS[type(operation)].open(operation, order)
 
 
-def open_models(operation: Operation, order: WorkOrder) -> Workload:
+def _open_models(operation: Operation, order: WorkOrder) -> Workload:
     """OpenSearch's models of languages: a node that lacks them says so, on one that has them benchctl does.
 
     What they do (uploads of models, tasks that load them) is not done yet.
@@ -326,7 +326,7 @@ def open_models(operation: Operation, order: WorkOrder) -> Workload:
     return Numbered(script, order.clients)
 
 
-def open_train_model(operation: asked.TrainKnnModel, order: WorkOrder) -> Workload:
+def _open_train_model(operation: asked.TrainKnnModel, order: WorkOrder) -> Workload:
     """A model for the nearest vectors, asked for until it is there."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
@@ -369,7 +369,7 @@ def _trained(body: bytes) -> Answer | None:
     return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {found.state}: {found.error}"))
 
 
-def open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
+def _open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
     """A model for the nearest vectors goes."""
     missing = {HTTPStatus.NOT_FOUND} if operation.ignore_if_model_does_not_exist else ()
     return Repeated(
@@ -383,9 +383,9 @@ def open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Work
 
 
 MACHINE_LEARNING: Mapping[type[Operation], Opener] = {
-    **dict.fromkeys(_FORMS, open_ml),
-    **dict.fromkeys(_MODELS, open_models),
-    asked.TrainKnnModel: open_train_model,
-    asked.DeleteKnnModel: open_delete_model,
+    **dict.fromkeys(_FORMS, _open_ml),
+    **dict.fromkeys(_MODELS, _open_models),
+    asked.TrainKnnModel: _open_train_model,
+    asked.DeleteKnnModel: _open_delete_model,
 }
 """What makes the work of each type."""

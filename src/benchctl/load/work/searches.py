@@ -58,8 +58,8 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
         body["profile"] = True
     request = Envelope(operation, headers=compressed).request(
         "POST",
-        search_path(operation, order),
-        params={**operation.url_params, **cache_param(operation.cache)},
+        _search_path(operation, order),
+        params={**operation.url_params, **_cache_param(operation.cache)},
         judge=judge_search,
         searches=searches_of(body, order.context),
     )
@@ -73,20 +73,20 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
     request = Envelope(operation, headers=compressed).request(
         "POST",
         f"/{order.index(operation.index)}/_search",
-        params={**operation.url_params, **cache_param(operation.cache)},
+        params={**operation.url_params, **_cache_param(operation.cache)},
         judge=judge_search,
         searches=searches_of(body, order.context),
     )
     return _filled(request, order.bodies(operation, body), operation, order)
 
 
-def search_path(operation: Asking, order: WorkOrder) -> str:
+def _search_path(operation: Asking, order: WorkOrder) -> str:
     """Where an operation searches; nodes that are too new for types say so."""
     kind = "" if operation.type is None else f"/{quote(operation.type, safe='')}"
     return f"/{order.index(operation.target)}{kind}/_search"
 
 
-def cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three values, by a key of the track
+def _cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three values, by a key of the track
     """The query parameter for Rally's `cache`."""
     return {} if cache is None else {"request_cache": url_param(cache)}
 
@@ -331,7 +331,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
         return bytes(hits[-1].sort) if len(hits) >= size > 0 else None
 
     paged = _Paged(
-        request=_page_request(operation, order, cache_param(operation.cache)),
+        request=_page_request(operation, order, _cache_param(operation.cache)),
         bodies=order.bodies(operation, body),
         pages=_most(operation.pages),
         begin=lambda template: template,
@@ -349,7 +349,7 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     body = change_composite(operation.body, names, changes)
     size = composite_at(body, names).get("size", _HITS)
     paged = _Paged(
-        request=_page_request(operation, order, cache_param(operation.cache)),
+        request=_page_request(operation, order, _cache_param(operation.cache)),
         bodies=order.bodies(operation, change_composite(body, names, {"after": _AFTER_MARK})),
         pages=_most(operation.pages),
         begin=lambda template: template.replace(_AFTER, b""),
@@ -379,7 +379,7 @@ def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
 def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
     """Pages by a scroll, which is cleared whatever happens."""
     body, size = _sized(operation)
-    params = {"scroll": _KEEP_ALIVE, **operation.url_params, **cache_param(operation.cache)}
+    params = {"scroll": _KEEP_ALIVE, **operation.url_params, **_cache_param(operation.cache)}
     if "sort" not in body and "sort" not in params:
         params["sort"] = "_doc"
     envelope = _envelope(operation)
@@ -478,7 +478,7 @@ def _page_request(
 ) -> Request:
     return (envelope or _envelope(operation)).request(
         "POST",
-        search_path(operation, order),
+        _search_path(operation, order),
         params={**operation.url_params, **params},
         judge=judge_search,
         searches=searches_of(operation.body, order.context),
@@ -548,7 +548,7 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
     return Numbered(script, order.clients)
 
 
-def judge_esql(status: int, body: bytes) -> Answer:
+def _judge_esql(status: int, body: bytes) -> Answer:
     """An answer that some shards gave nothing to says so of itself, and has a status of 200."""
     plain = judge_plain(status, body)
     if plain.outcome is not Outcome.OK:
@@ -575,6 +575,6 @@ def open_esql(operation: Esql | EsqlProfile, order: WorkOrder) -> Workload:  # n
             "/_query",
             msgspec.json.encode(body),
             params=operation.url_params,
-            judge=judge_esql,
+            judge=_judge_esql,
         )
     )
