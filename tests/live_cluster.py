@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from benchctl.engine.client import SearchClient
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import NodeRequestError, SearchClient
 
 NAME = "things"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from benchctl.corpus.generated.generator import generate
+from benchctl.corpus.big5 import generate
 
 Document = dict[str, Any]
 Predicate = Callable[[Document], bool]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.corpus.generated.manifest import load_corpus
+from benchctl.corpus.generated import load_corpus
 from benchctl.disk import MOST_BYTES, read_file
 from benchctl.errors import BenchctlError
 from benchctl.nightly.suites.suite import load_suite

@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchctl.corpus.bulk import frame_bodies
-from benchctl.corpus.generated.files import ensure_corpus, open_documents
-from benchctl.corpus.generated.vocabulary import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, REGIONS
-from benchctl.corpus.sizes import parse_documents
+from benchctl.corpus.documents import parse_documents
+from benchctl.corpus.generated import ensure_corpus, open_documents
+from benchctl.corpus.tables import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, REGIONS
 from benchctl.home import Home
 
 PLAIN_DOCUMENTS = 50_000

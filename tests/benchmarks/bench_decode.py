@@ -25,11 +25,10 @@ import zstandard
 from rich.console import Console
 from rich.table import Table
 
-from benchctl.corpus.generated.files import ensure_corpus, open_documents
-from benchctl.corpus.packed.decode import decode
-from benchctl.corpus.packed.offsets import index_file
-from benchctl.corpus.sizes import parse_documents
-from benchctl.corpus.source import local_file, open_file
+from benchctl.corpus.documents import parse_documents
+from benchctl.corpus.generated import ensure_corpus, open_documents
+from benchctl.corpus.packed import decode
+from benchctl.corpus.source import index_file, local_file, open_file
 from benchctl.home import Home
 
 FRAME_BYTES = 2 << 20

@@ -22,9 +22,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchctl.jvm.inlining.find import find_newest
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.sites import newest_sites
+from benchctl.jvm.call_sites import find_newest, newest_sites
+from benchctl.jvm.inlining_log import InliningLog
 
 GOAL_PER_S = 500_000
 COMPILATIONS = 50_000

@@ -18,7 +18,7 @@ from lines import HostWatch, Line, sheet, show
 from rich.console import Console
 from setting import QUICK, SMOKE, Setting, Size
 
-from benchctl.corpus.generated.files import ensure_corpus
+from benchctl.corpus.generated import ensure_corpus
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 

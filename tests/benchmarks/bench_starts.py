@@ -13,10 +13,10 @@ from statistics import median
 
 from rich.console import Console
 
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import Node, archive_classes, boot
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.home import open_folder, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec

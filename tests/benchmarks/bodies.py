@@ -6,8 +6,7 @@ from pathlib import Path
 from jobs import Job
 
 from benchctl.corpus.bulk import frame_bodies
-from benchctl.corpus.generated.files import open_documents
-from benchctl.corpus.generated.manifest import load_corpus
+from benchctl.corpus.generated import load_corpus, open_documents
 
 
 def bodies(job: Job) -> Iterator[tuple[int, bytes]]:

@@ -15,9 +15,9 @@ from lines import Line
 from setting import Setting, verdict
 
 from benchctl.cli.variants import resolve_variants
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.node import Node, boot
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
 from benchctl.home import open_folder, resolve_home
 from benchctl.run.lock import host_lock
 from benchctl.run.plan import default_heap_mb

@@ -10,11 +10,10 @@ from bodies import bodies
 from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
-from benchctl.load.executor import Job as Step
-from benchctl.load.executor import Stage, TaskResult, run_step, run_task
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step, run_task
 from benchctl.load.ingest import ingest
+from benchctl.load.task_clients import Job as Step
 from benchctl.load.transport import open_client
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SampleSpool
 from benchctl.stats.summary import summarise

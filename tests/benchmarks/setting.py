@@ -9,7 +9,7 @@ from jobs import Contestant, Done, Job, Work, run_job
 from lines import Line, Verdict
 from stub_build import StubOptions, running_stub
 
-from benchctl.corpus.generated.manifest import Corpus
+from benchctl.corpus.generated import Corpus
 
 SECOND = 1_000_000_000
 

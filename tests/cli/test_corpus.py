@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli.corpus import corpus_group
-from benchctl.corpus.generated.files import ensure_corpus
+from benchctl.corpus.generated import ensure_corpus
 from benchctl.errors import UsageError
 from benchctl.home import Home
 

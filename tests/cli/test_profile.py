@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import UsageError
-from benchctl.jvm.profile.collapsed import expand
-from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
+from benchctl.jvm.profile import PROFILE_NAME, Sample, expand, profile_of
 from benchctl.report.profile.stored import profile_grids
 from benchctl.results.model import BootRecord
 from benchctl.results.reading import UnknownTimesError

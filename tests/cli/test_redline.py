@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.cli import root
-from benchctl.cli.redline import ObjectiveType, PercentType
+from benchctl.cli.options import PercentType
+from benchctl.cli.redline import ObjectiveType
 from benchctl.cli.watch import fork_result
 from redlines import redline_fork
 

@@ -17,7 +17,7 @@ from authority import certificate_file
 from benchctl.cli import root
 from benchctl.cli.redline import redline_command
 from benchctl.cli.run import run_command
-from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.target import ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
 from benchctl.results.plan import Plan

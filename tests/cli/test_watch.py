@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.progress import Progress
 
-from benchctl.cli.watch import (
-    PlainObserver,
-    RichObserver,
-    _Left,
-    _live,
-    duration,
-    fork_result,
-    step_progress,
-    watching,
-)
+from benchctl.cli.watch import PlainObserver, RichObserver, _Left, _live, fork_result, step_progress, watching
+from benchctl.report.numbers import duration
 from benchctl.results.figures import Quantiles, TaskSummary
 from builders import make_fork
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
+from benchctl.corpus.bulk import ConflictingIds, ConflictPlan
 
 PLANS = st.builds(
     ConflictPlan,

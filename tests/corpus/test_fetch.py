@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.corpus.fetch import Fetch
-from benchctl.corpus.published import SIZES, Packing, big5_corpus
+from benchctl.corpus.published import BIG5_SIZES, Fetch, Packing, big5_corpus
 from benchctl.disk import RESERVE_BYTES
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.track.corpora import Corpus, Documents, SourcePart
+from benchctl.track.model import Corpus, Documents, SourcePart
 from file_server import FileServer, Served
 
 BODY = bytes(range(256)) * 40
@@ -167,7 +166,7 @@ def test_a_name_may_have_folders(files: FileServer, home: Home):
     assert get(wanted, fetch(home)) == home.corpora / "logs" / "2022" / "documents 1.json.zst"
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", BIG5_SIZES)
 @pytest.mark.parametrize("packing", ["zst", "bz2"])
 def test_what_is_known_of_big5s_files_agrees_with_itself(size: int, packing: Packing):
     (documents,) = big5_corpus(size, packing).documents

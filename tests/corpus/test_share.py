@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.share import BLOCKS, Stretch, shared_out, stretches
+from benchctl.corpus.source import BLOCKS, Stretch, shared_out, stretches
 
 
 def numbers(documents: int, held: int, *bounds: int) -> list[int]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.sizes import parse_documents
+from benchctl.corpus.documents import parse_documents
 from benchctl.errors import ExitCode, UsageError
 
 

@@ -12,15 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.files import ensure_corpus, open_documents
-from benchctl.corpus.generated.layout import days
-from benchctl.corpus.packed.offsets import index_file
-from benchctl.corpus.share import stretches
-from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file
+from benchctl.corpus.big5 import days
+from benchctl.corpus.generated import ensure_corpus, open_documents
+from benchctl.corpus.source import corpus_digest, find_documents, index_file, local_file, open_file, stretches
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile
-from benchctl.track.corpora import Corpus, Documents
+from benchctl.track.model import Corpus, Documents
 from corpus.packed import PACKERS, cut, text
 from file_server import FileServer, Served
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from benchctl.engine.provision.maven import REPOSITORY_VARIABLE
+from benchctl.engine.maven import REPOSITORY_VARIABLE
 
 
 @dataclass

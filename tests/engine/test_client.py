@@ -12,12 +12,12 @@ from benchctl.engine.client import (
     IndexStats,
     MergeStats,
     NodeInfo,
+    NodeRequestError,
     SearchClient,
     connect,
     loopback,
     node_reason,
 )
-from benchctl.engine.wires import NodeRequestError
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode

@@ -8,8 +8,7 @@ from benchctl.engine.client import SearchClient, connect, loopback
 from benchctl.engine.declared import Places, make_all, places, stand_ins
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.model import Index, IndexBody, Template, Track
+from benchctl.track.model import Corpus, Documents, Index, IndexBody, Template, Track
 from engine.fake_node import FakeNode
 
 READERS = Index("readers", IndexBody({"number_of_shards": 2}, {"properties": {"n": {"type": "long"}}}))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.diagnosis import diagnose
+from benchctl.engine.node import diagnose
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.gc_log import LogClock, Pause, read_pauses
+from benchctl.engine.telemetry import LogClock, Pause, read_pauses
 
 PID = 11037
 CLOCK = LogClock(zero_ns=0, epoch_ns=0, started_ns=0)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts, UnlearnableError, _Places, _string, direct
 from benchctl.engine.process import Command, NodeProcess
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders
 from waiting import DEADLINE_S, eventually
 

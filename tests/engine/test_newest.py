@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.engine.newest import check_spec, with_newest
 from benchctl.engine.variant import LATEST
+from benchctl.engine.variant_file import check_spec, with_newest
 from benchctl.errors import UsageError
 from benchctl.results.plan import EngineName
 from builders import ES, OS

@@ -8,9 +8,9 @@ from typing import Any
 import psutil
 import pytest
 
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node, boot, parse_port
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
 from benchctl.errors import BenchctlError
 
 Scripted = Callable[..., AbstractContextManager[Node]]

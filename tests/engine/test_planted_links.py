@@ -10,15 +10,13 @@ from typing import Any, cast
 import pytest
 
 from benchctl import disk
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.evidence.gc import GcCollector
-from benchctl.engine.evidence.inlining import InliningCollector
-from benchctl.engine.gc_log import LogClock, read_pauses
+from benchctl.engine.evidence import GcCollector, InliningCollector, Scene
+from benchctl.engine.filling import freeze
 from benchctl.engine.node import Node, _Launch
-from benchctl.engine.prepared.data_folder import copy, damage_of, link
-from benchctl.engine.prepared.partial import freeze
+from benchctl.engine.prepared_index import _damage_of, copy, link
 from benchctl.engine.process import last_lines
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.telemetry import LogClock, read_pauses
 from benchctl.errors import BenchctlError
 
 SECRET = "[1ns][7] for root's eyes\n" * 10_000
@@ -60,7 +58,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),
     "linked file": ("logs/x", lambda root: link(root / "logs" / "x", root / "copy")),
     "commit of an index": ("logs/index/segments_1", lambda root: freeze(root / "logs", root / "copy")),
-    "file of an index": ("logs/_state/_0.st", lambda root: damage_of(root / "logs", 0)),
+    "file of an index": ("logs/_state/_0.st", lambda root: _damage_of(root / "logs", 0)),
 }
 
 

@@ -12,10 +12,8 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint, OptionNames
-from benchctl.engine.client import loopback
-from benchctl.engine.refusals import explained
-from benchctl.engine.target import Address, identify
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import NodeRequestError, loopback
+from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.network import Trouble
 from engine.fake_node import FakeNode, fake_node

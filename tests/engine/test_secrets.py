@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchctl.engine.secrets import secret_property, without_secrets
-from benchctl.engine.settings import check_flag
+from benchctl.engine.settings import check_flag, secret_property, without_secrets
 from benchctl.errors import UsageError
 
 

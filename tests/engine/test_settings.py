@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.settings import (
     OWN_SETTINGS,
     BootFolders,

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 
 from benchctl.engine.client import SearchClient, connect, loopback
-from benchctl.engine.cluster import (
+from benchctl.engine.target import (
+    Address,
     ClusterFacts,
     ClusterIndex,
+    Target,
+    attach,
     cpu_used_ms,
     describe_cluster,
     find_data_stream,
     find_index,
+    identify,
     node_starts,
     searches_run,
 )
-from benchctl.engine.target import Address, Target, attach, identify
 from benchctl.errors import BenchctlError
 from engine.fake_node import FakeNode
 

@@ -15,7 +15,7 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.wires import ClientWire, NodeRequestError, Wire, open_wire
+from benchctl.engine.client import ClientWire, NodeRequestError
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
 from engine.fake_node import FakeNode, fake_node
@@ -28,12 +28,12 @@ PATIENCE_S = 10.0
 
 
 @pytest.fixture(params=ENGINES)
-def wire(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[Wire]:
-    with closing(open_wire(request.param, f"http://127.0.0.1:{node.port}")) as opened:
+def wire(request: pytest.FixtureRequest, node: FakeNode) -> Iterator[ClientWire]:
+    with closing(ClientWire(request.param, f"http://127.0.0.1:{node.port}")) as opened:
         yield opened
 
 
-def test_a_request_arrives_as_it_was_sent(wire: Wire, node: FakeNode):
+def test_a_request_arrives_as_it_was_sent(wire: ClientWire, node: FakeNode):
     node.answers["PUT", "/big5/_settings"] = (200, {"acknowledged": True})
     status, answer = wire.send("PUT", "/big5/_settings", {"flat": "a b"}, {"x": 1}, PATIENCE_S)
     assert (status, answer) == (200, {"acknowledged": True})
@@ -41,7 +41,7 @@ def test_a_request_arrives_as_it_was_sent(wire: Wire, node: FakeNode):
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 502, 503, 504])
-def test_refusals_are_answers_and_nothing_is_retried(wire: Wire, node: FakeNode, status: int):
+def test_refusals_are_answers_and_nothing_is_retried(wire: ClientWire, node: FakeNode, status: int):
     node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
     assert wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S) == (status, {"error": "busy"})
     assert len(node.seen) == 1
@@ -60,13 +60,13 @@ def closed_port() -> Iterator[int]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nobody_listening_is_no_answer(engine: EngineName):
-    with closed_port() as port, closing(open_wire(engine, f"http://127.0.0.1:{port}")) as wire:
+    with closed_port() as port, closing(ClientWire(engine, f"http://127.0.0.1:{port}")) as wire:
         with pytest.raises(NodeRequestError, match="GET /x got no answer") as caught:
             wire.send("GET", "/x", {}, None, PATIENCE_S)
         assert caught.value.status == 0
 
 
-def test_a_node_that_hangs_is_given_up(wire: Wire, node: FakeNode):
+def test_a_node_that_hangs_is_given_up(wire: ClientWire, node: FakeNode):
     node.hold.clear()
     with pytest.raises(NodeRequestError) as caught:
         wire.send("POST", "/big5/_search", {}, {}, 0.1)
@@ -74,23 +74,25 @@ def test_a_node_that_hangs_is_given_up(wire: Wire, node: FakeNode):
     assert caught.value.status == 0
 
 
-def test_an_answer_that_is_no_json_is_no_answer(wire: Wire, node: FakeNode):
+def test_an_answer_that_is_no_json_is_no_answer(wire: ClientWire, node: FakeNode):
     node.answers["POST", "/big5/_search"] = (200, b"{half")
     with pytest.raises(NodeRequestError) as caught:
         wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S)
     assert caught.value.status == 0
 
 
-def test_an_answer_that_is_nested_beyond_reason_is_told(wire: Wire, node: FakeNode):
+def test_an_answer_that_is_nested_beyond_reason_is_told(wire: ClientWire, node: FakeNode):
     node.answers["GET", "/big5/_mapping"] = (200, b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(NodeRequestError, match=r"GET /big5/_mapping .*: its JSON is nested too deeply"):
         wire.send("GET", "/big5/_mapping", {}, None, PATIENCE_S)
 
 
-def test_warnings_of_the_node_go_to_the_log(wire: Wire, node: FakeNode, caplog: pytest.LogCaptureFixture):
+def test_warnings_of_the_node_go_to_the_log(
+    wire: ClientWire, node: FakeNode, caplog: pytest.LogCaptureFixture
+):
     node.headers["Warning"] = '299 Engine-1 "that setting is deprecated"'
     node.answers["PUT", "/big5"] = (200, {"acknowledged": True})
-    with caplog.at_level(logging.INFO, logger="benchctl.engine.wires"):
+    with caplog.at_level(logging.INFO, logger="benchctl.engine.client"):
         wire.send("PUT", "/big5", {}, {}, PATIENCE_S)
     assert "that setting is deprecated" in caplog.text
 
@@ -102,7 +104,7 @@ def test_credentials_and_trust_reach_the_node(engine: EngineName, tmp_path: Path
         endpoint = Endpoint(
             (f"https://127.0.0.1:{shielded.port}",), Auth.bearer("t0ken"), certificate_file(tmp_path)
         )
-        with closing(open_wire(engine, endpoint)) as wire:
+        with closing(ClientWire(engine, endpoint)) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
     headers = {name.lower(): value for name, value in shielded.told[0].items()}
     assert headers["authorization"] == "Bearer t0ken"
@@ -113,10 +115,10 @@ def test_strangers_are_believed_only_on_request(engine: EngineName):
     with fake_node(server_context("elsewhere.example")) as shielded:
         shielded.answers["GET", "/x"] = (200, {})
         hosts = (f"https://127.0.0.1:{shielded.port}",)
-        with closing(open_wire(engine, Endpoint(hosts, verify=False))) as wire:
+        with closing(ClientWire(engine, Endpoint(hosts, verify=False))) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S) == (200, {})
         with (
-            closing(open_wire(engine, Endpoint(hosts))) as wire,
+            closing(ClientWire(engine, Endpoint(hosts))) as wire,
             pytest.raises(NodeRequestError, match=r"(?i)certificate"),
         ):
             wire.send("GET", "/x", {}, None, PATIENCE_S)
@@ -151,7 +153,7 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_answer_that_breaks_off_leaves_the_wire_usable(engine: EngineName):
     script = [act for broken in BROKEN for act in (PLAIN, broken)]
-    with HostileServer(script) as server, closing(open_wire(engine, server.url)) as wire:
+    with HostileServer(script) as server, closing(ClientWire(engine, server.url)) as wire:
         for act in [*script, PLAIN]:
             if act is PLAIN:
                 assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == 200
@@ -169,7 +171,7 @@ def test_credentials_do_not_follow_a_redirection(engine: EngineName, node: FakeN
         node.answers["GET", "/x"] = (status, {})
         node.headers["Location"] = f"http://127.0.0.1:{other.port}/x"
         endpoint = Endpoint((f"http://127.0.0.1:{node.port}",), Auth.basic("me", "hunter2"))
-        with closing(open_wire(engine, endpoint)) as wire:
+        with closing(ClientWire(engine, endpoint)) as wire:
             assert wire.send("GET", "/x", {}, None, PATIENCE_S)[0] == status
         assert (len(node.told), other.told) == (1, [])
 
@@ -186,7 +188,7 @@ def test_ctrl_c_is_heard_while_a_node_is_silent(node: FakeNode):
     thread = threading.Thread(target=interrupt)
     thread.start()
     began = time.monotonic()
-    with closing(open_wire("elasticsearch", f"http://127.0.0.1:{node.port}")) as wire:
+    with closing(ClientWire("elasticsearch", f"http://127.0.0.1:{node.port}")) as wire:
         with pytest.raises(KeyboardInterrupt):
             wire.send("POST", "/big5/_forcemerge", {}, None, 3600.0)
         assert time.monotonic() - began < PATIENCE_S

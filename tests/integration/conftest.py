@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from benchctl.engine.distribution import Installation, install
+from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import Node, archive_classes, boot
-from benchctl.engine.provision.install import Installation, install
-from benchctl.engine.provision.jdk import Jdk, provide_jdk
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore

@@ -5,8 +5,7 @@ from typing import Any
 
 from benchctl.engine.node import Node
 from benchctl.load.client import first_failure
-from benchctl.load.judge import is_unsupported
-from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import WireClient
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Reply, Script, Together, WorkContext

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.files import Corpus, open_documents
+from benchctl.corpus.generated import Corpus, open_documents
 from benchctl.engine.node import boot
-from benchctl.engine.prepared.index import PreparedIndex, copy_index
+from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec

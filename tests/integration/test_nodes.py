@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
+from benchctl.engine.client import NodeRequestError
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.wires import NodeRequestError
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
@@ -154,8 +154,8 @@ def test_a_killed_node_is_reported(start: Start, engine: EngineName):
 PROGRAM = """
 import json, signal, sys
 from pathlib import Path
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import boot
 from benchctl.home import resolve_home
 given = json.loads(sys.argv[1])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.answers.answers import ask
+from benchctl.engine.answers import ask
 from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
 from benchctl.load.request import Request
@@ -16,7 +16,7 @@ from benchctl.load.work.programs import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from benchctl.track.operations.search import Asking
+from benchctl.track.operations.common import Asking
 from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
 
 pytestmark = pytest.mark.nodes

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched import build
-from benchctl.engine.patched.build import fetch_compiler
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.patched_lucene import build_lucene, fetch_compiler
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
 
@@ -30,7 +29,7 @@ def test_visitors_get_every_leaf_as_it_was_written(
     installations: dict[EngineName, Installation],
     tmp_path: Path,
 ):
-    jar = build(home, installations[engine], jdk, name, lambda *_: None).path
+    jar = build_lucene(home, installations[engine], jdk, name, lambda *_: None).path
     source = Path(__file__).with_name("ReadBlocks.java")
     fetch_compiler(home, jdk, lambda *_: None).compile(source, jar, 11, tmp_path)
     command = [str(jdk.home / "bin" / "java"), "-ea", "-cp", f"{tmp_path}:{jar}", READER]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched.build import read_entry
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.distribution import Installation
+from benchctl.engine.patched_lucene import read_entry
 from benchctl.results.plan import EngineName
 from integration.calls import Benchctl
 

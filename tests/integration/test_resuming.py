@@ -13,10 +13,10 @@ import msgspec
 import psutil
 import pytest
 
-from benchctl.corpus.generated.files import Corpus, open_documents
+from benchctl.corpus.generated import Corpus, open_documents
+from benchctl.engine.filling import MANIFEST_NAME, PartialIndex
 from benchctl.engine.node import boot
-from benchctl.engine.prepared.index import copy_index
-from benchctl.engine.prepared.partial import MANIFEST_NAME, PartialIndex
+from benchctl.engine.prepared_index import copy_index
 from benchctl.errors import ExitCode
 from benchctl.home import Home
 from benchctl.results.plan import EngineName

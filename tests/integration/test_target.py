@@ -16,10 +16,10 @@ import pytest
 
 from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.node import Node, boot
 from benchctl.engine.process import Command, NodeProcess
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError

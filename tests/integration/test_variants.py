@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.distribution import Installation
 from benchctl.errors import ExitCode
 from benchctl.home import Home
 from benchctl.results.plan import EngineName

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.jvm.compilations import JitEvent, read_events
+from benchctl.jvm.unified_log import JitEvent, read_events
 
 PID = 3163
 STARTED_NS = 1000

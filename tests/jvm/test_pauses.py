@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.jvm.pauses import GcPause, Safepoint, parse_pause, read_stops
+from benchctl.jvm.unified_log import GcPause, Safepoint, parse_pause, read_stops
 
 MB = 1 << 20
 PID = 3204

@@ -10,7 +10,8 @@ import pytest
 
 from benchctl.load.executor import TaskResult, run_task
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search
 from load.stub_server import Reply, Serve, StubServer
 
 SEARCH = Search(name="range", body={"query": {"match_all": {}}})

@@ -11,8 +11,9 @@ import psutil
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.executor import Stage, TaskResult, run_step
 from benchctl.load.request import Exchange, Request
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
@@ -22,7 +23,8 @@ from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search
 from load.hostile_server import found
 
 

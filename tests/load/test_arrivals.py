@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.load.arrivals import NS_PER_S, arrivals, extent
+from benchctl.load.pace import NS_PER_S, arrivals, extent
 from benchctl.track.model import ScheduleName, Task
 
 SCHEDULES = st.sampled_from(["deterministic", "poisson"])

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.arrivals import arrivals
 from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
-from benchctl.load.judge import judge_multi_search, judge_search
-from benchctl.load.pace import turns
+from benchctl.load.pace import arrivals, turns
 from benchctl.load.recorder import Recorder
-from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place
 from benchctl.track.model import Task

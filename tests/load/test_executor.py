@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
-from benchctl.load.lag import driver_figures
+from benchctl.load.client import NodeGone
+from benchctl.load.driver_overhead import driver_figures
+from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome

@@ -16,17 +16,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.client import Assignment, Client
-from benchctl.load.executor import NodeGone, TaskAborted, TaskResult
-from benchctl.load.judge import is_unsupported, judge_multi_search, judge_plain, judge_search
+from benchctl.load.client import Assignment, Client, NodeGone, TaskAborted
+from benchctl.load.executor import TaskResult
 from benchctl.load.pace import Waiter
 from benchctl.load.recorder import Recorder
-from benchctl.load.request import Exchange, Request
+from benchctl.load.request import (
+    Exchange,
+    Request,
+    is_unsupported,
+    judge_multi_search,
+    judge_plain,
+    judge_search,
+)
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, PaginatedSearch, RawRequest, Search
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import PaginatedSearch, RawRequest, Search
 from benchctl.track.values import Choice
 from load.hostile_acts import (
     BOMB,

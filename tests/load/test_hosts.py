@@ -12,8 +12,7 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.load.judge import judge_plain
-from benchctl.load.request import Request
+from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import RoundRobinClient, WireClient, open_client
 from benchctl.results.samples import Outcome
 from load.stub_server import Reply, Serve, StubServer

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.corpus.ranges import merged
+from benchctl.corpus.documents import merged
 from benchctl.errors import BenchctlError
 from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Ingested, ingest
 from waiting import eventually

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.judge import (
+from benchctl.load.request import (
+    Answer,
+    Judge,
     accepting,
     is_unsupported,
     judge_bulk,
@@ -18,7 +20,6 @@ from benchctl.load.judge import (
     judge_shards,
     judge_snapshot,
 )
-from benchctl.load.request import Answer, Judge
 from benchctl.results.samples import Outcome
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.lag import LagMeter, driver_figures
+from benchctl.load.driver_overhead import LagMeter, driver_figures
 from benchctl.results.samples import Columns, concatenate, empty_columns
 from benchctl.track.model import Task
 

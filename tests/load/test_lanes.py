@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.lanes import Completion, lanes_of
-from benchctl.load.share import Job
-from benchctl.load.workers import deal
+from benchctl.load.executor import deal
+from benchctl.load.task_clients import Completion, Job, lanes_of
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 

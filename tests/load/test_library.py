@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from benchctl.endpoint import Endpoint
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.judge import judge_search
-from benchctl.load.library import UNKNOWN_BYTES, LibraryOpener, LibraryWire
-from benchctl.load.request import Request
+from benchctl.load.client_transport import UNKNOWN_BYTES, LibraryOpener, LibraryWire
+from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.request import Request, judge_search
+from benchctl.load.task_clients import Job
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import benchctl.load.pulse
-from benchctl.load.pulse import Pulse, covered_ns, suspended_ns
-from benchctl.load.workers import WorkerPool
+import benchctl.load.driver_overhead
+from benchctl.load.driver_overhead import Pulse, covered_ns, suspended_ns
+from benchctl.load.executor import WorkerPool
 from benchctl.results.samples import SampleSpool
 from load.storm import ask_one
 from load.stub_server import Reply, Serve
@@ -52,7 +52,7 @@ def test_what_several_processes_stood_still_counts_once(spans: list[tuple[int, i
 def test_no_load_is_made_by_the_wall_clock():
     """That clock may be set, forward or back, while tasks run."""
     wall = re.compile(r"\btime\.(time|time_ns|ctime|localtime|gmtime)\b|\.(now|utcnow|today)\(")
-    folder = Path(benchctl.load.pulse.__file__).parent
+    folder = Path(benchctl.load.driver_overhead.__file__).parent
     assert [path.name for path in folder.rglob("*.py") if wall.search(path.read_text(encoding="utf-8"))] == []
 
 

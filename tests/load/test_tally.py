@@ -1,6 +1,6 @@
 """Failures add up by kind."""
 
-from benchctl.load.tally import Failure, FailureTally, merge_failures
+from benchctl.load.recorder import Failure, FailureTally, merge_failures
 from benchctl.results.samples import Outcome
 
 

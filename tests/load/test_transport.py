@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from benchctl.load.judge import judge_plain
-from benchctl.load.request import Request
+from benchctl.load.request import Request, judge_plain
 from benchctl.load.transport import _FAILURES, WireClient
 from benchctl.network import TROUBLES
 from benchctl.results.samples import Outcome

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.bits import words
+from benchctl.corpus.random_bits import words
 from benchctl.load.values import Bodies, _word, zipf_table
-from benchctl.track.placeholder import Placeholder, split_text
 from benchctl.track.values import (
     Choice,
     Date,
@@ -22,9 +21,11 @@ from benchctl.track.values import (
     IntegerRange,
     Number,
     NumberRange,
+    Placeholder,
     Pool,
     ValueSource,
     check_values,
+    split_text,
 )
 
 SEEDS = st.integers(0, 2**64)

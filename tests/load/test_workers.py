@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import Job, NodeGone, Stage, TaskAborted, TaskResult, run_step
+from benchctl.load.client import NodeGone, TaskAborted
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome, SampleSpool, concatenate
 from benchctl.track.model import Task

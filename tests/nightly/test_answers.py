@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers.kept import cut, digested
+from benchctl.engine.answers import cut, digested
 from benchctl.errors import BenchctlError
 from benchctl.nightly.answers import changed, comparable, noted, recalled
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers

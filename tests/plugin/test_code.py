@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.errors import UsageError
 from benchctl.plugin import code as module
 from benchctl.plugin.code import read_code
-from benchctl.track.plugin import find_plugin
+from benchctl.track.operations.catalogue import find_plugin
 from plugins import PLUGIN, code_in, executed, write_track
 
 

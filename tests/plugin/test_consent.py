@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.home import Home
-from benchctl.plugin.consent import Consent, refusal
+from benchctl.plugin.code import Consent, refusal
 from plugins import code_in
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.plugin.blame import PluginError
 from benchctl.plugin.code import read_code
-from benchctl.plugin.session import Loaded
+from benchctl.plugin.session import Loaded, PluginError
 from plugins import load_in, write_track
 
 REGISTER = "\ndef register(registry):\n    registry.register_param_source('x', value)\n"

@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.plugin.blame import PluginError, PluginNeedsError
-from benchctl.plugin.session import PluginUse, loaded_plugin, missing_names, tried
+from benchctl.plugin.session import (
+    PluginError,
+    PluginNeedsError,
+    PluginUse,
+    loaded_plugin,
+    missing_names,
+    tried,
+)
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge
 from plugins import code_in, load_in

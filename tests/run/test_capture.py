@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.run.capture import DOCUMENTS_FILE, Captured, capture
 from benchctl.track.load import load_challenge, load_track

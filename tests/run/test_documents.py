@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.corpus.source import corpus_digest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -24,8 +24,7 @@ from benchctl.run.documents import (
     parcels,
     sources,
 )
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
+from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, OS, make_plan
 

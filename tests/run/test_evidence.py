@@ -8,7 +8,7 @@ from typing import cast, get_args
 import pytest
 import zstandard
 
-from benchctl.engine.evidence.collector import Scene
+from benchctl.engine.evidence import Scene
 from benchctl.engine.node import Node
 from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError

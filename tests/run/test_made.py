@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import Failure, Job, TaskResult
+from benchctl.load.executor import TaskResult
+from benchctl.load.recorder import Failure
+from benchctl.load.task_clients import Job
 from benchctl.results.samples import Outcome
 from benchctl.run.steps import check_made
 from benchctl.track.model import Task

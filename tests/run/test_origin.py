@@ -6,10 +6,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.run.documents import needed_corpora, origin_of, sends_documents, streams_made
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.model import Challenge, Index, IndexBody, Task, Track
-from benchctl.track.operations.catalogue import decode_operation
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
+from benchctl.track.operations.catalogue import PluginOperation, decode_operation
 from builders import make_plan
 
 PEOPLE = Corpus(

@@ -7,14 +7,14 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.orchestrate import track_changes
 from benchctl.run.plan import RunSpec, as_trial, plan_run
 from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
 from builders import CORPUS, ES, OS
 from plugins import code_in, executed, write_track
 

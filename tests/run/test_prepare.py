@@ -7,14 +7,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
+from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.endpoint import Endpoint
-from benchctl.engine.answers.answers import Answer, AnswerBook
-from benchctl.engine.cluster import ClusterFacts
-from benchctl.engine.prepared.index import PreparedIndex
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.target import Address
+from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.prepared_index import PreparedIndex
+from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.load.executor import Failure, Job, TaskResult
+from benchctl.load.executor import TaskResult
 from benchctl.load.pace import Waiter, turns
+from benchctl.load.recorder import Failure
 from benchctl.load.redline import MOST_STEPS
+from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import unanswered
 from benchctl.results.plan import Plan, RedlineSpec

@@ -7,12 +7,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.engine.client import IndexStats, SearchClient
-from benchctl.engine.prepared.filling import Sent
-from benchctl.engine.prepared.index import IndexKey
-from benchctl.engine.prepared.partial import MANIFEST_NAME
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import IndexStats, NodeRequestError, SearchClient
+from benchctl.engine.distribution import Installation
+from benchctl.engine.filling import MANIFEST_NAME, Sent
+from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Ingested

@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.cluster import ClusterFacts
+from benchctl.engine.distribution import Installation, PluginFacts
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts
-from benchctl.engine.prepared.index import PreparedIndex
-from benchctl.engine.provision.install import Installation, PluginFacts
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.target import Address
+from benchctl.engine.prepared_index import PreparedIndex
+from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport

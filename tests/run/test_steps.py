@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.load.executor import Job, Stage, TaskResult
+from benchctl.load.executor import Stage, TaskResult
+from benchctl.load.task_clients import Job
 from benchctl.run.plan import boots
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.engine.cluster import ClusterFacts
 from benchctl.engine.declared import places
-from benchctl.engine.target import Address
+from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec

@@ -9,10 +9,8 @@ import numpy as np
 import psutil
 import pytest
 
-from benchctl.engine.client import MergeStats
-from benchctl.engine.gauge import Usage
-from benchctl.engine.gc_log import Pause
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import MergeStats, NodeRequestError
+from benchctl.engine.telemetry import Pause, Usage
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch
 from waiting import eventually

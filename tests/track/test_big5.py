@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.corpus.generated.truth import Slice
-from benchctl.engine.answers.answers import Answer, AnswerBook
-from benchctl.engine.answers.expected import expect_answers
+from benchctl.corpus.big5 import Slice
+from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.expected_answers import expect_answers
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.operations.search import Search
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.filters import TaskFilter, filter_tasks, parse_filters
-from benchctl.track.load import load_track
+from benchctl.track.load import TaskFilter, filter_tasks, load_track, parse_filters
 from foreign_tracks import BOOKS, write_files
 
 

@@ -14,7 +14,7 @@ from benchctl.errors import UsageError
 from benchctl.track.library import find_track
 from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
 from benchctl.track.model import Challenge, Template, Track
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
 from foreign_tracks import BOOKS, SHOP, write_files
 
 

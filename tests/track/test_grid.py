@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.track.grid import Grid, date_grid, integer_grid, number_grid, printf_form, with_widths
+from benchctl.track.values import Grid, date_grid, integer_grid, number_grid, printf_form, with_widths
 
 DAY_US = 86_400_000_000
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.track.placeholder import Placeholder, is_name, placeholders, split_text
+from benchctl.track.values import Placeholder, is_name, placeholders, split_text
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
 PLACEHOLDERS = st.builds(Placeholder, NAMES, st.sampled_from(["", "from", "to"]))

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.track.model import Template
-from benchctl.track.stand_in import as_plain_template
+from benchctl.track.model import Template, as_plain_template
 
 STAMPED = {"mappings": {"properties": {"@timestamp": {"type": "date", "format": "epoch_second"}}}}
 

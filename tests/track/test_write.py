@@ -11,8 +11,8 @@ from benchctl.errors import UsageError
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
-from benchctl.track.plugin import PluginOperation
-from benchctl.track.write import challenge_json, challenge_text
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.schedule import challenge_json, challenge_text
 
 
 def again(challenge: Challenge, tmp_path: Path) -> Challenge:

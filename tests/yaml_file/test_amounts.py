@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.yaml_file.amounts import (
-    Documents,
-    Duration,
-    HeapSize,
-    Percent,
-    fraction,
-    mebibytes,
-    seconds,
-)
+from benchctl.yaml_file import Documents, Duration, HeapSize, Percent, fraction, mebibytes, seconds
 
 
 @given(st.integers(0, 10**6))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.yaml_file import Document
-from benchctl.yaml_file.document import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, in_words, shown
+from benchctl.yaml_file import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, Document, in_words, shown
 
 KEYS = st.text("abcdef", min_size=1, max_size=5)  # words that need no quotes
 # PyYAML leaves out quotes that newer readers need, as in 0E0.

@@ -11,16 +11,14 @@ from benchctl.cli.options import DocumentsType
 from benchctl.cli.param_options import ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
-from benchctl.corpus.fetch import Fetch
-from benchctl.corpus.find import fetched_files
-from benchctl.corpus.generated.files import list_corpora
-from benchctl.corpus.published import NAME, SIZES, Packing, big5_corpus
+from benchctl.corpus.generated import list_corpora
+from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_corpus, fetched_files
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.run.prepare import prepare_corpus
-from benchctl.track.corpora import Corpus
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
+from benchctl.track.model import Corpus
 
 
 @click.group("corpus")
@@ -52,7 +50,7 @@ def generate_command(docs: int, seed: int, *, wait: bool, quiet: bool) -> None:
 @click.option("--track", "track_path", metavar="PATH", help="A track whose corpora these are.")
 @click.option(
     "--size",
-    type=click.Choice([str(size) for size in SIZES]),
+    type=click.Choice([str(size) for size in BIG5_SIZES]),
     help="Which of big5's published corpora: about so many GB, unpacked.",
 )
 @click.option(
@@ -105,14 +103,14 @@ def fetch_command(
 
 
 def _published(name: str | None, size: str | None, packing: Packing, source: str | None) -> Corpus:
-    if name != NAME:
+    if name != BIG5:
         raise UsageError(
             "which corpus?" if name is None else f"there is no published corpus '{name}' without a track",
             hint="name the track that declares it by --track PATH, or fetch big5",
         )
     if size is None:
         raise UsageError(
-            "big5 without a track needs --size", hint=f"give --size, one of {', '.join(map(str, SIZES))}"
+            "big5 without a track needs --size", hint=f"give --size, one of {', '.join(map(str, BIG5_SIZES))}"
         )
     if source is None:
         raise UsageError(

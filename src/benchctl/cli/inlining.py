@@ -13,14 +13,18 @@ from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
-from benchctl.jvm.inlining.called import Called, read_called
-from benchctl.jvm.inlining.cut import cut_tree
-from benchctl.jvm.inlining.diff import compare_sites
-from benchctl.jvm.inlining.find import find_newest
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.model import C2_LEVEL, simple
-from benchctl.jvm.inlining.of_run import RunLog, choose, logs_of
-from benchctl.jvm.inlining.sites import newest_sites
+from benchctl.jvm.call_sites import (
+    Called,
+    RunLog,
+    choose,
+    compare_sites,
+    find_newest,
+    logs_of,
+    newest_sites,
+    read_called,
+)
+from benchctl.jvm.inlining_log import InliningLog
+from benchctl.jvm.inlining_tree import C2_LEVEL, cut_tree, simple
 from benchctl.report.inlining.differences import differences_document, differences_text
 from benchctl.report.inlining.groups import GroupedFork, groups_document, groups_text
 from benchctl.report.inlining.trees import tree_document, tree_text

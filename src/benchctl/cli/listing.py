@@ -9,7 +9,7 @@ from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
-from benchctl.engine.variants.file import load_variants
+from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond

@@ -10,10 +10,9 @@ from benchctl.cli.streams import say
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching
 from benchctl.disk import disk_errors
-from benchctl.engine.patched import build
-from benchctl.engine.patched.changes import CHANGES
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.patched_lucene import CHANGES, build_lucene
 from benchctl.home import resolve_home
 
 
@@ -49,7 +48,7 @@ def patch_command(
     spec = resolve_variants((variant,), (distribution,) if distribution else (), ())[0]
     with watching(quiet=quiet) as observer:
         installation = install(home, spec, observer.progress)
-        built = build(home, installation, provide_jdk(home, None), name, observer.progress)
+        built = build_lucene(home, installation, provide_jdk(home, None), name, observer.progress)
     if output is not None:
         with disk_errors(f"write {output}"):
             shutil.copyfile(built.path, output)

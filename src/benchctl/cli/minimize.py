@@ -38,7 +38,7 @@ from benchctl.minimize.forecast import start_forecast
 from benchctl.minimize.measure import Nodes
 from benchctl.minimize.questions import ALPHA
 from benchctl.minimize.start import check_search, default_metric, new_search
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
 from benchctl.report.minimize import Ended, render_minimize
 from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
@@ -51,7 +51,7 @@ from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.track.model import Track
-from benchctl.track.write import challenge_text
+from benchctl.track.schedule import challenge_text
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format

@@ -9,7 +9,7 @@ from benchctl.cli.options import HeapType
 from benchctl.cli.streams import complain, say
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.cli.watch import watching
-from benchctl.engine.provision.equip import check_asked
+from benchctl.engine.plugins_and_jars import check_asked
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import VariantSpec

@@ -11,7 +11,7 @@ import click
 
 from benchctl.cli.sections import under
 from benchctl.cli.streams import note
-from benchctl.corpus.sizes import parse_documents
+from benchctl.corpus.documents import parse_documents
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.store import RunStore

@@ -21,7 +21,7 @@ from benchctl.cli.streams import emit, text_width
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.results.model import DEFAULT_FORKS

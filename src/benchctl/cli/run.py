@@ -46,7 +46,7 @@ from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
 from benchctl.experiment.execution import experiment_of
 from benchctl.home import Home, resolve_home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord

@@ -20,21 +20,24 @@ from benchctl.cli.targets import certificates, endpoint_of
 from benchctl.cli.trust_option import code_of, echo_plugin, trust_option
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import connect
-from benchctl.engine.refusals import explained
-from benchctl.engine.target import Address, identify
+from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
-from benchctl.plugin.code import Code
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Code, Consent
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
-from benchctl.track.corpora import Corpus
-from benchctl.track.filters import filter_tasks, parse_filters
-from benchctl.track.load import TASK_PARAMETERS, load_challenge, load_track, reject_unused
-from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Operation
+from benchctl.track.load import (
+    TASK_PARAMETERS,
+    filter_tasks,
+    load_challenge,
+    load_track,
+    parse_filters,
+    reject_unused,
+)
+from benchctl.track.model import Challenge, Corpus, Task, Track
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Elsewhere
 
 _UNFOLDED = 10_000
 _NOTHING = "-"

@@ -8,8 +8,7 @@ import click
 from benchctl.cli.sections import under
 from benchctl.cli.streams import say
 from benchctl.home import resolve_home
-from benchctl.plugin.code import Code, read_code
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.run.plugin import plugin_problems
 from benchctl.track.library import find_track
 from benchctl.track.model import Challenge, Track

@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import keyed
-from benchctl.engine.newest import check_spec, with_newest
 from benchctl.engine.variant import check_overrides, parse_variant
-from benchctl.engine.variants.file import load_variants
+from benchctl.engine.variant_file import check_spec, load_variants, with_newest
 from benchctl.results.plan import VariantSpec
 
 variants_option = click.option(

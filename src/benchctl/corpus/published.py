@@ -1,15 +1,247 @@
-"""The published files of big5's documents: names, sizes and counts, as its own workload declares them."""
+"""A track's published files of documents: where they are on this machine, and how they get there."""
 
-from collections.abc import Mapping
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Literal
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.track.corpora import Corpus, Documents, SourcePart
+from benchctl.corpus.generated import MANIFEST, locked
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
+from benchctl.download import Advice, Download, Piece
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.network import Progress, shown
+from benchctl.track.model import Corpus, Documents, SourcePart
+from benchctl.track.template_source import cut
 
-NAME = "big5"
-SIZES = (60, 100, 880, 1000)
+SUFFIXES = (".zst", ".bz2", ".gz", ".zip")
+"""Of the compressed files that benchctl reads."""
+
+_LONGEST_NAME = 200  # bytes; file systems have 255, and what is beside a half-finished file has a longer one
+
+
+def corpus_folder(home: Home, name: str) -> Path:
+    """Where the files of a corpus that are fetched are kept.
+
+    Raises:
+        UsageError: the name of the corpus cannot name a folder.
+    """
+    if name.startswith(".") or "/" in name or "\0" in name or not name or _is_long(name):
+        raise UsageError(
+            f"a corpus called '{cut(name)}' cannot be kept in a folder of its name",
+            hint="give the folder with its files by --corpus-dir",
+        )
+    return home.corpora / name
+
+
+def fetched_files(home: Home) -> Iterator[Path]:
+    """Files of corpora that were fetched, sorted; half-finished ones and generated corpora are left out."""
+    for path in sorted(home.corpora.glob("*/**/*")):
+        inside = path.relative_to(home.corpora).parts
+        hidden = any(name.startswith(".") for name in inside)
+        if path.is_file() and not hidden and not (home.corpora / inside[0] / MANIFEST).exists():
+            yield path
+
+
+def inside(name: str) -> str:
+    """A name of a file that stays in its folder, as it is.
+
+    Raises:
+        UsageError: it does not, or is none.
+    """
+    parts = PurePosixPath(name).parts
+    bad = not parts or "\0" in name or name.startswith("/") or ".." in parts or any(map(_is_long, parts))
+    if bad or parts[-1].startswith("."):
+        raise UsageError(f"'{cut(name)}' cannot be the name of a file of documents")
+    return name
+
+
+def _is_long(name: str) -> bool:
+    return len(os.fsencode(name)) > _LONGEST_NAME
+
+
+def names_of(documents: Documents) -> tuple[str, ...]:
+    """The names that a file of documents may have: as published, unpacked, or packed in another way."""
+    bare = documents.source_file
+    for suffix in SUFFIXES:
+        bare = bare.removesuffix(suffix)
+    return tuple(dict.fromkeys((documents.source_file, bare, *(bare + suffix for suffix in SUFFIXES))))
+
+
+def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
+    """The first of the folders' files that can be these documents; the published name goes first in each.
+
+    Raises:
+        UsageError: the track gives a file outside of them, which is not its own to read.
+    """
+    inside(documents.source_file)
+    for folder in folders:
+        for name in names_of(documents):
+            path = folder / name
+            if path.is_file():
+                return path.absolute()
+    return None
+
+
+def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> UsageError:
+    """The error for a file that is nowhere, and that the track gives no source of."""
+    places = ", ".join(str(folder) for folder in dict.fromkeys(folders))
+    return UsageError(
+        f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
+        "and the track names no source to fetch it from",
+        hint="give its folder by --corpus-dir, or fetch it first: "
+        f"benchctl corpus fetch {corpus.name} --track TRACK --from URL",
+    )
+
+
+# Published files of documents into benchctl's home: from the network, or from another folder.
+
+_COPY_BYTES = 1 << 22
+_ADVICE = Advice(
+    unreachable="check the network and its proxy settings",
+    refused="check where the corpus is to come from: the track's base-url, or --from",
+    unfinished="try again: they are kept, and the next attempt goes on from there",
+    other_size="it is another file than the track means: check base-url and compressed-bytes",
+)
+
+
+def is_published(documents: Documents) -> bool:
+    """Whether the track says where a file can be fetched from."""
+    return documents.base_url is not None or documents.source_url is not None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """How files are fetched.
+
+    Attributes:
+        home: where they are kept, as they are published: compressed.
+        progress: told after each bit.
+        source: a URL or a folder that has the files, instead of what the track says.
+        free: how much can be written to a folder, bytes.
+        pause: waits for some seconds before another attempt.
+    """
+
+    home: Home
+    progress: Progress
+    source: str | None = None
+    free: FreeBytes = free_bytes
+    pause: Callable[[float], None] = time.sleep
+
+    def get(self, corpus: Corpus, documents: Documents) -> Path:
+        """A file of a corpus, fetched unless it is there.
+
+        Raises:
+            UsageError: it cannot be kept under its name, or nobody says where to get it.
+            BenchctlError: it cannot be had, or has another size than the track says.
+        """
+        target = corpus_folder(self.home, corpus.name) / inside(documents.source_file)
+        with disk_errors(f"write to {target.parent}"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with locked(target.with_name(f".{target.name}.lock")):
+            if not target.is_file():
+                folder = self._folder()
+                if folder is None:
+                    pieces = self._pieces(corpus, documents)
+                    Download(pieces, target, self.progress, _ADVICE, free=self.free, pause=self.pause).run()
+                else:
+                    self._copy(folder, documents, target)
+        _check_bytes(target, target.stat().st_size, documents)
+        return target
+
+    def _folder(self) -> Path | None:
+        """The folder that files are copied from; None for the network."""
+        if self.source is None or _is_url(self.source):
+            return None
+        folder = Path(self.source)
+        if not folder.is_dir():
+            raise UsageError(
+                f"'{self.source}' is neither a folder nor an http(s) URL",
+                hint="give the folder that has the files, or the URL of one",
+            )
+        return folder
+
+    def _pieces(self, corpus: Corpus, documents: Documents) -> Sequence[Piece]:
+        base = self.source or documents.base_url
+        if documents.source_url is not None and self.source is None:
+            found = [Piece(documents.source_url, documents.published_bytes)]
+        elif base is None:
+            raise UsageError(
+                f"nobody says where corpus '{corpus.name}' is published",
+                hint="name a track that does, by --track PATH, or give --from URL or a folder",
+            )
+        elif documents.source_file_parts:
+            found = [Piece(_below(base, part.name), part.size) for part in documents.source_file_parts]
+        else:
+            found = [Piece(_below(base, documents.source_file), documents.published_bytes)]
+        for piece in found:
+            if not _is_url(piece.url):
+                raise UsageError(
+                    f"corpus '{corpus.name}' is published at '{shown(_split(piece.url))}', "
+                    "and benchctl reads http and https only",
+                    hint="copy the files by other means and give their folder by --from",
+                )
+        return found
+
+    def _copy(self, folder: Path, documents: Documents, target: Path) -> None:
+        names = [part.name for part in documents.source_file_parts]
+        if not names or (folder / documents.source_file).is_file():
+            names = [documents.source_file]
+        sources = [folder / inside(name) for name in names]
+        missing = next((source for source in sources if not source.is_file()), None)
+        if missing is not None:
+            raise UsageError(f"there is no {missing.name} in {folder}")
+        with disk_errors(f"copy {documents.source_file} from {folder}"):
+            total = sum(source.stat().st_size for source in sources)
+            _check_bytes(folder / documents.source_file, total, documents)
+            require_space(target.parent, total, f"copy {target.name}", available=self.free(target.parent))
+            partial = target.with_name(f".{target.name}.copy")
+            with partial.open("wb") as sink:
+                for source in sources:
+                    with source.open("rb") as raw:
+                        while block := raw.read(_COPY_BYTES):
+                            sink.write(block)
+                            self.progress("bytes", sink.tell(), total)
+            shutil.copystat(sources[-1], partial)
+            partial.replace(target)
+
+
+def _is_url(text: str) -> bool:
+    return _split(text).scheme in {"http", "https"}
+
+
+def _below(base: str, name: str) -> str:
+    """The URL of a file in a folder; a query, such as a signature, stays behind it."""
+    parts = _split(base)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as err:
+        raise UsageError(f"'{url.rpartition('@')[2]}' is no URL of documents") from err
+
+
+def _check_bytes(path: Path, actual: int, documents: Documents) -> None:
+    expected = documents.published_bytes
+    if expected is not None and actual != expected:
+        raise BenchctlError(
+            f"{path} has {actual:,} bytes, and {expected:,} are expected",
+            hint="remove it and fetch it again, or correct the track's sizes",
+        )
+
+
+# The published files of big5's documents: names, sizes and counts, as its own workload declares them.
+
+BIG5 = "big5"
+BIG5_SIZES = (60, 100, 880, 1000)
 """About how many GB each of them has, unpacked."""
 
 Packing = Literal["zst", "bz2"]
@@ -56,7 +288,7 @@ def big5_corpus(size: int, packing: Packing) -> Corpus:
     if size not in _FILES:
         raise UsageError(
             f"there is no published big5 corpus of size {size}",
-            hint=f"give --size, one of {', '.join(map(str, SIZES))}",
+            hint=f"give --size, one of {', '.join(map(str, BIG5_SIZES))}",
         )
     facts = _FILES[size]
     documents = Documents(
@@ -65,6 +297,6 @@ def big5_corpus(size: int, packing: Packing) -> Corpus:
         compressed_bytes=facts.packed_bytes[packing],
         uncompressed_bytes=facts.raw_bytes,
         source_file_parts=_PARTS.get((size, packing), ()),
-        target_index=NAME,
+        target_index=BIG5,
     )
-    return Corpus(NAME, (documents,))
+    return Corpus(BIG5, (documents,))

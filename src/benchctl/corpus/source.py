@@ -1,29 +1,261 @@
 """Documents that benchctl did not generate: files of them, their even shares, read from any place on."""
 
 import hashlib
+import os
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from benchctl.corpus.fetch import Fetch, is_published
-from benchctl.corpus.find import SUFFIXES, corpus_folder, find_file, not_found
-from benchctl.corpus.packed.decode import decode, unreadable
-from benchctl.corpus.packed.offsets import FileIndex, index_file
-from benchctl.corpus.share import Stretch, shared_out, stretches
+from benchctl.corpus.packed import decode, unreadable
+from benchctl.corpus.published import SUFFIXES, Fetch, corpus_folder, find_file, is_published, not_found
+from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress
 from benchctl.results.plan import CorpusFile
-from benchctl.track.corpora import Corpus, Documents
-from benchctl.track.template.excerpt import cut
+from benchctl.track.model import Corpus, Documents
+from benchctl.track.template_source import cut
+
+# Which documents of a file are used when not all are: evenly spaced blocks, the same ones every time.
+#
+# Pure arithmetic on two numbers. Corpora lie in the order of their days, so a prefix would hold the first
+# days only.
+
+BLOCKS = 1000
+"""Blocks of a share: no stretch of a file has a thousandth of the share more or less than is its due."""
+
+
+class Stretch(NamedTuple):
+    """Consecutive documents of a file, [start, stop), numbered within the file."""
+
+    start: int
+    stop: int
+
+
+def stretches(documents: int, held: int, start: int = 0, stop: int | None = None) -> Iterator[Stretch]:
+    """Where the documents [start, stop) of an even share lie in their file, in order.
+
+    Before the kth of n blocks, (2k + 1) / 2n of the documents that are left out were left out.
+
+    Args:
+        documents: size of the share.
+        held: documents of the whole file.
+        start: the first document wanted, numbered within the share.
+        stop: one behind the last; all of the share when None.
+
+    Yields:
+        Stretches that do not touch each other, none of them empty; a single one when nothing is left out.
+
+    Raises:
+        ValueError: the share is larger than the file, or the slice does not lie in the share.
+    """
+    stop = documents if stop is None else stop
+    if not 0 <= start <= stop <= documents <= held:
+        raise ValueError(f"documents [{start}, {stop}) are not a slice of {documents} out of {held}")
+    left_out = held - documents
+    if left_out == 0:
+        if start < stop:
+            yield Stretch(start, stop)
+        return
+    blocks = min(documents, BLOCKS)
+    block = start * blocks // documents if blocks else 0
+    waiting: Stretch | None = None
+    while start < stop:
+        end = min((block + 1) * documents // blocks, stop)
+        gap = (2 * block + 1) * left_out // (2 * blocks)
+        found = Stretch(start + gap, end + gap)
+        block += 1
+        start = end
+        if found.start == found.stop:
+            continue
+        if waiting is not None and waiting.stop == found.start:
+            waiting = Stretch(waiting.start, found.stop)
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = found
+    if waiting is not None:
+        yield waiting
+
+
+def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
+    """Share a number of documents out over files in proportion to what they hold.
+
+    Args:
+        documents: altogether, at most what the files hold.
+        held: documents of every file.
+
+    Returns:
+        Of every file; each is off its exact share by less than one document.
+    """
+    total = sum(held)
+    found = []
+    before = 0
+    for count in held:
+        after = before + count
+        found.append(after * documents // total - before * documents // total if total else 0)
+        before = after
+    return tuple(found)
+
+
+# What is known of a file once it was read in full: its lines, its digest, and where decoding can begin.
+
+_FORMAT_VERSION = 2
+_APART_BYTES = 1 << 22  # decoded; nearer entries save little, and those of a terabyte fit in memory
+
+_EMPTY = (b"\n\n", b"\n\r\n")
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """A place from which a file can be decoded.
+
+    Attributes:
+        at: in the file, in the unit of its format.
+        raw_bytes: decoded bytes before it.
+        line_ends: line ends before it.
+    """
+
+    at: int
+    raw_bytes: int
+    line_ends: int
+
+
+class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    r"""What a file of lines holds.
+
+    Attributes:
+        format_version: of this form.
+        path: absolute path of the file.
+        file_bytes: its size as it lies on the disk.
+        modified_ns: when it was changed for the last time.
+        status_ns: the same by the file system's own clock, which no program can set back.
+        lines: how many it holds; an unfinished last one counts.
+        raw_bytes: of all lines, decompressed.
+        sha256: of the same, hexadecimal.
+        entries: where decoding can begin, in order; the first is the beginning.
+        first_empty: number of the first line without anything in it, from 0; None when there is none.
+    """
+
+    format_version: int
+    path: str
+    file_bytes: int
+    modified_ns: int
+    status_ns: int
+    lines: int
+    raw_bytes: int
+    sha256: str
+    entries: tuple[Entry, ...]
+    first_empty: int | None = None
+
+    def entry_before(self, line: int) -> int:
+        """Which entry the line's first byte is behind, as near as there is one."""
+        return max(bisect_left(self.entries, line, key=lambda entry: entry.line_ends) - 1, 0)
+
+    def entry_behind(self, line: int) -> int:
+        """The first entry that all lines before `line` end before; one behind the last for none."""
+        return bisect_left(self.entries, line, key=lambda entry: entry.line_ends)
+
+
+def index_file(
+    path: Path,
+    home: Home,
+    progress: Callable[[int], None] | None = None,
+    *,
+    apart_bytes: int = _APART_BYTES,
+) -> FileIndex:
+    """The index of a file: kept from the last time, or made by reading all of it.
+
+    Args:
+        path: of the file, compressed or not.
+        home: where indices of files are kept.
+        progress: told the number of lines newly read.
+        apart_bytes: decoded bytes between two entries, at least.
+
+    Raises:
+        BenchctlError: the file is missing or damaged, or was changed while it was read.
+    """
+    path = path.absolute()
+    kept = _kept_at(path, home)
+    found = _load(kept, path)
+    if found is None:
+        found = _read(path, progress, apart_bytes)
+        with disk_errors(f"keep what is known of {path} in {kept.parent}"):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            building = kept.with_name(f"{kept.name}.{os.getpid()}")
+            building.write_bytes(msgspec.json.encode(found))
+            building.replace(kept)
+    return found
+
+
+def _kept_at(path: Path, home: Home) -> Path:
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    return home.corpora / ".files" / f"{name}.json"
+
+
+def _load(kept: Path, path: Path) -> FileIndex | None:
+    """The index as kept; None when there is none, or not of the file as it is now."""
+    with suppress(OSError, msgspec.DecodeError):
+        found = msgspec.json.decode(read_file(kept), type=FileIndex)
+        if (found.format_version, found.path) == (_FORMAT_VERSION, str(path)) and _facts(path) == (
+            found.file_bytes,
+            found.modified_ns,
+            found.status_ns,
+        ):
+            return found
+    return None
+
+
+def _facts(path: Path) -> tuple[int, int, int]:
+    """(bytes, time of the last change in ns, that of the file system in ns)."""
+    try:
+        info = path.stat()
+    except OSError as err:
+        raise unreadable(path, err.strerror or str(err)) from err
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def _read(path: Path, progress: Callable[[int], None] | None, apart_bytes: int) -> FileIndex:
+    before = _facts(path)
+    digest = hashlib.sha256()
+    entries = [Entry(0, 0, 0)]
+    raw_bytes = line_ends = 0
+    first_empty: int | None = None
+    last = b"\n"
+    for at, block in decode(path):
+        if at > 0 and raw_bytes - entries[-1].raw_bytes >= apart_bytes:
+            entries.append(Entry(at, raw_bytes, line_ends))
+        joined = last + block
+        if first_empty is None and (places := [at for empty in _EMPTY if (at := joined.find(empty)) >= 0]):
+            first_empty = line_ends + block.count(b"\n", 0, max(min(places) + 1 - len(last), 0))
+        count = block.count(b"\n")
+        digest.update(block)
+        raw_bytes += len(block)
+        line_ends += count
+        last = joined[-2:]
+        if progress is not None:
+            progress(count)
+    if _facts(path)[:2] != before[:2]:
+        raise unreadable(path, "it was changed while it was read")
+    return FileIndex(
+        format_version=_FORMAT_VERSION,
+        path=str(path),
+        file_bytes=before[0],
+        modified_ns=before[1],
+        status_ns=before[2],
+        lines=line_ends + (not last.endswith(b"\n")),
+        raw_bytes=raw_bytes,
+        sha256=digest.hexdigest(),
+        entries=tuple(entries),
+        first_empty=first_empty,
+    )
+
 
 _ACTIONS = frozenset({"index", "create", "update", "delete"})
 _ACTION_KEYS = frozenset({"routing", "pipeline", "require_alias", "require_data_stream", "dynamic_templates"})
-
-__all__ = ["corpus_digest", "find_documents", "local_file", "open_file"]
 
 
 # Lines of a file by their numbers: decoding begins near them where the file's index knows a place.
@@ -45,23 +277,10 @@ class _Run(NamedTuple):
     stretches: Sequence[Stretch]
 
 
-def read_lines(
+def _read_lines(
     path: Path, wanted: Iterable[Stretch], index: FileIndex | None
 ) -> Generator[bytes, None, None]:
-    r"""Lines of a file, in memory of a few blocks.
-
-    Args:
-        path: of the file, compressed or not.
-        wanted: which lines, from 0; stretches in order that do not touch each other.
-        index: of the file; without it, decoding begins at the beginning.
-
-    Yields:
-        Whole lines, each ending in "\n", as many at a time as the decoder gives.
-
-    Raises:
-        BenchctlError: the file is missing or damaged, or ends before the last line wanted; blocks before that
-            were given out by then.
-    """
+    r"""Lines of a file, in memory of a few blocks."""
     for run in _runs(wanted, index):
         with closing(decode(path, start=run.start, stop=run.stop)) as decoded:
             reached = yield from _slices((block for _, block in decoded), run.line_ends, run.stretches)
@@ -170,7 +389,7 @@ def open_file(
             hint="put the old file back, or plan a new run",
         )
     lines = _lines_a_document(has_actions=file.has_actions)
-    yield from read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
+    yield from _read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
 
 
 def _lines_a_document(*, has_actions: bool) -> int:
@@ -248,7 +467,7 @@ def _is_file(path: Path) -> bool:
 
 def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> None:
     """What is no file of documents is told by its first line, before a node refuses the last one."""
-    with closing(read_lines(path, [Stretch(0, 1)], known)) as lines:
+    with closing(_read_lines(path, [Stretch(0, 1)], known)) as lines:
         first = next(lines, b"")
     if not first.lstrip().startswith(b"{"):
         raise UsageError(

@@ -8,14 +8,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.engine.client import SearchClient
-from benchctl.engine.variants.values import flat, whole_names
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.engine.variant import flat, whole_names
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile
-from benchctl.track.model import Index, IndexBody, TemplateKind, Track
-from benchctl.track.refusal import names_unknown
-from benchctl.track.stand_in import DATA_STREAM, DATA_STREAMS, as_plain_template
+from benchctl.track.model import (
+    DATA_STREAM,
+    DATA_STREAMS,
+    Index,
+    IndexBody,
+    TemplateKind,
+    Track,
+    as_plain_template,
+)
+from benchctl.track.operations.common import names_unknown
 
 EVERYTHING = "_all"
 WHAT_TO_DO = (

@@ -22,9 +22,9 @@ import msgspec
 import psutil
 
 from benchctl.disk import disk_errors, open_regular, read_file, replacing
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.process import Command, NodeProcess
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
 from benchctl.engine.settings import BootFolders, hand_over
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder

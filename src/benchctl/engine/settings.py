@@ -11,12 +11,43 @@ from typing import Any, Self
 
 import yaml
 
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.secrets import secret_property, seems_secret
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName
+
+# A tokenizer is none.
+_TELLING = re.compile(
+    r"secret|pass(?:w|phrase)|[._-]pass$|pwd|token(?!i[sz])|credential|(?:api|access|private)[._-]?key",
+    re.IGNORECASE,
+)
+# A JVM is told passwords of key stores as system properties, and may hand them on in what it runs at its end.
+_PROPERTY_NAME = re.compile(r"-D(?P<name>[^=\s]+)=")
+
+
+def _seems_secret(name: str) -> bool:
+    """Whether what is called so seems to be a secret."""
+    return _TELLING.search(name) is not None
+
+
+def secret_property(flag: str) -> str | None:
+    """The name of the system property that a JVM's flag sets, if that seems to be a secret."""
+    found = _secret_in(flag)
+    return None if found is None else found["name"]
+
+
+def without_secrets(flag: str) -> str:
+    """A JVM's flag, its value left out where that seems to be a secret."""
+    found = _secret_in(flag)
+    return flag if found is None else f"{flag[: found.end()]}{{secret}}"
+
+
+def _secret_in(flag: str) -> re.Match[str] | None:
+    return next((found for found in _PROPERTY_NAME.finditer(flag) if _seems_secret(found["name"])), None)
+
+
+# Settings of a node start.
 
 JVM_OPTIONS_NAME = "benchctl.options"
 
@@ -162,8 +193,8 @@ def write_config(
         UsageError: a flag or setting that benchctl cannot pass on.
         BenchctlError: the file system refuses.
     """
-    options = own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
-    merged = {**own_settings(boot, installation, data), **check_settings(settings)}
+    options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
+    merged = {**_own_settings(boot, installation, data), **check_settings(settings)}
     try:
         # Contents only: the modes of a read-only installation would carry over and lock the node out.
         shutil.copytree(installation.root / "config", boot.config, copy_function=shutil.copyfile)
@@ -208,7 +239,7 @@ def _redirect(found: re.Match[str], logs: Path) -> str:
     return f"{found['option']}{logs / Path(found['path']).name}{decorations}"
 
 
-def own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> list[str]:
+def _own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> list[str]:
     """The lines behind the shipped JVM options: heap, where crash files go, and the user's flags last."""
     return [
         f"-Xms{heap_mb}m",
@@ -310,7 +341,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
             raise UsageError(
                 f"'{name}' is no name of an environment variable", hint="use letters, digits and underscores"
             )
-        if seems_secret(name):
+        if _seems_secret(name):
             raise UsageError(
                 f"the variable {name} seems to hold a secret",
                 hint="what a variant says is recorded with its runs, and printed in reports",
@@ -318,7 +349,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     return variables
 
 
-def own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
+def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
     """The settings that every node gets: one node, loopback, free ports, own folders, no extras."""
     settings: dict[str, Any] = {
         "cluster.name": "benchctl",

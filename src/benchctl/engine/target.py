@@ -5,13 +5,274 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
 
-from benchctl.endpoint import Endpoint
-from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.cluster import ClusterFacts, cpu_used_ms, describe_cluster, node_starts, searches_run
-from benchctl.engine.refusals import explained
-from benchctl.engine.wires import NodeRequestError
+from benchctl.endpoint import Endpoint, variable
+from benchctl.engine.client import NodeRequestError, SearchClient, connect
+from benchctl.engine.settings import without_secrets
 from benchctl.errors import BenchctlError
+from benchctl.network import Trouble
+from benchctl.results.plan import EngineName
+
+_UNAUTHORISED = 401
+_FORBIDDEN = 403
+_REDIRECTED = range(300, 400)
+_GATEWAY = (502, 503, 504)
+_PRIVILEGES = (
+    "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index"
+)
+
+
+_NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
+
+_TROUBLES = {
+    Trouble.OTHER_NAME: (
+        "has a certificate for another name",
+        "use the name that the certificate was made for",
+    ),
+    Trouble.UNTRUSTED: (
+        "has a certificate that is not trusted",
+        "name the authority that signed it with {ca} (PEM)",
+    ),
+    Trouble.UNREADABLE_TRUST: (
+        "has a certificate that cannot be checked",
+        "see whether {ca} names certificates in PEM",
+    ),
+    Trouble.NO_TLS: ("does not speak TLS", "if it speaks plain HTTP, write http:{rest}"),
+    Trouble.NO_HTTP: ("does not speak HTTP", f"{_NO_ENGINE}; if it speaks TLS, write https:{{rest}}"),
+    Trouble.NO_JSON: ("answers with something else than JSON", _NO_ENGINE),
+    Trouble.UNRESOLVED: ("has a name that cannot be resolved", "see whether the host's name is right"),
+    Trouble.REFUSED: ("refuses the connection", "see whether it is up, and whether the port is right"),
+    Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall in between"),
+    Trouble.BROKEN: ("breaks the connection", "see its log; if it speaks TLS, write https:{rest}"),
+    Trouble.TOO_LARGE: (
+        "gives an answer that no search engine would",
+        "see whether the address is right; benchctl reads no more of what it does not measure",
+    ),
+}
+"""What happened and what to do; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
+
+# What the way there says beside: the others' words are those of a library, and add nothing.
+_SAYING = (None, Trouble.OTHER, Trouble.TIMEOUT, Trouble.TOO_LARGE)
+_UNREACHABLE = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
+
+
+@contextmanager
+def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
+    """Turn what a cluster, or the way to it, refuses within the block into one clear error.
+
+    Args:
+        name: what the user calls the cluster.
+        endpoint: where it is.
+
+    Raises:
+        BenchctlError: instead of NodeRequestError, or with the cluster's name in front.
+    """
+    try:
+        yield
+    except NodeRequestError as err:
+        raise _explanation(err, name, endpoint) from err
+    except BenchctlError as err:
+        if err.message.startswith(f"{name}"):
+            raise
+        raise BenchctlError(
+            f"{name} at {endpoint.title}: {err.message}", hint=err.hint, exit_code=err.exit_code
+        ) from err
+
+
+def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> BenchctlError:
+    where = f"{name} at {endpoint.hosts[0]}"
+    if err.status == _UNAUTHORISED:
+        has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
+        return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
+    if err.status == _FORBIDDEN:
+        return BenchctlError(
+            f"{where} does not allow this user what benchctl asks (HTTP 403): {err.reason}",
+            hint=f"{_PRIVILEGES}; {_credentials_hint(name, endpoint)}",
+        )
+    if err.status in _REDIRECTED:
+        return BenchctlError(
+            f"{where} redirects elsewhere (HTTP {err.status})", hint="name the address that it redirects to"
+        )
+    if err.status and err.reason.lstrip().startswith("<"):
+        return BenchctlError(
+            f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
+            hint="see whether the cluster behind that proxy is up" if err.status in _GATEWAY else _NO_ENGINE,
+        )
+    if err.status:
+        return BenchctlError(f"{where}: {err.message}", hint=err.hint)
+    text, hint = _UNREACHABLE if err.trouble is None else _TROUBLES.get(err.trouble, _UNREACHABLE)
+    scheme, _, rest = endpoint.hosts[0].partition(":")
+    if scheme == "https":
+        hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
+    said = f": {err.request}: {err.reason}" if err.trouble in _SAYING else ""
+    return BenchctlError(
+        f"{where} {text}{said}",
+        hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
+    )
+
+
+def _credentials_hint(name: str, endpoint: Endpoint) -> str:
+    user, password, api_key, bearer = (
+        variable(name, what) for what in ("user", "password", "api-key", "bearer")
+    )
+    option = endpoint.options.auth.format(name=name)
+    return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
+
+
+# What a running cluster says about itself: which engine, which nodes, since when, and how many searches.
+
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What one node of a cluster says about what it runs; benchctl did not install it.
+
+    Attributes:
+        engine: which engine.
+        version: of the engine.
+        build: hash of the commit it was built from.
+        lucene: Lucene's version; `unknown` where the node keeps it to itself.
+        jdk: vendor and version.
+        jvm_flags: what its JVM was started with, without the values of secrets.
+        modules: modules and plugins.
+    """
+
+    engine: EngineName
+    version: str
+    build: str
+    lucene: str
+    jdk: str
+    jvm_flags: tuple[str, ...]
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClusterIndex:
+    """An index as it was found.
+
+    Attributes:
+        documents: in the primary shards.
+        shards: primary shards.
+    """
+
+    documents: int
+    shards: int
+
+
+def describe_cluster(client: SearchClient) -> ClusterFacts:
+    """Ask the node behind a client what it is; the client may be the other engine's.
+
+    Raises:
+        NodeRequestError: it refuses or does not answer.
+        BenchctlError: something else answers there, or the nodes run several versions.
+    """
+    nodes = client.request("GET", "/_nodes/jvm,plugins")
+    if not isinstance(nodes, dict) or not nodes.get("nodes"):
+        raise BenchctlError(
+            "what answers there is neither Elasticsearch nor OpenSearch",
+            hint="see whether address and port are right",
+        )
+    described = list(nodes["nodes"].values())
+    versions = sorted({node["version"] for node in described})
+    if len(versions) > 1:
+        raise BenchctlError(
+            f"its nodes run several versions: {', '.join(versions)}",
+            hint="finish the upgrade first; requests to different versions are no single measurement",
+        )
+    node = described[0]
+    jvm = node["jvm"]
+    return ClusterFacts(
+        # Elasticsearch has always named a flavour of its builds; OpenSearch dropped the word.
+        engine="elasticsearch" if "build_flavor" in node else "opensearch",
+        version=node["version"],
+        build=node["build_hash"],
+        lucene=_lucene(client),
+        jdk=f"{jvm.get('vm_vendor', _UNKNOWN)} {jvm.get('version', _UNKNOWN)}",
+        jvm_flags=tuple(without_secrets(flag) for flag in jvm.get("input_arguments", ())),
+        modules=tuple(sorted(one["name"] for kind in ("modules", "plugins") for one in node.get(kind, ()))),
+    )
+
+
+def _lucene(client: SearchClient) -> str:
+    try:
+        answer = client.request("GET", "/")
+    except NodeRequestError:
+        # Core builds refuse this request, and users may lack the right to it.
+        return _UNKNOWN
+    version = answer.get("version") if isinstance(answer, dict) else None
+    return str(version.get("lucene_version", _UNKNOWN)) if isinstance(version, dict) else _UNKNOWN
+
+
+def node_starts(client: SearchClient) -> Mapping[str, int]:
+    """When the JVM of every node that holds data was started: node id -> epoch milliseconds."""
+    nodes = client.request("GET", "/_nodes/jvm")["nodes"]
+    return {name: node["jvm"]["start_time_in_millis"] for name, node in nodes.items() if _holds_data(node)}
+
+
+def _holds_data(node: Mapping[str, Any]) -> bool:
+    return any(role.startswith("data") for role in node.get("roles", ["data"]))
+
+
+def searches_run(client: SearchClient) -> int:
+    """Query phases that all nodes have run since they started: one for every search and shard."""
+    nodes = client.request("GET", "/_nodes/stats/indices/search")["nodes"]
+    return sum(node["indices"]["search"]["query_total"] for node in nodes.values())
+
+
+def cpu_used_ms(client: SearchClient) -> int:
+    """CPU time of all nodes since they started; a node looks at its clock once a second."""
+    nodes = client.request("GET", "/_nodes/stats/process")["nodes"]
+    return sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())
+
+
+def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
+    """An index of a cluster, or None when there is none of that name.
+
+    Raises:
+        BenchctlError: the name stands for other indices.
+    """
+    indices = _counted(client, name)
+    if indices is None:
+        return None
+    if set(indices) != {name}:
+        raise BenchctlError(
+            f"'{name}' stands for other indices there: {', '.join(sorted(indices)) or 'none'}",
+            hint="benchctl needs an index of that name, not an alias or a data stream",
+        )
+    return _described(client, name, indices)
+
+
+def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
+    """A data stream of a cluster, or an index in its place; None when there is nothing of that name."""
+    indices = _counted(client, name)
+    return None if indices is None else _described(client, name, indices)
+
+
+def _counted(client: SearchClient, name: str) -> dict[str, Any] | None:
+    try:
+        found = client.request("GET", f"/{quote(name)}/_stats/docs")
+    except NodeRequestError as err:
+        if err.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise
+    indices: dict[str, Any] = found["indices"]
+    return indices
+
+
+def _described(client: SearchClient, name: str, indices: Mapping[str, Any]) -> ClusterIndex:
+    documents = sum(one["primaries"]["docs"]["count"] for one in indices.values())
+    shards = client.request(
+        "GET", f"/{quote(name)}/_settings/index.number_of_shards", params={"flat_settings": "true"}
+    )
+    number = sum(int(one["settings"]["index.number_of_shards"]) for one in shards.values())
+    return ClusterIndex(documents, number)
+
+
+# The cluster as a node.
 
 RESTART_TIMEOUT_S = 300.0
 POLL_S = 0.1

@@ -1,37 +1,372 @@
-"""Read what the command line calls a variant: `es`, `os@2.19.0`, `es-noinline=es,jvm:-XX:-Inline`."""
+"""Variants as the command line and files name them: `es`, `os@2.19.0`, `es-noinline=es,jvm:-XX:-Inline`."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
-from benchctl.engine.variants.entry import EntryError, VariantEntry, applied
-from benchctl.engine.variants.values import (
-    LATEST,
-    check_version,
-    placed,
-    placed_challenge,
-    placed_jar,
-    placed_plugin,
-)
+from benchctl.disk import disk_errors, expanded
+from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import UsageError
 from benchctl.nearest import nearest, suggestion
 from benchctl.results.plan import EngineName, StartMode, VariantSpec
+from benchctl.track.library import challenge_names
+from benchctl.yaml_file import HeapSize, Step, mebibytes
 
-__all__ = [
-    "BUILT_IN_VERSIONS",
-    "ENGINE_WORDS",
-    "LATEST",
-    "base_variant",
-    "canonical_engine",
-    "check_name",
-    "check_overrides",
-    "parse_variant",
-    "placed_variant",
-]
+LATEST: Final = "latest"
+"""Stands for the newest version; whoever asked resolves it before anything is fetched."""
+
+PATCHED: Final = "patched:"
+"""Before the name of a jar that benchctl builds from Maven's sources."""
+
+# How many shards there are decides how answers are compared, and over what searches are counted.
+_OF_THE_TRACK: Final = frozenset({"index.number_of_shards", "index.number_of_replicas"})
+
+_VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
+_COORDINATES: Final = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+", re.ASCII)
+_PATCH: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+_URL: Final = ("http://", "https://")
+
+PartKind = Literal["file", "url", "maven", "patched"]
+
+
+def _check_version(text: str) -> str:
+    """Give a version back when it is one."""
+    if text != LATEST and not _VERSION.fullmatch(text):
+        raise UsageError(
+            f"'{text}' is not a version", hint=f"write three numbers, such as 8.11.0, or {LATEST}"
+        )
+    return text
+
+
+def heap_mb(text: str) -> int:
+    """A heap such as `512m` or `4g`, MiB.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        size = mebibytes(msgspec.convert(text, HeapSize))
+    except msgspec.ValidationError as err:
+        raise UsageError(f"'{text}' is not a heap size", hint="write 512m or 4g") from err
+    if not size:
+        raise UsageError("a heap of nothing cannot be had", hint="write 512m or 4g")
+    return size
+
+
+def flat(name: str, value: object) -> dict[str, object]:
+    """A setting by its whole name; several when its value is a mapping.
+
+    Raises:
+        UsageError: a name stands twice.
+    """
+    if not isinstance(value, dict):
+        return {name: value}
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        more = flat(f"{name}.{key}", inner)
+        twice = next((one for one in more if one in found), None)
+        if twice is not None:
+            raise UsageError(f"'{twice}' is said twice", hint="leave one out")
+        found |= more
+    return found
+
+
+def _as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
+    """A setting as a node reads it: in words, so that a file says the same as the command line."""
+    if isinstance(value, list):
+        if any(isinstance(one, dict | list | None) for one in value):
+            raise UsageError("the list holds more than words", hint="write [one, two]")
+        return [_as_texts(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Index settings by names that begin with `index.`, which may be left out where they are written."""
+    return {name if name.startswith("index.") else f"index.{name}": one for name, one in settings.items()}
+
+
+def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Index settings by their whole names, which begin with `index.`.
+
+    Raises:
+        UsageError: a name is empty, or the track's business.
+    """
+    whole = whole_names(settings)
+    for name in whole:
+        if name in _OF_THE_TRACK:
+            raise UsageError(
+                f"the index setting {name} is the track's and cannot differ between variants",
+                hint="set it in the track's index body",
+            )
+        if name.endswith(".") or ".." in name:
+            raise UsageError(f"'{name}' is not the name of an index setting")
+    return whole
+
+
+def part_kind(text: str) -> PartKind:
+    """What a jar or plug-in is named by."""
+    if text.startswith(_URL):
+        return "url"
+    if text.startswith(PATCHED):
+        return "patched"
+    return "maven" if _COORDINATES.fullmatch(text) else "file"
+
+
+def _check_source(text: str) -> str:
+    """Give a path, URL or coordinates back when nothing in it has to be kept from others."""
+    if text.startswith(_URL):
+        try:
+            url = urlsplit(text)
+        except ValueError as err:
+            raise UsageError(f"'{text}' is not a URL", hint="write https://HOST/PATH") from err
+        if "@" in url.netloc:
+            raise UsageError(
+                f"the URL of {url.netloc.rpartition('@')[2]}{url.path} holds a user or a password",
+                hint="put them into ~/.netrc: what a variant says is recorded with its runs",
+            )
+    return text
+
+
+def placed(text: str, folder: Path) -> str:
+    """A path as an absolute one; a URL as it is.
+
+    Raises:
+        UsageError: a URL holds what is a secret.
+    """
+    return _check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
+
+
+def _placed_jar(text: str, folder: Path) -> str:
+    """A jar with its path made absolute."""
+    kind = part_kind(_check_source(text))
+    if kind == "url":
+        raise UsageError(
+            f"jar '{text}' is a URL", hint="give a path, group:artifact:version, or patched:NAME"
+        )
+    if kind == "patched" and not _PATCH.fullmatch(text.removeprefix(PATCHED)):
+        raise UsageError(f"jar '{text}' names no patch", hint="write patched:NAME")
+    if kind == "file" and not text.endswith(".jar"):
+        raise UsageError(
+            f"'{text}' is no jar",
+            hint="give a path that ends in .jar, group:artifact:version, or patched:NAME",
+        )
+    return placed(text, folder) if kind == "file" else text
+
+
+def _placed_plugin(text: str, folder: Path) -> str:
+    """A plug-in with its path made absolute."""
+    kind = part_kind(_check_source(text))
+    if kind == "patched" or (kind != "maven" and not text.partition("?")[0].endswith(".zip")):
+        raise UsageError(
+            f"'{text}' is no plug-in", hint="give a path or URL that ends in .zip, or group:artifact:version"
+        )
+    return placed(text, folder) if kind == "file" else text
+
+
+def placed_challenge(text: str, folder: Path) -> str:
+    """A challenge's name as it is, and the path of its file made absolute."""
+    is_file = "/" in text or text.endswith(".json")
+    return placed(text, folder) if is_file and text not in challenge_names() else text
+
+
+def check_parts(spec: VariantSpec) -> None:
+    """Refuse a variant whose jars or plug-ins are not where it says, or that says how one gets at them.
+
+    Raises:
+        UsageError: a file is missing, or a URL holds what is a secret.
+        BenchctlError: one cannot be looked for.
+    """
+    for text in (spec.distribution or "", *spec.plugins, *spec.jars):
+        _check_source(text)
+    for what, texts in (("jar", spec.jars), ("plug-in", spec.plugins)):
+        for text in texts:
+            with disk_errors(f"look for the {what} {text} of variant '{spec.name}'"):
+                missing = part_kind(text) == "file" and not Path(text).is_file()
+            if missing:
+                raise UsageError(f"variant '{spec.name}': there is no {what} {text}", hint="check the path")
+
+
+# What may be said of a variant, in a file or on the command line, and what it makes of its base.
+
+T = TypeVar("T")
+Text = Annotated[str, Meta(min_length=1)]
+Word = str | int | bool
+EngineWord = Literal["es", "os", "elasticsearch", "opensearch"]
+
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+
+
+class VariantEntry(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
+):
+    """A variant as it is written; everything may be left out but what it stands on.
+
+    Attributes:
+        extends: the variant that it is like, but for what follows: `es`, `os`, `es@8.19.0`, or another of
+            the same file. Lists go behind its own, mappings over its own, and all else takes its place.
+        engine: instead of `extends`; the version is then the built-in one unless there is another.
+        version: to be fetched, or `latest`; a distribution of the base gives way to it.
+        distribution: path or URL of an archive or folder.
+        jdk: a major version, which is fetched, or the path of a Java home.
+        heap: of its nodes, such as `1g`.
+        jvm: flags; of those of one kind, a virtual machine obeys the last.
+        settings: of its nodes; may be nested. One without a value takes the base's away.
+        index_settings: of its prepared index; the same holds for them.
+        environment: variables of its nodes' processes; the same holds for them.
+        jars: that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:NAME`.
+        plugins: to install: paths or URLs of zip files, or `group:artifact:version`.
+        warmups: challenges that run unmeasured after every boot.
+        start: `script` to start nodes by the engine's own script instead of the server's command line.
+    """
+
+    extends: Text | None = None
+    engine: EngineWord | None = None
+    version: Text | None = None
+    distribution: Text | None = None
+    jdk: Annotated[int, Meta(ge=1)] | Text | None = None
+    heap: Text | None = None
+    jvm: tuple[Text, ...] = ()
+    settings: dict[str, Any] = {}
+    index_settings: dict[str, Any] = {}
+    environment: dict[str, Word | None] = {}
+    jars: tuple[Text, ...] = ()
+    plugins: tuple[Text, ...] = ()
+    warmups: tuple[Text, ...] = ()
+    start: StartMode | None = None
+
+
+class EntryError(UsageError):
+    """What is wrong with an entry, and where in it.
+
+    Attributes:
+        way: to the value, from the entry.
+    """
+
+    def __init__(self, way: tuple[Step, ...], message: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.way = way
+
+
+def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | None) -> VariantSpec:
+    """What an entry makes of the variant that it stands on.
+
+    Args:
+        entry: as written; its `extends` and `engine` are the caller's business.
+        base: what it stands on.
+        name: of what comes out.
+        folder: that paths are relative to. None for the command line: the current folder, and the JDK and
+            the distribution stay as they are written there.
+
+    Raises:
+        EntryError: a value that no node can be given.
+    """
+    here = Path.cwd() if folder is None else folder
+    flags = _each(entry.jvm, "jvm", lambda flag: check_flag(base.engine, flag))
+    settings = _merged(base.settings, entry.settings, "settings", check_settings)
+    index_settings = _merged(
+        base.index_settings, entry.index_settings, "index-settings", check_index_settings
+    )
+    return msgspec.structs.replace(
+        base,
+        name=name,
+        version=base.version if entry.version is None else _one(entry.version, "version", _check_version),
+        distribution=_distribution(entry, base, folder),
+        jdk=_jdk(entry, base, folder),
+        heap_mb=base.heap_mb if entry.heap is None else _one(entry.heap, "heap", heap_mb),
+        jvm_flags=(*base.jvm_flags, *flags),
+        settings=settings,
+        index_settings=index_settings,
+        environment=_environment(base.environment, entry.environment),
+        jars=(*base.jars, *_each(entry.jars, "jars", lambda text: _placed_jar(text, here))),
+        plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
+        warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
+        start=entry.start or base.start,
+    )
+
+
+@contextmanager
+def at(*way: Step) -> Iterator[None]:
+    """Complaints about the value at a place of an entry.
+
+    Raises:
+        EntryError: for any UsageError.
+    """
+    try:
+        yield
+    except UsageError as err:
+        raise EntryError(way, err.message, err.hint) from err
+
+
+def _one(value: str, key: str, read: Callable[[str], T]) -> T:
+    with at(key):
+        return read(value)
+
+
+def _each(values: tuple[str, ...], key: str, read: Callable[[str], str]) -> tuple[str, ...]:
+    found = []
+    for place, value in enumerate(values):
+        with at(key, place):
+            found.append(read(value))
+    return tuple(found)
+
+
+def _merged(
+    base: Mapping[str, Any],
+    own: Mapping[str, Any],
+    key: str,
+    check: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Settings by their whole names; those without a value take the base's away."""
+    merged = dict(base)
+    said: set[str] = set()
+    for first, value in own.items():
+        with at(key, first):
+            for name, inner in flat(first, value).items():
+                (known,) = check({name: inner})
+                if known in said:
+                    raise UsageError(f"'{known}' is said twice", hint="leave one out")
+                said.add(known)
+                merged.pop(known, None)
+                if inner is not None:
+                    merged[known] = _as_texts(inner)
+    return merged
+
+
+def _environment(base: Mapping[str, str], own: Mapping[str, Word | None]) -> dict[str, str]:
+    merged = dict(base)
+    for name, value in own.items():
+        with at("environment", name):
+            check_environment({name: ""})
+            merged.pop(name, None)
+            if value is not None:
+                merged[name] = str(_as_texts(value))
+    return merged
+
+
+def _distribution(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
+    if entry.distribution is None:
+        return base.distribution if entry.version is None else None
+    with at("distribution"):
+        return _check_source(entry.distribution) if folder is None else placed(entry.distribution, folder)
+
+
+def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
+    if entry.jdk is None:
+        return base.jdk
+    text = str(entry.jdk)
+    with at("jdk"):
+        return _check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
+
+
+# Variants as the command line names them.
+
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 """What `es` and `os` mean."""
@@ -194,7 +529,7 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     if not at:
         return VariantSpec(short, engine, BUILT_IN_VERSIONS[engine])
     try:
-        return VariantSpec(f"{short}@{version}", engine, check_version(version))
+        return VariantSpec(f"{short}@{version}", engine, _check_version(version))
     except UsageError as err:
         raise UsageError(
             f"'{text}' has no version behind the @",
@@ -284,8 +619,8 @@ def _check_flag(option: str, value: str, name: str) -> str:
 
 _CHECKS: Final[Mapping[str, Callable[[str, str, str], str]]] = {"jvm": _check_flag}
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
-    "jar": placed_jar,
-    "plugin": placed_plugin,
+    "jar": _placed_jar,
+    "plugin": _placed_plugin,
     "warmup": placed_challenge,
     "jdk": placed,
     "distribution": placed,

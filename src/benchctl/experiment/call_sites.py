@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.inlining.called import read_called
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.of_run import RunLog, logs_of
+from benchctl.jvm.call_sites import RunLog, logs_of, read_called
+from benchctl.jvm.inlining_log import InliningLog
 from benchctl.results.experiment import CallSite, ExperimentSpec, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan

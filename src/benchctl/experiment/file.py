@@ -9,11 +9,10 @@ from typing import Final, TypeVar
 
 import psutil
 
-from benchctl.corpus.sizes import parse_documents
+from benchctl.corpus.documents import parse_documents
 from benchctl.disk import read_file
-from benchctl.engine.variant import base_variant
-from benchctl.engine.variants.extends import resolve_variants_mapping
-from benchctl.engine.variants.values import LATEST, placed, placed_challenge
+from benchctl.engine.variant import LATEST, base_variant, placed, placed_challenge
+from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,
@@ -32,8 +31,7 @@ from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.spec import settings_in
 from benchctl.track.library import track_names
-from benchctl.yaml_file import Document, Step, read_typed
-from benchctl.yaml_file.amounts import mebibytes
+from benchctl.yaml_file import Document, Step, mebibytes, read_typed
 
 T = TypeVar("T")
 

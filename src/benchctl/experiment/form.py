@@ -5,14 +5,14 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from benchctl.engine.variants.entry import VariantEntry
+from benchctl.engine.variant import VariantEntry
 from benchctl.results.experiment import Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.plan import MAX_SEED
 from benchctl.spec import RestartPolicy, RunSettings
-from benchctl.yaml_file.amounts import Documents, HeapSize, Percent
+from benchctl.yaml_file import Documents, HeapSize, Percent
 
 MOST_FORKS: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.home import Home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.experiment import ExperimentSpec, Measurement
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec
 from benchctl.run.documents import FileOptions

@@ -8,8 +8,7 @@ from benchctl.experiment.refs import parse_ref
 from benchctl.nearest import guess, suggestion
 from benchctl.results.experiment import ComparisonSpec, Expectation, Published, TableSpec, TaskRef
 from benchctl.stats.metrics import METRICS, metric_of
-from benchctl.yaml_file import Document, Step
-from benchctl.yaml_file.amounts import fraction
+from benchctl.yaml_file import Document, Step, fraction
 
 _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"

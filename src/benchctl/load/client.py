@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from benchctl.errors import BenchctlError
-from benchctl.load.judge import is_unsupported
 from benchctl.load.pace import Timer, Turn
-from benchctl.load.request import Answer, Exchange, Request
-from benchctl.load.tally import FailureTally
-from benchctl.load.whole import CANCELLED, Whole
-from benchctl.load.workload import Driven, Program, Reply, Script, Together
+from benchctl.load.recorder import FailureTally, Recorder
+from benchctl.load.request import Answer, Exchange, Request, is_unsupported
+from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, Together, Whole
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.streams import MOST_STREAMS
+from benchctl.track.operations.composite import MOST_STREAMS
 
 __all__ = ["Assignment", "Client", "NodeGone", "TaskAborted", "Wire"]
 
@@ -55,30 +53,6 @@ class Wire(Protocol):
 
     def close(self) -> None:
         """Close the connection; harmless when repeated."""
-        ...
-
-
-class Keeper(Protocol):
-    """Where a client's samples go."""
-
-    @property
-    def count(self) -> int:
-        """How many there are so far."""
-        ...
-
-    def append(
-        self,
-        exchange: Exchange,
-        answer: Answer,
-        intended_ns: int,
-        *,
-        warmup: bool,
-        part: int = 0,
-        attempt: int = 0,
-        weight: int = 1,
-        processing_ns: int = 0,
-    ) -> None:
-        """Keep one request."""
         ...
 
 
@@ -189,7 +163,7 @@ class SharedWires:
             wire.close()
 
 
-def new_pool() -> ThreadPoolExecutor:
+def _new_pool() -> ThreadPoolExecutor:
     """Threads for the scripts of one client; those that wait for others they contain have one, too."""
     return ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
 
@@ -274,7 +248,7 @@ class Client:
         assignment: Assignment,
         wire: Wire,
         timer: Timer,
-        recorder: Keeper,
+        recorder: Recorder | Notes,
         spares: Sequence[Wire] = (),
     ) -> None:
         self.assignment = assignment
@@ -507,7 +481,7 @@ class Client:
         Raises:
             NodeGone: one of them lost the node.
         """
-        pool = self._pool = self._pool or new_pool()
+        pool = self._pool = self._pool or _new_pool()
         branches = [Client(self.assignment, self._shared, self._timer, Notes()) for _ in scripts]
         for branch in branches:
             # Those that a branch has itself take their connections and threads from the same ones.

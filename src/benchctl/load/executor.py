@@ -1,24 +1,441 @@
-"""Runs the tasks of one step of a schedule against a cluster, from a common start to the last answer."""
+"""Runs the tasks of one step of a schedule against a cluster, by clients in this process or in several."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from queue import SimpleQueue
+from time import monotonic_ns
+from types import TracebackType
+from typing import Self
 
+from benchctl.child import follow_parent
+from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.crew import OnProgress, OpenWire, StartLine
-from benchctl.load.lanes import Completion, lanes_of
-from benchctl.load.pulse import Span
-from benchctl.load.share import Done, Job, Order, Share, work
-from benchctl.load.tally import Failure, merge_failures
+from benchctl.load.driver_overhead import Span
+from benchctl.load.recorder import Failure, merge_failures
+from benchctl.load.task_clients import (
+    Completion,
+    Done,
+    HaltTask,
+    Job,
+    Lane,
+    OnProgress,
+    OpenWire,
+    Order,
+    Share,
+    StartLine,
+    lanes_of,
+    work,
+)
 from benchctl.load.transport import WireClient
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
-from benchctl.results.samples import Columns, SampleSpool, concatenate
+from benchctl.results.samples import Columns, Place, RowFile, SampleSpool, concatenate
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation
+from benchctl.track.operations.common import Operation
 
-__all__ = ["Failure", "Job", "NodeGone", "Stage", "TaskAborted", "TaskResult", "run_step", "run_task"]
+
+@dataclass(frozen=True)
+class Assigned:
+    """To a worker: do this; samples go into files in that folder, whose names begin like this."""
+
+    order: Order
+    folder: Path
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """To a worker: all clients are connected everywhere; the start on the monotonic clock."""
+
+    start_ns: int
+
+
+@dataclass(frozen=True)
+class Halt:
+    """To a worker: end the clients of a task."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """To a worker: end all clients."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """From a worker: all its clients are connected."""
+
+
+@dataclass(frozen=True)
+class ClientDone:
+    """From a worker: a client of that task has done all of its assignment."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """From a worker: the node cannot do that task's operation."""
+
+    task: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """From a worker: how many requests it has made so far."""
+
+    requests: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """From a worker: what it did."""
+
+    done: Done
+
+
+@dataclass(frozen=True)
+class Failed:
+    """From a worker: it could not; kind is the class of the error."""
+
+    kind: str
+    message: str
+    hint: str
+
+    def error(self) -> BenchctlError:
+        """The error as it would have been raised in the process that reads this."""
+        kinds: dict[str, type[BenchctlError]] = {"NodeGone": NodeGone, "TaskAborted": TaskAborted}
+        return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
+
+
+Message = Assigned | Start | Halt | Stop | Ready | ClientDone | Unsupported | Progress | Finished | Failed
+
+
+def serve(line: Connection) -> None:
+    """Do what comes down the line, until it ends."""
+    follow_parent()
+    sessions: SimpleQueue[_Session | None] = SimpleQueue()
+    threading.Thread(target=_hear, args=(line, sessions), daemon=True).start()
+    with ThreadPoolExecutor(1, thread_name_prefix="spool") as disk:
+        while (session := sessions.get()) is not None:
+            session.run(disk)
+
+
+def _hear(line: Connection, sessions: "SimpleQueue[_Session | None]") -> None:
+    """Sort messages: orders for the process, everything else for the order that it is at."""
+    current: _Session | None = None
+    while True:
+        try:
+            message = line.recv()
+        except (EOFError, OSError):
+            sessions.put(None)
+            if current is not None:
+                current.hear(Stop())
+            return
+        if isinstance(message, Assigned):
+            current = _Session(message, line)
+            sessions.put(current)
+        elif current is not None:
+            current.hear(message)
+
+
+class _RemoteLine(StartLine):
+    """A start that another process gives, when the clients of all processes are connected."""
+
+    def __init__(self, clients: int, ready: Callable[[], None]) -> None:
+        super().__init__(clients)
+        self._tell_ready = ready
+        self._given: SimpleQueue[int | None] = SimpleQueue()
+
+    def give(self, start_ns: int | None) -> None:
+        """The start; None when there will be none."""
+        self._given.put(start_ns)
+
+    def _start_ns(self) -> int:
+        self._tell_ready()
+        start_ns = self._given.get()
+        if start_ns is None:
+            raise threading.BrokenBarrierError
+        return start_ns
+
+
+class _Session:
+    """One order while it is done."""
+
+    def __init__(self, assigned: Assigned, line: Connection) -> None:
+        self._assigned = assigned
+        self._line = line
+        self._sending = threading.Lock()
+        self._stop = threading.Event()
+        self._start = _RemoteLine(len(assigned.order.lanes), lambda: self._tell(Ready()))
+        self._halt_task: HaltTask | None = None
+
+    def hear(self, message: Message) -> None:
+        """Take a message while the order is done; called by the thread that listens."""
+        match message:
+            case Start(start_ns=start_ns):
+                self._start.give(start_ns)
+            case Stop():
+                self._stop.set()
+                self._start.give(None)
+            case Halt(task=task):
+                if self._halt_task is not None:
+                    self._halt_task(task)
+
+    def run(self, disk: ThreadPoolExecutor) -> None:
+        """Do the order, and say what came of it."""
+        folder, prefix = self._assigned.folder, self._assigned.prefix
+
+        files: list[RowFile] = []
+
+        def new_file(place: Place) -> RowFile:
+            files.append(RowFile(folder / f"{prefix}-{len(files):06d}.rows", place, disk))
+            return files[-1]
+
+        try:
+            done = work(
+                self._assigned.order,
+                line=self._start,
+                listen=self._listen,
+                new_file=new_file,
+                stop=self._stop,
+                on_progress=lambda requests: self._tell(Progress(requests)),
+            )
+        except BenchctlError as err:
+            self._tell(Failed(type(err).__name__, err.message, err.hint))
+            for file in files:
+                # Behind what is still being written of it.
+                disk.submit(file.close)
+        else:
+            self._tell(Finished(done))
+
+    def client_done(self, task: int) -> None:
+        """Pass it on."""
+        self._tell(ClientDone(task))
+
+    def unsupported(self, task: int) -> None:
+        """Pass it on."""
+        self._tell(Unsupported(task))
+
+    def _listen(self, halt_task: HaltTask) -> "_Session":
+        self._halt_task = halt_task
+        return self
+
+    def _tell(self, message: Message) -> None:
+        # After a Ctrl-C nobody listens any more, and the end of the line is the end of the order.
+        with self._sending, suppress(BrokenPipeError, ConnectionResetError):
+            self._line.send(message)
+
+
+# The processes together.
+
+# A message reaches its process, and all of its clients wake up, well within this.
+_START_LEAD_NS = 20_000_000
+_POLL_S = 0.05
+_END_S = 5.0
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A process that works, and the line to it."""
+
+    process: BaseProcess
+    line: Connection
+
+    def tell(self, message: Message) -> None:
+        """Send a message; one that is gone shows by its end of the line."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.line.send(message)
+
+
+class WorkerPool:
+    """Processes that live for several steps; a context manager that ends them.
+
+    The monotonic clock is one for all processes of a host, so they share the start, and their samples lie on
+    one axis.
+
+    Args:
+        size: how many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._workers: list[_Worker] = []
+        self._steps = 0
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids."""
+        return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def run(
+        self, order: Order, spool: SampleSpool, *, stop: threading.Event, on_progress: OnProgress | None
+    ) -> list[Done]:
+        """Do an order; its lanes are dealt out to the processes.
+
+        Returns:
+            What each process did; those without a lane are left out.
+
+        Raises:
+            BenchctlError: as in one process, or a worker died.
+        """
+        dealt = [lanes for lanes in deal(order.lanes, order.jobs, self.size) if lanes]
+        if not self._workers:
+            self._begin()
+        self._steps += 1
+        step = _Step(self._steps, self._workers[: len(dealt)], order, stop, on_progress)
+        try:
+            done = step.run(dealt, spool.folder)
+        except (NodeGone, TaskAborted):
+            raise
+        except BaseException:
+            self._end()
+            raise
+        for one in done:
+            for share in one.shares:
+                spool.adopt(share.samples)
+        return done
+
+    def _begin(self) -> None:
+        # Spawned, not forked: the caller has threads.
+        context = get_context("spawn")
+        for _ in range(self.size):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=serve, args=(theirs,), daemon=True)
+            process.start()
+            theirs.close()
+            self._workers.append(_Worker(process, ours))
+
+    def _end(self) -> None:
+        for worker in self._workers:
+            # The end of the line is the end of the worker.
+            worker.line.close()
+        for worker in self._workers:
+            worker.process.join(_END_S)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+        self._workers.clear()
+
+
+def deal(lanes: Sequence[Lane], jobs: Sequence[Job], processes: int) -> list[tuple[Lane, ...]]:
+    """Which lanes go to which process: in turn, but all that share the reading of a corpus to the first."""
+    sharing = {number for number, job in enumerate(jobs) if job.operation.shares_work}
+    dealt: list[list[Lane]] = [[] for _ in range(processes)]
+    place = 0
+    for lane in lanes:
+        if any(task in sharing for task, _ in lane.posts):
+            dealt[0].append(lane)
+        else:
+            dealt[place % processes].append(lane)
+            place += 1
+    return [tuple(lanes) for lanes in dealt]
+
+
+class _Step:
+    """One step in several processes, as the process that watches them sees it."""
+
+    def __init__(
+        self,
+        number: int,
+        workers: Sequence[_Worker],
+        order: Order,
+        stop: threading.Event,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._number = number
+        self._workers = workers
+        self._order = order
+        self._stop = stop
+        self._on_progress = on_progress
+        self._completion = Completion([job.task for job in order.jobs], self._stop_all)
+        self._ready = 0
+        self._requests = [0] * len(workers)
+        self._finished: dict[int, Done | None] = {}
+        self._failed: Failed | None = None
+
+    def run(self, dealt: Sequence[tuple[Lane, ...]], folder: Path) -> list[Done]:
+        """Run it to its end."""
+        for number, (worker, lanes) in enumerate(zip(self._workers, dealt, strict=True)):
+            prefix = f"step-{self._number:06d}-worker-{number}"
+            worker.tell(Assigned(replace(self._order, lanes=lanes), folder, prefix))
+        stopping = False
+        while len(self._finished) < len(self._workers):
+            if self._stop.is_set() and not stopping:
+                stopping = True
+                self._stop_all()
+            lines = [w.line for n, w in enumerate(self._workers) if n not in self._finished]
+            for line in wait(lines, timeout=_POLL_S):
+                number = next(n for n, worker in enumerate(self._workers) if worker.line is line)
+                self._hear(number, self._receive(number))
+            if self._on_progress is not None:
+                self._on_progress(sum(self._requests))
+        if self._failed is not None:
+            raise self._failed.error()
+        return [done for _, done in sorted(self._finished.items()) if done is not None]
+
+    def _receive(self, number: int) -> Message:
+        worker = self._workers[number]
+        try:
+            return worker.line.recv()  # type: ignore[no-any-return]
+        except (EOFError, ConnectionResetError) as err:
+            worker.process.join(_END_S)
+            raise BenchctlError(
+                f"a load generating process died with status {worker.process.exitcode}",
+                hint="the system may be short of memory: look at the kernel log",
+            ) from err
+
+    def _hear(self, number: int, message: Message) -> None:
+        match message:
+            case Ready():
+                self._ready += 1
+                if self._ready == len(self._workers):
+                    start_ns = monotonic_ns() + _START_LEAD_NS
+                    self._tell_all(Start(start_ns))
+            case ClientDone(task=task):
+                self._completion.client_done(task)
+            case Unsupported(task=task):
+                self._tell_all(Halt(task))
+            case Failed():
+                self._failed = self._failed or message
+                self._finished[number] = None
+                self._stop_all()
+            case Finished(done=done):
+                self._finished[number] = done
+            case Progress(requests=requests):
+                self._requests[number] = requests
+
+    def _stop_all(self) -> None:
+        self._tell_all(Stop())
+
+    def _tell_all(self, message: Message) -> None:
+        for number, worker in enumerate(self._workers):
+            if number not in self._finished:
+                worker.tell(message)
+
+
+# A step, from a common start to the last answer.
 
 
 @dataclass(frozen=True)

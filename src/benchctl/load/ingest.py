@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from benchctl.corpus.ranges import Numbering, Range, merged
+from benchctl.corpus.documents import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.load.judge import judge_bulk
-from benchctl.load.request import Request
+from benchctl.load.request import Request, judge_bulk
 from benchctl.load.transport import MeasuredClient, open_client
 from benchctl.results.samples import Outcome
 

@@ -1,11 +1,75 @@
-"""One client's samples while it runs: rows packed into buffers that were sized before its first request."""
+"""What is kept of a task while it runs: every sample, and failures by kind with the first few reasons."""
 
 import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchctl.load.request import Answer, Exchange
-from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Place, RowFile, Rows, columns_of
+from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Outcome, Place, RowFile, Rows, columns_of
+
+_DETAILS_KEPT = 3
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Requests that ended alike, warm-up included.
+
+    Attributes:
+        outcome: how they ended.
+        count: how many.
+        details: the first few distinct reasons, in the words of the engine or of libcurl.
+    """
+
+    outcome: Outcome
+    count: int
+    details: tuple[str, ...]
+
+
+class FailureTally:
+    """Counts one client's failures and remembers the first few reasons of each kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Outcome, int] = {}
+        self._details: dict[Outcome, list[str]] = {}
+
+    def add(self, outcome: Outcome, detail: str) -> None:
+        """Count one failed request."""
+        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        details = self._details.setdefault(outcome, [])
+        if detail and detail not in details and len(details) < _DETAILS_KEPT:
+            details.append(detail)
+
+    def take(self, other: "FailureTally") -> None:
+        """Add what another one counted."""
+        for failure in other.failures():
+            self._counts[failure.outcome] = self._counts.get(failure.outcome, 0) + failure.count
+            details = self._details.setdefault(failure.outcome, [])
+            new = [detail for detail in failure.details if detail not in details]
+            details += new[: _DETAILS_KEPT - len(details)]
+
+    def failures(self) -> tuple[Failure, ...]:
+        """Everything counted, by outcome."""
+        return tuple(
+            Failure(outcome, count, tuple(self._details[outcome]))
+            for outcome, count in sorted(self._counts.items())
+        )
+
+
+def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
+    """Add up the failures of several clients."""
+    merged: dict[Outcome, Failure] = {}
+    for failure in (failure for part in parts for failure in part):
+        known = merged.get(failure.outcome, Failure(failure.outcome, 0, ()))
+        details = dict.fromkeys(known.details + failure.details)
+        merged[failure.outcome] = Failure(
+            failure.outcome, known.count + failure.count, tuple(details)[:_DETAILS_KEPT]
+        )
+    return tuple(merged[outcome] for outcome in sorted(merged))
+
+
+# One client's samples while it runs: rows packed into buffers that were sized before its first request.
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 

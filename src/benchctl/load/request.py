@@ -1,10 +1,12 @@
-"""What goes over the wire and what came of it, as the driver's parts hand it to each other."""
+"""What goes over the wire, what came of it, and how that was answered: judged after its clock has stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from typing import Annotated
 
 import msgspec
 
 from benchctl.results.samples import Outcome
+from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -88,3 +90,357 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
     response_bytes: int
     failure: Outcome | None = None
     detail: str = ""
+
+
+# How a request was answered: reads of a response what a sample keeps, after its clock has stopped.
+
+_REASON_LENGTH = 300
+_HTTP_OK = range(200, 300)
+_BAD_REQUEST = 400
+_METHOD_NOT_ALLOWED = 405
+_REQUEST_TIMEOUT = 408
+_TOO_MANY_REQUESTS = 429
+
+
+# The bounds are those of the sample columns: an answer beyond them is not one of a search engine.
+_MOST_SHARDS = 2**15 - 1
+_MOST_HITS = 2**63 - 1
+_Int16 = Annotated[int, msgspec.Meta(ge=0, le=_MOST_SHARDS)]
+_Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=0, le=_MOST_HITS)]
+
+
+class _Total(msgspec.Struct, gc=False):
+    value: _Int64
+    relation: str = "eq"
+
+
+class _Hits(msgspec.Struct, gc=False):
+    total: _Total | _Int64 | None = None  # a bare number where rest_total_hits_as_int is asked for
+
+
+class _Shards(msgspec.Struct, gc=False):
+    failed: _Int16 = 0
+
+
+class _SearchResponse(msgspec.Struct, gc=False):
+    took: _Int32
+    hits: _Hits = msgspec.field(default_factory=_Hits)
+    shards: _Shards = msgspec.field(name="_shards", default_factory=_Shards)
+    timed_out: bool = False
+
+
+class _BatchResponse(msgspec.Struct, gc=False):
+    took: _Int32
+    responses: list[msgspec.Raw]
+
+
+class _Status(msgspec.Struct, gc=False):
+    status: int = 0
+
+
+class _BulkResponse(msgspec.Struct, gc=False):
+    """The few keys of a bulk answer that matter; `items` is only looked at when something failed."""
+
+    errors: bool
+    took: _Int32 = -1
+
+
+class _Item(msgspec.Struct):
+    status: int = 0  # filtered out of an answer that only names what was refused
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _BulkItems(msgspec.Struct):
+    items: list[dict[str, _Item]]
+
+
+class _Cause(msgspec.Struct):
+    type: str | None = None
+    reason: str | None = None
+    root_cause: list["_Cause"] = []
+    caused_by: "_Cause | None" = None
+
+
+class _ErrorResponse(msgspec.Struct):
+    error: _Cause | str
+
+
+class _ShardsResponse(msgspec.Struct, gc=False):
+    shards: _Shards | None = msgspec.field(name="_shards", default=None)
+    task: str = ""  # instead of them, when it goes on behind the answer
+
+
+class _HealthResponse(msgspec.Struct, gc=False):
+    status: str
+    timed_out: bool = False
+
+
+class _Snapshot(msgspec.Struct, gc=False):
+    shards: _Shards = msgspec.field(default_factory=_Shards)
+    state: str = "SUCCESS"  # a restored one has none
+
+
+class _SnapshotResponse(msgspec.Struct, gc=False):
+    snapshot: _Snapshot | None = None
+    accepted: bool = False  # instead of it, when it goes on behind the answer
+
+
+_decode_search = msgspec.json.Decoder(_SearchResponse).decode
+_decode_batch = msgspec.json.Decoder(_BatchResponse).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_bulk = msgspec.json.Decoder(_BulkResponse).decode
+_decode_items = msgspec.json.Decoder(_BulkItems).decode
+_decode_error = msgspec.json.Decoder(_ErrorResponse).decode
+_decode_shards = msgspec.json.Decoder(_ShardsResponse).decode
+_decode_health = msgspec.json.Decoder(_HealthResponse).decode
+_decode_snapshot = msgspec.json.Decoder(_SnapshotResponse).decode
+# Nesting deeper than the interpreter's stack is as undecodable as broken JSON.
+UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+# Both engines write took, timed_out, _shards and the total before this key, so an answer that begins like one
+# that was read in full says the same: a lookup costs a quarter of reading 1.5 kB, and no more for 1 MB.
+_AFTER_TOTAL = b'"max_score"'
+_LONGEST_BEGINNING = 400
+_MOST_REMEMBERED = 4096
+_judged_before: dict[bytes, Answer] = {}
+
+
+def judge_search(status: int, body: bytes) -> Answer:
+    """Say how a search ended that was answered; decodes only what a sample keeps, and never raises.
+
+    Args:
+        status: the HTTP status.
+        body: the whole body.
+    """
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    # Empty, and so unknown, where the key is missing.
+    beginning = body[: max(body.find(_AFTER_TOTAL, 0, _LONGEST_BEGINNING), 0)]
+    known = _judged_before.get(beginning)
+    if known is not None and body.endswith(b"}"):
+        return known
+    try:
+        found = _decode_search(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a search response: {err}"))
+    answer = _judged(found)
+    if answer.outcome is Outcome.OK and beginning:
+        if len(_judged_before) >= _MOST_REMEMBERED:
+            _judged_before.clear()
+        _judged_before[beginning] = answer
+    return answer
+
+
+def judge_multi_search(status: int, body: bytes) -> Answer:
+    """The same for a batch: its hits are those of all searches, its outcome the first that is not OK."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    try:
+        found = _decode_batch(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a response to several searches: {err}"))
+    answers = [_judge_one(one) for one in found.responses]
+    failed = next((answer for answer in answers if answer.outcome is not Outcome.OK), None)
+    known = all(answer.hits >= 0 for answer in answers)
+    hits = sum(answer.hits for answer in answers)
+    if hits > _MOST_HITS:
+        return Answer(Outcome.BAD_BODY, reason=f"{hits} hits of all searches are beyond any index")
+    return Answer(
+        failed.outcome if failed else Outcome.OK,
+        found.took,
+        hits if known else -1,
+        hits_exact=known and all(answer.hits_exact for answer in answers),
+        # Any number says the same as so many of them.
+        failed_shards=min(sum(answer.failed_shards for answer in answers), _MOST_SHARDS),
+        reason=failed.reason if failed else "",
+    )
+
+
+def judge_bulk(status: int, body: bytes) -> Answer:
+    """The same for a bulk request: one document that was refused makes it partial."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    try:
+        found = _decode_bulk(body)
+        if not found.errors:
+            return Answer(Outcome.OK, found.took)
+        reason = _first_error(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a bulk response: {err}"))
+    return Answer(Outcome.PARTIAL, found.took, reason=shorten(reason))
+
+
+def judge_plain(status: int, body: bytes) -> Answer:
+    """The same for any other request: its status is all that counts."""
+    return Answer(Outcome.OK) if status in _HTTP_OK else refusal(status, body)
+
+
+def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
+    """A judge for whom these statuses are as good as 200."""
+    if not statuses:
+        return judge
+
+    def judge_leniently(status: int, body: bytes) -> Answer:
+        return Answer(Outcome.OK) if status in statuses else judge(status, body)
+
+    return judge_leniently
+
+
+def judge_shards(status: int, body: bytes) -> Answer:
+    """The same for a request that all shards of an index take part in, such as a refresh."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    try:
+        found = _decode_shards(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of shards: {err}"))
+    if found.shards is not None:
+        return _of_shards(found.shards.failed)
+    if found.task:
+        return Answer(Outcome.OK)
+    return Answer(Outcome.BAD_BODY, reason="it does not say how the shards fared")
+
+
+def judge_health(status: int, body: bytes) -> Answer:
+    """The same for cluster health: a node answers in time with the state it is in, wanted or not."""
+    if status not in _HTTP_OK and status != _REQUEST_TIMEOUT:
+        return refusal(status, body)
+    try:
+        found = _decode_health(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a health response: {err}"))
+    if found.timed_out or status == _REQUEST_TIMEOUT:
+        return Answer(Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {found.status}")
+    return Answer(Outcome.OK)
+
+
+def judge_snapshot(status: int, body: bytes) -> Answer:
+    """The same for taking or restoring a snapshot, whether it was waited for or not."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    try:
+        response = _decode_snapshot(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a snapshot response: {err}"))
+    found = response.snapshot
+    if found is None and response.accepted:
+        return Answer(Outcome.OK)
+    if found is None:
+        return Answer(Outcome.BAD_BODY, reason="it does not say what became of the snapshot")
+    if found.state != "SUCCESS":
+        failed = found.shards.failed
+        return Answer(
+            Outcome.PARTIAL,
+            failed_shards=failed,
+            reason=f"the snapshot is {found.state}, {failed} shards failed",
+        )
+    return _of_shards(found.shards.failed)
+
+
+def _of_shards(failed: int) -> Answer:
+    if not failed:
+        return Answer(Outcome.OK)
+    return Answer(Outcome.PARTIAL, failed_shards=failed, reason=f"{failed} shards failed")
+
+
+def refusal(status: int, body: bytes) -> Answer:
+    """What a status outside of 2xx means."""
+    outcome = Outcome.REJECTED if status == _TOO_MANY_REQUESTS else Outcome.HTTP_ERROR
+    return Answer(outcome, reason=_error_reason(status, body))
+
+
+def _first_error(body: bytes) -> str:
+    """The reason of the first document of a bulk request that was refused, and how many were."""
+    failed = [
+        status
+        for item in _decode_items(body).items
+        for status in item.values()
+        if status.status not in _HTTP_OK
+    ]
+    if not failed:
+        return "it says that there were errors, and names none"
+    first = bytes(failed[0].error)[:_REASON_LENGTH].decode(errors="replace")
+    return f"{len(failed)} documents were refused, the first with {first}"
+
+
+def _judged(found: _SearchResponse) -> Answer:
+    total = found.hits.total
+    failed = found.shards.failed
+    outcome, reason = Outcome.OK, ""
+    if found.timed_out:
+        outcome, reason = Outcome.TIMEOUT, "the engine gave up before it was done (timed_out)"
+    elif failed:
+        outcome, reason = Outcome.PARTIAL, f"{failed} shards failed"
+    if total is None:
+        hits, exact = -1, False
+    elif isinstance(total, int):
+        hits, exact = total, True
+    else:
+        hits, exact = total.value, total.relation == "eq"
+    return Answer(outcome, found.took, hits, exact, failed, reason)
+
+
+def _judge_one(raw: msgspec.Raw) -> Answer:
+    """One search of a batch: a response, or an error with a status of its own."""
+    body = bytes(raw)
+    try:
+        status = _decode_status(body).status
+    except UNDECODABLE:
+        status = 0
+    return judge_search(status or 200, body)
+
+
+def is_unsupported(status: int, body: bytes) -> str | None:
+    """Say in the node's words why it cannot do an operation at all: an aggregation that it lacks, say.
+
+    Returns:
+        The node's error type and reason; None when the response is anything else, other errors included.
+    """
+    if status not in (_BAD_REQUEST, _METHOD_NOT_ALLOWED):
+        return None
+    try:
+        error = _decode_error(body).error
+    except UNDECODABLE:
+        return None
+    causes = list(_causes(_Cause(reason=error) if isinstance(error, str) else error))
+    # The sentence that names the unknown thing says more than the type that stands beside it.
+    named = [cause for cause in causes if names_unknown(cause.reason or "")]
+    typed = [cause for cause in causes if cause.type == UNKNOWN_TYPE]
+    return next((_describe(cause) for cause in named + typed), None)
+
+
+def _causes(cause: _Cause) -> Iterator[_Cause]:
+    # Without recursion: an answer may be nested as deeply as it likes.
+    waiting = [cause]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if one.caused_by is not None:
+            waiting.append(one.caused_by)
+        waiting.extend(reversed(one.root_cause))
+
+
+def _describe(cause: _Cause) -> str:
+    return shorten(": ".join(part for part in (cause.type, cause.reason) if part))
+
+
+def _error_reason(status: int, body: bytes) -> str:
+    """The node's words about an error, with the status before them."""
+    try:
+        error = _decode_error(body).error
+    except UNDECODABLE:
+        text = body[:_REASON_LENGTH].decode(errors="replace").strip()
+        return shorten(f"HTTP {status}: {text}" if text else f"HTTP {status}")
+    if isinstance(error, str):
+        return shorten(f"HTTP {status}: {error}")
+    # The outer error is often no more than "all shards failed".
+    cause = error.root_cause[0] if error.root_cause else error
+    return shorten(f"HTTP {status}: {_describe(cause)}")
+
+
+def shorten(text: str) -> str:
+    """A reason on one line, cut where it gets long."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _REASON_LENGTH else flat[: _REASON_LENGTH - 3] + "..."

@@ -12,8 +12,7 @@ from typing import Any, Self
 import pycurl
 
 from benchctl.endpoint import Endpoint
-from benchctl.load.judge import judge_plain
-from benchctl.load.request import Exchange, Request
+from benchctl.load.request import Exchange, Request, judge_plain
 from benchctl.network import TROUBLES, Trouble, set_trust
 from benchctl.results.samples import Outcome
 

@@ -17,11 +17,22 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from benchctl.corpus.generated.bits import key as mix_key
-from benchctl.corpus.generated.bits import mix
-from benchctl.track.grid import EPOCH_UNITS_US, Grid, printf_form
-from benchctl.track.placeholder import Placeholder, split_text
-from benchctl.track.values import Choice, Date, DateRange, Number, NumberRange, Pool, ValueSource
+from benchctl.corpus.random_bits import key as mix_key
+from benchctl.corpus.random_bits import mix
+from benchctl.track.values import (
+    EPOCH_UNITS_US,
+    Choice,
+    Date,
+    DateRange,
+    Grid,
+    Number,
+    NumberRange,
+    Placeholder,
+    Pool,
+    ValueSource,
+    printf_form,
+    split_text,
+)
 
 # The positions that a request draws from one source: one, or both ends of a range.
 Positions: TypeAlias = tuple[int, ...]
@@ -198,7 +209,7 @@ def _digest(text: str) -> int:
 
 
 def _word(stream: int, number: int) -> int:
-    """64 random bits, those of `corpus.bits.words`."""
+    """64 random bits, those of `random_bits.words`."""
     return mix(stream + number * _GOLDEN)
 
 

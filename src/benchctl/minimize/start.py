@@ -9,7 +9,7 @@ from benchctl.minimize.candidates import Candidates, candidates_of
 from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.track.model import Task, Track
-from benchctl.track.write import challenge_text
+from benchctl.track.schedule import challenge_text
 
 LEAST_FORKS = 3
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.engine.answers.agreement import Unlike, same, unlike
-from benchctl.engine.answers.kept import digested
-from benchctl.engine.answers.top import SCORE_TOLERANCE
+from benchctl.engine.answers import SCORE_TOLERANCE, Unlike, digested, same, unlike
 from benchctl.errors import BenchctlError
 from benchctl.nightly.baseline import number_of
 from benchctl.report.numbers import counted

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.engine.newest import with_newest
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
-from benchctl.engine.provision.maven import latest_version
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.maven import latest_version
+from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.suites.suite import Suite
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.folder import SuiteFolder

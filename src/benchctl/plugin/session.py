@@ -1,24 +1,321 @@
-"""A plug-in while it is in use: loaded once in a process, with the track as it has changed it."""
+"""A plug-in while it is in use: imported under a private name, loaded once in a process, with its track."""
 
+import builtins
 import fcntl
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
-from benchctl.plugin.blame import PluginError, blaming
-from benchctl.plugin.code import Code, read_code
-from benchctl.plugin.importer import Importer
-from benchctl.plugin.rally import exceptions, helpers, loader, params, runner, scheduler, subject
-from benchctl.plugin.rally.subject import Track, track_of
-from benchctl.plugin.registry import Registry, named
+from benchctl.plugin import rally_classes, rally_helpers, rally_track
+from benchctl.plugin.code import SERVED, Code, read_code
+from benchctl.plugin.rally_classes import Unsupported
+from benchctl.plugin.rally_helpers import Decompressor, Downloader
+from benchctl.plugin.rally_track import Track, track_of
 from benchctl.track import model
+
+
+class PluginError(BenchctlError):
+    """A plug-in's code failed, or did not keep to the protocol."""
+
+
+class PluginNeedsError(PluginError):
+    """A plug-in wants what benchctl does not do: its task is n/a, and nobody's mistake."""
+
+
+@contextmanager
+def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
+    """Run foreign code: what it raises becomes a PluginError.
+
+    Args:
+        code: whose code it is.
+        doing: what it was called for, for the message: `param source 'x'`.
+        may_end: whether StopIteration is part of the protocol, and passes.
+
+    Raises:
+        PluginError: it raised anything else but KeyboardInterrupt.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, BenchctlError):
+        raise
+    except BaseException as err:
+        if may_end and isinstance(err, StopIteration):
+            raise
+        raise blamed(err, code, doing) from err
+
+
+def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
+    """The one line for an exception that left a plug-in's code."""
+    if isinstance(err, SystemExit):
+        return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
+    if isinstance(err, Unsupported):
+        return PluginNeedsError(" ".join(str(err).split()))
+    where = _place(err, code)
+    text, hint = f"{type(err).__name__}: {_words(err)}", ""
+    if isinstance(err, ModuleNotFoundError) and err.name:
+        # Python's own words name the package.
+        text = str(err)
+        hint = f"install the package that has '{err.name.partition('.')[0]}' beside benchctl"
+    return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
+
+
+def _words(err: BaseException) -> str:
+    """What an exception says; its own code may fail, too."""
+    try:
+        return str(err)
+    except Exception as second:  # noqa: BLE001 - foreign code
+        return f"it cannot say what ({type(second).__name__})"
+
+
+def _place(err: BaseException, code: Code) -> str:
+    """File and line of the innermost of the plug-in's own frames; its main file when there is none."""
+    own = {str(code.root / name) for name in code.files}
+    if isinstance(err, SyntaxError) and err.filename in own:
+        return f"{err.filename}:{err.lineno or 1}"
+    frames = [frame for frame in traceback.extract_tb(err.__traceback__) if frame.filename in own]
+    if not frames:
+        return str(code.path)
+    return f"{Path(frames[-1].filename)}:{frames[-1].lineno}"
+
+
+# Imports of plug-in code: its own modules from the text that was digested, under a private name.
+#
+# Plug-in modules get an `__import__` of their own instead of a finder in `sys.meta_path`: nothing that
+# benchctl or a library imports meanwhile, in whatever thread, can land in a plug-in, and a plug-in's imports
+# within functions still work when they run. It executes the bytes that were read for the digest, never a file
+# that has changed since, nor a compiled one that lies beside it.
+
+
+class Importer:
+    """The modules of one plug-in.
+
+    They stand in `sys.modules` under their private names, where Python's own libraries look for the module of
+    a class, until they are closed.
+
+    Args:
+        code: the plug-in.
+        served: modules that benchctl stands in for, by their full names; they win over installed packages of
+            these names, which would bring a driver of their own.
+        tag: makes the private name unique.
+    """
+
+    def __init__(self, code: Code, served: Mapping[str, ModuleType], tag: str) -> None:
+        self.prefix = f"benchctl_plugin_{tag}"
+        self._code = code
+        self._served = served
+        self._sources = dict(_modules(code))
+        # Python's own modules win: a folder `random` beside a track must not replace the library's.
+        self._own = code.names - sys.stdlib_module_names
+        # Standard output is for results.
+        own = {"__import__": self._import, "print": _print}
+        self._builtins = {**vars(builtins), **own}
+        self._loaded: dict[str, ModuleType] = {}
+
+    def load(self, name: str) -> ModuleType:
+        """One of the plug-in's modules by its natural name, such as `geonames.track`; executed once.
+
+        Raises:
+            ModuleNotFoundError: there is none of that name.
+        """
+        known = self._loaded.get(name)
+        if known is not None:
+            return known
+        parent, _, last = name.rpartition(".")
+        holder = self.load(parent) if parent else None
+        if name not in self._sources:
+            raise ModuleNotFoundError(f"the plug-in has no module '{name}'")
+        module = self._execute(name, self._sources[name])
+        if holder is not None:
+            setattr(holder, last, module)
+        return module
+
+    def close(self) -> None:
+        """Take its modules out of `sys.modules`."""
+        for name in self._loaded:
+            sys.modules.pop(f"{self.prefix}.{name}", None)
+        self._loaded.clear()
+
+    def _execute(self, name: str, path: str | None) -> ModuleType:
+        """A module from its text; a folder without `__init__.py` is an empty package."""
+        module = ModuleType(f"{self.prefix}.{name}")
+        is_package = path is None or path.endswith("__init__.py")
+        module.__package__ = module.__name__ if is_package else module.__name__.rpartition(".")[0]
+        vars(module)["__builtins__"] = self._builtins
+        if is_package:
+            module.__path__ = []
+        self._loaded[name] = module
+        sys.modules[module.__name__] = module
+        if path is None:
+            return module
+        module.__file__ = str(self._code.root / path)
+        try:
+            compiled = compile(self._code.files[path], module.__file__, "exec", dont_inherit=True)
+            exec(compiled, vars(module))  # noqa: S102 - what the user consented to
+        except BaseException:
+            del self._loaded[name]
+            sys.modules.pop(module.__name__, None)
+            raise
+        return module
+
+    def _import(
+        self,
+        name: str,
+        globals_: Mapping[str, Any] | None = None,
+        locals_: Mapping[str, Any] | None = None,
+        fromlist: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """What an `import` statement in a plug-in's module calls; see Python's `__import__`."""
+        natural = self._natural(name, globals_ or {}, level)
+        top = natural.partition(".")[0]
+        if top in SERVED:
+            return self._serve(natural, top, fromlist)
+        if top not in self._own:
+            return builtins.__import__(name, globals_, locals_, fromlist or (), level)
+        module = self.load(natural)
+        for one in fromlist or ():
+            if not hasattr(module, one) and f"{natural}.{one}" in self._sources:
+                self.load(f"{natural}.{one}")
+        return module if fromlist else self.load(top)
+
+    def _natural(self, name: str, globals_: Mapping[str, Any], level: int) -> str:
+        """The name without the private part, relative ones resolved."""
+        if not level:
+            return name
+        package = str(globals_.get("__package__", "")).removeprefix(f"{self.prefix}.").split(".")
+        if level > len(package):
+            raise ImportError("attempted relative import beyond top-level package")
+        base = package[: len(package) - level + 1]
+        return ".".join([*base, name] if name else base)
+
+    def _serve(self, name: str, top: str, fromlist: tuple[str, ...] | None) -> ModuleType:
+        """One of the modules that benchctl stands in for.
+
+        Raises:
+            ImportError: it does not have what is asked for, which is said by name.
+        """
+        module = self._served.get(name)
+        if module is None:
+            raise ImportError(f"benchctl has no '{name}' for plug-ins", name=name)
+        for one in fromlist or ():
+            if one != "*" and not hasattr(module, one):
+                raise ImportError(f"benchctl has no '{one}' of '{name}' for plug-ins", name=name)
+        return module if fromlist else self._served[top]
+
+
+def _print(*values: object, **options: Any) -> None:  # noqa: ANN401 - as of `print`
+    """Python's own, to standard error unless the plug-in says otherwise."""
+    print(*values, **{**options, "file": options.get("file") or sys.stderr})  # noqa: T201 - foreign words
+
+
+def _modules(code: Code) -> Mapping[str, str | None]:
+    """Natural name of every module -> path of its file; None for folders that are packages without one."""
+    found: dict[str, str | None] = {}
+    for path in code.files:
+        parts = PurePosixPath(path).with_suffix("").parts
+        for depth in range(1, len(parts)):
+            found.setdefault(".".join(parts[:depth]), None)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path
+    return found
+
+
+# What a plug-in registers when it is loaded: the object that its `register` function gets.
+
+_META_DATA: Mapping[str, Any] = {
+    "async_runner": True,
+    "rally_version": "2.13.0",
+    "benchmark_version": "2.4.0",
+}
+
+
+@dataclass
+class Registry:
+    """Rally's and OpenSearch Benchmark's registry; the names of its methods are theirs.
+
+    Attributes:
+        param_sources: name -> function or class.
+        runners: operation type -> coroutine function, or object with `async __call__`.
+        schedulers: name -> function or class.
+        processors: what wants to work on the track before it is run.
+        meta_data: what plug-ins ask of whoever loads them.
+    """
+
+    param_sources: dict[str, Any] = field(default_factory=dict)
+    runners: dict[str, Any] = field(default_factory=dict)
+    schedulers: dict[str, Any] = field(default_factory=dict)
+    processors: list[Any] = field(default_factory=list)
+    meta_data: Mapping[str, Any] = field(default_factory=lambda: dict(_META_DATA))
+
+    def register_param_source(self, name: str, param_source: Any) -> None:  # noqa: ANN401 - foreign
+        """A source of parameters: `f(track, params, **kwargs)`, or a class."""
+        self.param_sources[named(name)] = param_source
+
+    def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
+        """What does an operation of a type.
+
+        One that is not asynchronous is for a Rally before its version 2: its tasks are n/a.
+        """
+        name = named(operation_type)
+        self.runners[name] = runner if kwargs.get("async_runner", False) else _Blocking(name)
+
+    def register_scheduler(self, name: str, scheduler: Any) -> None:  # noqa: ANN401 - foreign
+        """What spaces the requests of tasks: `f(current)`, or a class."""
+        self.schedulers[named(name)] = scheduler
+
+    def register_track_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
+        """What changes the track before it is run; it gets what it has a place for, as in Rally."""
+        for name, made in (("downloader", Downloader), ("decompressor", Decompressor)):
+            if hasattr(processor, name):
+                setattr(processor, name, made())
+        self.processors.append(processor)
+
+    def register_workload_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
+        """The same in OpenSearch Benchmark's words."""
+        self.register_track_processor(processor)
+
+    def register_standard_value_source(
+        self, operation_name: str, field_name: str, source: Callable[[], object]
+    ) -> None:
+        """OpenSearch Benchmark's values for queries that it randomises when told to; nothing tells it."""
+
+    def register_query_randomization_info(self, operation_name: str, *info: object) -> None:
+        """Where those values go."""
+
+
+class _Blocking:
+    """Stands for a runner that would wait for its answers itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def __call__(self, *_: object) -> NoReturn:
+        """Nothing is sent.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            f"the runner of operation type '{self._name}' is not asynchronous: it has to be registered with "
+            "async_runner=True, as Rally since version 2 demands"
+        )
+
+
+def named(name: object) -> str:
+    """A name as the track writes it; plug-ins may also give Rally's own enumeration."""
+    hyphenated = getattr(name, "to_hyphenated_string", None)
+    return str(hyphenated() if callable(hyphenated) else name)
+
 
 TRIAL_S: Final = 60.0
 _END_S: Final = 10.0
@@ -57,7 +354,7 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
 
     def runner_for(operation_type: object) -> Any:  # noqa: ANN401 - foreign
         name = named(operation_type)
-        return registry.runners.get(name) or runner.built_in(name)()
+        return registry.runners.get(name) or rally_classes.built_in(name)()
 
     def add(name: str, **members: Any) -> None:  # noqa: ANN401 - members of a module
         module = ModuleType(name)
@@ -68,37 +365,46 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
             setattr(found[parent], last, module)
 
     runners = {
-        **runner.BUILT_IN,
-        **_of(runner, _RUNNER),
+        **rally_classes.BUILT_IN,
+        **_of(rally_classes, _RUNNER),
         "runner_for": runner_for,
         "register_runner": registry.register_runner,
     }
-    holder = _of(runner, ("RequestContextHolder",))
-    subjects = {**_of(subject, _TRACK), "Workload": subject.Track, "TestProcedure": subject.Challenge}
-    downloads = {"download": loader.download, "download_http": loader.download}
+    errors = rally_classes.OTHERS | {
+        name: kind
+        for name, kind in vars(rally_classes).items()
+        if isinstance(kind, type) and issubclass(kind, rally_classes.RallyError)
+    }
+    holder = _of(rally_classes, ("RequestContextHolder",))
+    subjects = {
+        **_of(rally_track, _TRACK),
+        "Workload": rally_track.Track,
+        "TestProcedure": rally_track.Challenge,
+    }
+    downloads = {"download": rally_helpers.download, "download_http": rally_helpers.download}
     for root, track, driver, base in (
-        ("esrally", "track", "driver", runner.Runner),
-        ("osbenchmark", "workload", "worker_coordinator", runner.OpenSearchRunner),
+        ("esrally", "track", "driver", rally_classes.Runner),
+        ("osbenchmark", "workload", "worker_coordinator", rally_classes.OpenSearchRunner),
     ):
         add(root)
-        add(f"{root}.exceptions", **exceptions.OTHERS, **_public(exceptions))
+        add(f"{root}.exceptions", **errors)
         add(f"{root}.client", **holder, OsClientFactory=_Client)
         add(f"{root}.client.synchronous", RallySyncElasticsearch=_Client)
         add(f"{root}.{track}", exceptions=found[f"{root}.exceptions"], **subjects)
         add(f"{root}.{track}.{track}", **subjects)
-        add(f"{root}.{track}.params", **_of(params, _PARAMS))
-        add(f"{root}.{track}.loader", **_of(loader, _LOADER))
+        add(f"{root}.{track}.params", **_of(rally_classes, _PARAMS))
+        add(f"{root}.{track}.loader", **_of(rally_helpers, _LOADER))
         add(f"{root}.{driver}")
         add(f"{root}.{driver}.runner", **{**runners, "Runner": base})
-        add(f"{root}.{driver}.scheduler", **_of(scheduler, _SCHEDULER))
+        add(f"{root}.{driver}.scheduler", **_of(rally_classes, _SCHEDULER))
         add(f"{root}.utils")
-        add(f"{root}.utils.io", **_of(helpers, _IO), MmapSource=helpers.FileSource)
+        add(f"{root}.utils.io", **_of(rally_helpers, _IO), MmapSource=rally_helpers.FileSource)
         add(f"{root}.utils.net", **downloads)
-        add(f"{root}.utils.opts", to_dict=helpers.to_dict, to_bool=helpers.to_bool)
-        add(f"{root}.utils.convert", to_bool=helpers.to_bool)
-        add(f"{root}.utils.parse", **_of(helpers, _PARSE))
-    add("esrally.paths", rally_confdir=helpers.confdir("rally"))
-    add("osbenchmark.paths", benchmark_confdir=helpers.confdir("benchmark"))
+        add(f"{root}.utils.opts", to_dict=rally_helpers.to_dict, to_bool=rally_helpers.to_bool)
+        add(f"{root}.utils.convert", to_bool=rally_helpers.to_bool)
+        add(f"{root}.utils.parse", **_of(rally_helpers, _PARSE))
+    add("esrally.paths", rally_confdir=rally_helpers.confdir("rally"))
+    add("osbenchmark.paths", benchmark_confdir=rally_helpers.confdir("benchmark"))
     return found
 
 
@@ -109,7 +415,7 @@ class _Client:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise exceptions.Unsupported(
+        raise rally_classes.Unsupported(
             "the track's plug-in makes a client of its own: benchctl asks nodes only over the client that "
             "runners are given"
         )
@@ -117,10 +423,6 @@ class _Client:
 
 def _of(module: ModuleType, names: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
     return {name: getattr(module, name) for name in names}
-
-
-def _public(module: ModuleType) -> dict[str, object]:
-    return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
 # A plug-in while it is in use.

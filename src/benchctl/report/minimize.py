@@ -14,7 +14,7 @@ from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, json_text
 from benchctl.report.tables import WIDE, render_page
 from benchctl.results.minimize import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
-from benchctl.track.write import challenge_text
+from benchctl.track.schedule import challenge_text
 
 _CSV_COLUMNS = (
     "number", "phase", "short", "verdict", "effect_percent", "low_percent", "high_percent", "log_odds",

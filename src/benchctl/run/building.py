@@ -10,17 +10,15 @@ from pathlib import Path
 import msgspec
 
 from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
-from benchctl.corpus.ranges import Range, within
+from benchctl.corpus.documents import Range, within
 from benchctl.disk import disk_errors, free_bytes
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import SearchClient
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.engine.filling import Intervals, PartialIndex, Progress, Sent, create, finish
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import boot
-from benchctl.engine.prepared.filling import Intervals, Sent, create, finish
-from benchctl.engine.prepared.index import IndexKey, PreparedIndex, building, keep
-from benchctl.engine.prepared.partial import PartialIndex, Progress
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.prepared_index import IndexKey, PreparedIndex, building, keep
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.load.ingest import Checkpoints, Ingested, Stream, ingest

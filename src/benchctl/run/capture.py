@@ -13,10 +13,20 @@ import zstandard
 
 from benchctl.disk import disk_errors
 from benchctl.engine.client import SearchClient
-from benchctl.engine.cluster import ClusterFacts
-from benchctl.engine.live.live_index import LiveIndex, read_live_index, whole
-from benchctl.engine.live.sampling import Draw, Hit, page_size, plan_draw, read_hits, read_page
-from benchctl.engine.live.suggestions import Operation, suggest_operations
+from benchctl.engine.live_index import (
+    Draw,
+    Hit,
+    LiveIndex,
+    Operation,
+    page_size,
+    plan_draw,
+    read_hits,
+    read_live_index,
+    read_page,
+    suggest_operations,
+    whole,
+)
+from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.load import load_track
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from benchctl.corpus.generated.files import ensure_corpus, open_documents
+from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
@@ -16,12 +16,10 @@ from benchctl.home import Home
 from benchctl.load.workload import Source
 from benchctl.results.plan import CorpusFile, CorpusSpec, DataOrigin, Plan, VariantSpec
 from benchctl.run.bench import Observer
-from benchctl.track.corpora import Corpus, Documents
 from benchctl.track.library import find_track, track_names
-from benchctl.track.model import Challenge, Track, TrackOperation
-from benchctl.track.operations.declared import CreateDataStream, CreateIndex, names_of
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Bulk, RawRequest
+from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOperation
+from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
+from benchctl.track.operations.search import Bulk, Elsewhere, RawRequest
 
 # What every fork begins on: a copy of prepared data, or an empty node and the challenge's own data.
 

@@ -9,7 +9,16 @@ from pathlib import Path
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.evidence.collector import Collector, Scene
+from benchctl.engine.evidence import (
+    Collector,
+    GcCollector,
+    InliningCollector,
+    JitCollector,
+    OsCollector,
+    ProfileCollector,
+    Scene,
+    require_tools,
+)
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
@@ -20,48 +29,18 @@ _PACKED_FROM_BYTES = 1 << 20
 _LEVEL = 3
 
 
-def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
-    """What collects these kinds on that scene, in order; modules of other kinds are not loaded."""
-    return [_MAKERS[kind](scene) for kind in kinds]
-
-
-def _inlining(scene: Scene) -> Collector:
-    from benchctl.engine.evidence.inlining import InliningCollector  # noqa: PLC0415 - see `collectors`
-
-    return InliningCollector(scene)
-
-
-def _profile(scene: Scene) -> Collector:
-    from benchctl.engine.evidence.profile import ProfileCollector  # noqa: PLC0415 - see `collectors`
-
-    return ProfileCollector(scene)
-
-
-def _jit(scene: Scene) -> Collector:
-    from benchctl.engine.evidence.jit import JitCollector  # noqa: PLC0415 - see `collectors`
-
-    return JitCollector(scene)
-
-
-def _gc(scene: Scene) -> Collector:
-    from benchctl.engine.evidence.gc import GcCollector  # noqa: PLC0415 - see `collectors`
-
-    return GcCollector(scene)
-
-
-def _os(scene: Scene) -> Collector:
-    from benchctl.engine.evidence.os import OsCollector  # noqa: PLC0415 - see `collectors`
-
-    return OsCollector(scene)
-
-
-_MAKERS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
-    "inlining": _inlining,
-    "profile": _profile,
-    "jit": _jit,
-    "gc": _gc,
-    "os": _os,
+_COLLECTORS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
+    "inlining": InliningCollector,
+    "profile": ProfileCollector,
+    "jit": JitCollector,
+    "gc": GcCollector,
+    "os": OsCollector,
 }
+
+
+def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
+    """What collects these kinds on that scene, in order."""
+    return [_COLLECTORS[kind](scene) for kind in kinds]
 
 
 def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
@@ -71,8 +50,6 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
         BenchctlError: it lacks what is needed.
     """
     if "profile" in kinds:
-        from benchctl.engine.evidence.profile import require_tools  # noqa: PLC0415 - see `collectors`
-
         require_tools(java_home)
 
 

@@ -18,7 +18,7 @@ from benchctl.home import Home
 from benchctl.results.model import Environment
 from benchctl.results.nightly.model import NightRecord
 from benchctl.results.plan import Plan
-from benchctl.yaml_file.amounts import Duration, Percent, fraction, seconds
+from benchctl.yaml_file import Duration, Percent, fraction, seconds
 
 SAMPLE_S: Final = 2.0
 """How long CPUs are watched, seconds: a benchmark's neighbours are rarely idle for longer."""

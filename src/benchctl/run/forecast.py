@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from benchctl.corpus.generated.files import corpus_name, needed_bytes
-from benchctl.engine.prepared.index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST
+from benchctl.corpus.generated import corpus_name, needed_bytes
+from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.plan import Plan

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchctl.engine.declared import places, stand_ins
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.gauge import ProcessGauge
-from benchctl.engine.gc_log import LogClock, read_pauses
+from benchctl.engine.evidence import Scene
 from benchctl.engine.node import Node
 from benchctl.engine.settings import BootFolders
+from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import Job, Stage, TaskResult
-from benchctl.load.workers import WorkerPool
+from benchctl.load.executor import Stage, TaskResult, WorkerPool
+from benchctl.load.task_clients import Job
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProbe
 from benchctl.results.plan import Plan

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from benchctl.disk import free_bytes, require_space
-from benchctl.engine.prepared.index import bytes_per_document
+from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.load.workers import WorkerPool
+from benchctl.load.executor import WorkerPool
 from benchctl.results.figures import Calibration
 from benchctl.results.model import EngineFacts, Environment, ForkRecord, RunRecord, RunStatus, stray_boots
 from benchctl.results.plan import Plan

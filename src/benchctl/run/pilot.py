@@ -12,7 +12,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.workers import WorkerPool
+from benchctl.load.executor import WorkerPool
 from benchctl.report.command_line import command
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, Pilot, PilotFork

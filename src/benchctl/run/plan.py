@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.engine.declared import places
 from benchctl.errors import UsageError
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.numbers import documents
 from benchctl.results.plan import (
     CorpusSpec,
@@ -29,12 +29,11 @@ from benchctl.run.plugin import allowed_plugin
 from benchctl.spec import RunSettings, check_settings, settings_in
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.stats.scale import BLOG_DOCUMENTS
-from benchctl.track.filters import filter_tasks, parse_filters
 from benchctl.track.library import challenge_names, track_names
-from benchctl.track.load import load_challenge, load_track, reject_unused
+from benchctl.track.load import filter_tasks, load_challenge, load_track, parse_filters, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.elsewhere import Elsewhere
-from benchctl.track.operations.search import Asking
+from benchctl.track.operations.common import Asking
+from benchctl.track.operations.search import Elsewhere
 
 # Which evidence a run may collect; checked before any node starts.
 

@@ -4,16 +4,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchctl.errors import UsageError
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.code import Code, read_code
-from benchctl.plugin.consent import Consent, refusal
-from benchctl.plugin.session import PluginUse, tried
+from benchctl.plugin.code import Code, Consent, read_code, refusal
+from benchctl.plugin.session import PluginError, PluginUse, tried
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.catalogue import OPERATION_TYPES
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 
 
 def allowed_plugin(

@@ -7,21 +7,18 @@ from dataclasses import dataclass
 import msgspec
 import psutil
 
-from benchctl.corpus.generated.files import Corpus, ensure_corpus
-from benchctl.corpus.generated.generator import GENERATOR_VERSION
-from benchctl.corpus.generated.truth import Slice
-from benchctl.engine.answers.agreement import compare_answers
-from benchctl.engine.answers.answers import AnswerBook, ask
-from benchctl.engine.answers.expected import EXPECTED_VERSION, expect_answers
-from benchctl.engine.answers.kept import keep_answers
+from benchctl.corpus.big5 import GENERATOR_VERSION, Slice
+from benchctl.corpus.generated import Corpus, ensure_corpus
+from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import connect
 from benchctl.engine.declared import places
+from benchctl.engine.expected_answers import EXPECTED_VERSION, expect_answers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import archive_classes
-from benchctl.engine.prepared.index import IndexKey, find_prepared
-from benchctl.engine.provision.equip import check_asked, equip
-from benchctl.engine.refusals import explained
+from benchctl.engine.plugins_and_jars import check_asked, equip
+from benchctl.engine.prepared_index import IndexKey, find_prepared
 from benchctl.engine.settings import check_usable
+from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.answers import VariantAnswers
@@ -36,7 +33,7 @@ from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.steps import default_target
 from benchctl.track.library import track_names
 from benchctl.track.model import Track
-from benchctl.track.operations.search import Asking, Operation
+from benchctl.track.operations.common import Asking, Operation
 
 # Of books beside prepared indices: raised when the same question is answered in another form.
 BOOK_VERSION = 2

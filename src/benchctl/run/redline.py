@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.load.executor import Job, TaskResult
+from benchctl.load.executor import TaskResult
 from benchctl.load.redline import MOST_STEPS, Found, Ladder, Phase, Search
+from benchctl.load.task_clients import Job
 from benchctl.nearest import suggestion
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary
 from benchctl.results.plan import Plan, RedlineSpec
@@ -17,10 +18,11 @@ from benchctl.results.samples import Columns, Outcome
 from benchctl.run.plan import RunSpec, check_options, freeze
 from benchctl.stats.redline import Offer, judge_step
 from benchctl.stats.summary import summarise
-from benchctl.track.load import MOST_CLIENTS, MOST_PER_S, load_track, reject_unused
+from benchctl.track.load import load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.search import MOST_WAIT_S, Asking
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.operations.common import MOST_WAIT_S, Asking
+from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 
 # Options of a red-line search into a plan, checked before any node starts.
 

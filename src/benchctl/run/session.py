@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchctl.disk import disk_errors
-from benchctl.engine.cluster import ClusterFacts, describe_cluster
-from benchctl.engine.diagnosis import DAMAGED_HINT
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
-from benchctl.engine.node import Node, boot
-from benchctl.engine.prepared.index import PreparedIndex, copy_index
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.target import Address, Target, attach
+from benchctl.engine.node import DAMAGED_HINT, Node, boot
+from benchctl.engine.prepared_index import PreparedIndex, copy_index
+from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import EngineFacts, IndexFacts

@@ -11,12 +11,12 @@ import msgspec
 from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.crew import OpenWire
-from benchctl.load.executor import Job, NodeGone, Stage, TaskResult, run_step
-from benchctl.load.lag import driver_figures
+from benchctl.load.client import NodeGone
+from benchctl.load.driver_overhead import driver_figures
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.task_clients import Job, OpenWire
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.plan import EngineName, Plan
@@ -29,9 +29,9 @@ from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.declared import CreateDataStream, CreateIndex, CreateTemplate
+from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
+from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.operations.search import Bulk
-from benchctl.track.plugin import PluginOperation
 
 
 def work_context(
@@ -303,7 +303,7 @@ class StepRunner:
     def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
         if self._plan.transport == "client":
             # Both official clients take a while to load, which no other run need wait for.
-            from benchctl.load.library import LibraryOpener  # noqa: PLC0415 - see above
+            from benchctl.load.client_transport import LibraryOpener  # noqa: PLC0415 - see above
 
             return LibraryOpener(engine, serving.endpoint)
         return partial(open_client, serving.endpoint)

@@ -7,13 +7,19 @@ import msgspec
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, connect
-from benchctl.engine.cluster import ClusterFacts, ClusterIndex, find_data_stream, find_index
 from benchctl.engine.declared import Places, places
-from benchctl.engine.prepared.filling import Sent, fill
-from benchctl.engine.prepared.index import IndexKey
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.refusals import explained
-from benchctl.engine.target import Address, identify
+from benchctl.engine.distribution import Installation
+from benchctl.engine.filling import Sent, fill
+from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.target import (
+    Address,
+    ClusterFacts,
+    ClusterIndex,
+    explained,
+    find_data_stream,
+    find_index,
+    identify,
+)
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
@@ -22,7 +28,8 @@ from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.search import Asking, Operation, RawRequest, Sleep
+from benchctl.track.operations.common import Asking, Operation
+from benchctl.track.operations.search import RawRequest, Sleep
 
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
 _READING_TYPES = frozenset(

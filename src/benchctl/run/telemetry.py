@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from benchctl.engine.client import MergeStats
-from benchctl.engine.gauge import Gauge, Usage
-from benchctl.engine.gc_log import Pause
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.client import MergeStats, NodeRequestError
+from benchctl.engine.telemetry import Gauge, Pause, Usage
 from benchctl.results.samples import Columns
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 

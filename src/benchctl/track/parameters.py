@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from benchctl.errors import UsageError
-from benchctl.track.template.assemble import read_text
+from benchctl.track.template_source import read_text
 
 _MOST_VALUES = 100_000
 _TRUTHS = {

@@ -1,27 +1,125 @@
-"""A challenge as it stands in a file, with parallel elements and inline operations, into typed tasks."""
+"""A challenge in Rally's JSON, parallel elements and inline operations included: read, checked, written."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.nearest import guess, nearest
+from benchctl.nearest import guess, nearest, suggestion
+from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, Task, TrackOperation
-from benchctl.track.operations.catalogue import OPERATION_TYPES
-from benchctl.track.operations.reading import read_operation
-from benchctl.track.operations.search import Bulk
-from benchctl.track.plugin import Plugin, PluginOperation
-from benchctl.track.template.document import (
-    LIKE,
-    Document,
-    convert,
-    encoded_names,
-    fitting_key,
-    know,
+from benchctl.track.operations.catalogue import (
+    BUILT_IN_PARAM_SOURCES,
+    OPERATION_KEYS,
+    OPERATION_TYPES,
+    AnyOperation,
+    Plugin,
+    PluginOperation,
+    decode_operation,
 )
+from benchctl.track.operations.common import MOST_WAIT_S, Operation, Varying
+from benchctl.track.operations.search import Bulk
+from benchctl.track.values import check_values
+
+_TYPE = "operation-type"
+_SOURCE = "param-source"
+# What is that similar to a type of benchctl's is one, mistyped. Plug-ins have types such as `eql` and
+# `create-pipeline`, which are not much further away.
+_LIKE = 0.87
+# Of a plug-in's operation, those that mean what they mean everywhere.
+_COMMON = ("name", "include-in-reporting", "meta", "tags")
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
+
+_LACKING = re.compile(r"Object missing required field `")
+
+know([*OPERATION_KEYS, _TYPE, _SOURCE])
+
+
+class IncompleteError(UsageError):
+    """An operation lacks a key that it cannot be run without."""
+
+
+def read_operation(
+    raw: Any,  # noqa: ANN401 - JSON of any shape
+    document: Document,
+    where: str,
+    *,
+    plugin: Plugin | None = None,
+) -> TrackOperation:
+    """Read one operation; one without a name is called like its type, one without a type is a search.
+
+    An operation whose type or parameter source is not benchctl's own becomes a PluginOperation in a lenient
+    document, unless its type looks like a typing mistake and no plug-in mentions it.
+
+    Args:
+        raw: its JSON.
+        document: that it stands in.
+        where: its JSON path.
+        plugin: the Python plug-in beside the track.
+
+    Raises:
+        UsageError: its type or a key is unknown, or a value is wrong.
+    """
+    if not isinstance(raw, Mapping):
+        raise document.refuse(where, "an operation is an object")
+    kind = raw.get(_TYPE, "search")
+    own = isinstance(kind, str) and kind in OPERATION_TYPES
+    if document.lenient and isinstance(kind, str):
+        source = raw.get(_SOURCE)
+        if source is not None and not isinstance(source, str):
+            raise document.refuse(f"{where}.{_SOURCE}", "is no text")
+        sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
+        mentioned = plugin is not None and plugin.mentions(kind)
+        if sourced or (not own and (mentioned or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
+            return _plugin_operation(raw, kind, document, where)
+    if not own:
+        raise _unknown_type(kind, document, where)
+    keys = {key: value for key, value in raw.items() if key != _SOURCE or not document.lenient}
+    operation = _decoded({"name": kind, **keys}, str(kind), document, where)
+    if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
+        raise document.refuse(where, wrong)
+    return operation
+
+
+def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) -> AnyOperation:
+    """Decode an operation, without its keys that are only comments or belong elsewhere."""
+    while True:
+        try:
+            return decode_operation(keys)
+        except msgspec.ValidationError as err:
+            unknown = _UNKNOWN_KEY.fullmatch(str(err))
+            if _LACKING.match(str(err)):
+                found = refused(err, document, where)
+                raise IncompleteError(found.message, hint=found.hint) from err
+            if unknown is None or unknown["key"] not in keys:
+                raise refused(err, document, where) from err
+            known = encoded_names(OPERATION_TYPES[kind])
+            fitting_key(unknown["key"], known, document, where, others=True)
+            del keys[unknown["key"]]
+
+
+def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, where: str) -> PluginOperation:
+    """An operation of which only the plug-in knows what its keys mean."""
+    common = {key: raw[key] for key in _COMMON if key in raw}
+    plain = {"name": kind, **common, "type": kind, _SOURCE: raw.get(_SOURCE), "params": dict(raw)}
+    try:
+        return msgspec.convert(plain, PluginOperation)
+    except msgspec.ValidationError as err:
+        raise refused(err, document, where) from err
+
+
+def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
+    return document.refuse(
+        f"{where}.{_TYPE}",
+        f"benchctl has no operation type '{kind}'",
+        hint=suggestion(str(kind), sorted(OPERATION_TYPES)),
+    )
+
+
+# A challenge as it stands in a file, with parallel elements and inline operations, into typed tasks.
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
@@ -385,3 +483,187 @@ def _documents(operation: Bulk | PluginOperation) -> float:
         return float(operation.bulk_size)
     size = operation.params.get("bulk-size")
     return float(size) if isinstance(size, int) and size > 0 else 1.0
+
+
+# What a schedule must keep to, in Rally's rules; files and parameters alike can break them.
+
+# A client is a thread and a connection.
+MOST_CLIENTS = 4096
+MOST_REQUESTS = 10**12
+# One a nanosecond, the grain of all clocks here.
+MOST_PER_S = 10**9
+
+
+def check_challenge(
+    challenge: Challenge, operations: Mapping[str, Operation], document: Document, where: str = "$"
+) -> None:
+    """Check every task of a challenge.
+
+    Args:
+        challenge: as read, parameters set.
+        operations: the track's and its own.
+        document: that it stands in.
+        where: its JSON path.
+
+    Raises:
+        UsageError: names the first task that breaks a rule.
+    """
+    if not challenge.schedule:
+        raise document.refuse(f"{where}.schedule", "is empty")
+    for element, places in enumerate(challenge.steps):
+        tasks = [challenge.schedule[place] for place in places]
+        if (clients := _clients_of(tasks)) > MOST_CLIENTS and tasks[0].group is not None:
+            raise document.refuse(
+                f"{where}.schedule[{element}].parallel",
+                f"{clients:,} clients at the same time, at most {MOST_CLIENTS:,}",
+                hint="give the parallel element `clients`: its tasks then take turns on so many",
+            )
+        completing = sum(task.completes for task in tasks)
+        for inner, task in enumerate(tasks):
+            # Beside a task that completes them all, a task may go on without an end of its own.
+            ends = completing > task.completes or operations[task.operation].ends
+            problem = _task_problem(task, ends=ends) or _rate_problem(task)
+            if problem:
+                inside = f".parallel.tasks[{inner}]" if task.group is not None else ""
+                raise document.refuse(f"{where}.schedule[{element}]{inside}", problem)
+
+
+def _clients_of(tasks: Sequence[Task]) -> int:
+    together = sum(task.clients for task in tasks)
+    return min([together, *(task.lanes for task in tasks if task.lanes is not None)])
+
+
+def _rate_problem(task: Task) -> str:
+    """A rate at which no clock could tell requests apart, or nobody would wait for the second one."""
+    least = 1 / MOST_WAIT_S
+    if task.rate_per_s is None or least <= task.rate_per_s <= MOST_PER_S:
+        return ""
+    return f"the target is {task.rate_per_s:g} requests a second: not from {least:g} to {MOST_PER_S:,}"
+
+
+def _task_problem(task: Task, *, ends: bool) -> str:
+    """What is wrong with a task, in Rally's rules; empty when nothing is.
+
+    Args:
+        task: the task.
+        ends: whether it comes to an end without iterations or a time period.
+    """
+    counts = (task.iterations, task.warmup_iterations)
+    periods = (task.time_period, task.warmup_time_period)
+    throttled = task.target_throughput is not None or task.target_interval is not None
+    rules = (
+        (not 1 <= task.clients <= MOST_CLIENTS, f"clients must be at least 1, at most {MOST_CLIENTS:,}"),
+        (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
+        (any((count or 0) > MOST_REQUESTS for count in counts), f"more than {MOST_REQUESTS:,} iterations"),
+        (task.warmup_iterations is not None and task.warmup_iterations < 0, "warmup-iterations is negative"),
+        (task.time_period is not None and task.time_period <= 0, "time-period must be above 0"),
+        (
+            task.warmup_time_period is not None and task.warmup_time_period < 0,
+            "warmup-time-period is negative",
+        ),
+        (
+            task.warmup_time_period is not None and task.time_period is None and not ends,
+            "a warmup-time-period needs a time-period",
+        ),
+        (any((period or 0) > MOST_WAIT_S for period in periods), f"more than {MOST_WAIT_S:,} seconds"),
+        (
+            any(count is not None for count in counts) and any(period is not None for period in periods),
+            "iterations and time periods do not mix",
+        ),
+        (
+            task.target_throughput is not None and task.target_interval is not None,
+            "target-throughput and target-interval say the same thing: give one",
+        ),
+        (
+            task.target_throughput is not None and task.target_throughput <= 0,
+            "target-throughput must be above 0",
+        ),
+        (task.target_interval is not None and task.target_interval <= 0, "target-interval must be above 0"),
+        (
+            task.schedule == "poisson" and not throttled,
+            "a poisson schedule needs target-throughput or target-interval",
+        ),
+        (
+            task.schedule == "unthrottled" and throttled,
+            "an unthrottled schedule has no target-throughput and no target-interval",
+        ),
+        (
+            (task.ramp_up_time_period or 0) < 0,
+            "ramp-up-time-period is negative",
+        ),
+        (
+            (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
+            "a ramp-up-time-period needs a warmup-time-period that is at least as long",
+        ),
+    )
+    return next((text for broken, text in rules if broken), "")
+
+
+# A challenge back into a file of Rally's JSON, which loads as the same challenge.
+
+# Of a task in memory, what a file says in another way, or not at all.
+_INNER = ("operation", "group", "lanes", "completes", "per-request", "scheduler", "scheduler-params")
+
+
+def challenge_text(challenge: Challenge) -> str:
+    """The file of a challenge, indented, with a line break at its end.
+
+    Operations that the challenge defines itself stand in the first task that uses them; all others are the
+    track's, by name.
+
+    Raises:
+        UsageError: it needs a plug-in's operations or schedulers, which only a track's own files can name.
+    """
+    return msgspec.json.format(msgspec.json.encode(challenge_json(challenge)), indent=2).decode() + "\n"
+
+
+def challenge_json(challenge: Challenge) -> dict[str, Any]:
+    """The same as an object; see `challenge_text`."""
+    plain = msgspec.to_builtins(challenge)
+    kept = {key: value for key, value in plain.items() if key not in ("operations", "schedule")}
+    writer = _Writer(challenge)
+    return {**kept, "schedule": [writer.element(places) for places in challenge.steps]}
+
+
+class _Writer:
+    """Writes the tasks of one challenge, and knows which of its operations a file has defined so far."""
+
+    def __init__(self, challenge: Challenge) -> None:
+        self._challenge = challenge
+        self._undefined = dict(challenge.operations)
+
+    def element(self, places: tuple[int, ...]) -> dict[str, Any]:
+        """A task, or a parallel element of several."""
+        tasks = [self._challenge.schedule[place] for place in places]
+        if tasks[0].group is None:
+            return self._task(tasks[0])
+        found: dict[str, Any] = {}
+        if tasks[0].lanes is not None:
+            found["clients"] = tasks[0].lanes
+        completing = [task.label for task in tasks if task.completes]
+        if completing:
+            found["completed-by"] = completing[0] if len(completing) == 1 else "any"
+        return {"parallel": {**found, "tasks": [self._task(task) for task in tasks]}}
+
+    def _task(self, task: Task) -> dict[str, Any]:
+        if task.scheduler is not None:
+            raise self._needs_plugin(f"scheduler '{task.scheduler}'")
+        plain = msgspec.to_builtins(task)
+        own = {key: value for key, value in plain.items() if key not in _INNER}
+        if task.target_throughput is not None and task.per_request != 1:
+            own["target-throughput"] = f"{task.target_throughput:.15g} docs/s"
+        return {"operation": self._operation(task.operation), **own}
+
+    def _operation(self, name: str) -> Any:  # noqa: ANN401 - a name, or an object of any shape
+        operation = self._undefined.pop(name, None)
+        if operation is None:
+            return name
+        if isinstance(operation, PluginOperation):
+            raise self._needs_plugin(operation.lacks)
+        return msgspec.to_builtins(operation)
+
+    def _needs_plugin(self, what: str) -> UsageError:
+        return UsageError(
+            f"challenge '{self._challenge.name}' cannot be a file of its own: {what} is the plug-in's",
+            hint="a challenge within the track can use it",
+        )

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.bits import below, key, mix, words
+from benchctl.corpus.random_bits import below, key, mix, words
 
 ANY64 = st.integers(0, 2**64 - 1)
 

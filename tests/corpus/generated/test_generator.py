@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.draws import NAME_STRIDE
-from benchctl.corpus.generated.generator import BLOCK_DOCUMENTS, GENERATOR_VERSION, generate
-from benchctl.corpus.generated.layout import days
-from benchctl.corpus.generated.tables import NAMES
+from benchctl.corpus.big5 import BLOCK_DOCUMENTS, GENERATOR_VERSION, NAME_STRIDE, days, generate
+from benchctl.corpus.tables import NAMES
 
 KEYS = {
     "@timestamp": None,

@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.layout import days, spans
+from benchctl.corpus.big5 import days, spans
 
 SIZES = st.integers(1, 3_000_000)
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from benchctl.corpus.generated.generator import RowLayout
+from benchctl.corpus.big5 import RowLayout
 
 
 def test_gaps_are_filled_and_padding_goes():

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.truth import (
-    KEYWORDS,
-    NUMBERS,
-    Slice,
-    blocks,
-    counts,
-    keyword_texts,
-    knows_word,
-)
-from benchctl.corpus.generated.vocabulary import NOUNS
+from benchctl.corpus.big5 import KEYWORDS, NUMBERS, Slice, blocks, counts, keyword_texts, knows_word
+from benchctl.corpus.tables import NOUNS
 from plain_search import Document, documents
 
 SIZE = 30_000

@@ -1,7 +1,7 @@
 from collections import Counter
 
-from benchctl.corpus.generated import tables
-from benchctl.corpus.generated.vocabulary import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, RARE_STREAMS, REGIONS
+from benchctl.corpus import tables
+from benchctl.corpus.tables import AGENT_IDS, MODIFIERS, NOUNS, PROCESSES, RARE_STREAMS, REGIONS
 
 
 def test_words_are_distinct_and_plain():

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.packed.bzip2 import Mark, decode, decode_marks, find_marks
-from benchctl.corpus.packed.damage import DamageError
+from benchctl.corpus.packed import DamageError, Mark, decode_bzip2, decode_marks, find_marks
 from corpus.packed import bzipped, text
 
 RAW = text(900_000)
@@ -75,12 +74,12 @@ def test_a_stream_with_blocks_left_out_does_not_match_its_checksum(tmp_path: Pat
     cut = cut >> (first.at + keep - end) << (-end % 8)
     path.write_bytes(cut.to_bytes((end + 7) // 8))
     with path.open("rb") as file, pytest.raises(DamageError, match="the checksum of a stream"):
-        list(decode(file.fileno(), 0, None, 2))
+        list(decode_bzip2(file.fileno(), 0, None, 2))
 
 
 def test_streams_of_older_compressors_begin_with_any_level(tmp_path: Path):
     path = tmp_path / "file.bz2"
     path.write_bytes(b"".join(bz2.compress(RAW[:250_000], level) for level in range(1, 10)))
     with path.open("rb") as file:
-        found = b"".join(block for _, block in decode(file.fileno(), 0, None, 2))
+        found = b"".join(block for _, block in decode_bzip2(file.fileno(), 0, None, 2))
     assert found == RAW[:250_000] * 9

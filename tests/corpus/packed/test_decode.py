@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.packed.decode import decode
+from benchctl.corpus.packed import decode
 from benchctl.errors import BenchctlError
 from corpus.packed import PACKERS, SKIPPABLE_FRAME, cut, text, zipped
 

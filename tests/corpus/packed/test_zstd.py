@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from benchctl.corpus.packed.damage import DamageError
-from benchctl.corpus.packed.decode import decode
-from benchctl.corpus.packed.zstd import find_frames
+from benchctl.corpus.packed import DamageError, decode, find_frames
 from benchctl.errors import BenchctlError
 from corpus.packed import SKIPPABLE_FRAME, text
 

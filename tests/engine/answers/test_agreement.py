@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers.agreement import compare_answers, contradiction, difference
-from benchctl.engine.answers.answers import Answer, AnswerBook
+from benchctl.engine.answers import Answer, AnswerBook, compare_answers, contradiction, difference
 from benchctl.track.operations.search import Search
 
 RANGE = Search(name="range", body={"query": {}})

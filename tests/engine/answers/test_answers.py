@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any, cast
 
-from benchctl.engine.answers.agreement import compare_answers
-from benchctl.engine.answers.answers import Answer, AnswerBook, ask
-from benchctl.engine.client import SearchClient
-from benchctl.engine.wires import NodeRequestError
+from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.track.operations.search import CompositeAgg, MultiSearch, OneSearch, PaginatedSearch, Search
 
 RANGE = Search(name="range", body={"query": {}})

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.generated.truth import Slice
-from benchctl.engine.answers.answers import Answer, AnswerBook
-from benchctl.engine.answers.expected import expect_answers
+from benchctl.corpus.big5 import Slice
+from benchctl.engine.answers import Answer, AnswerBook
+from benchctl.engine.expected_answers import expect_answers
 from benchctl.track.load import load_track
-from benchctl.track.operations.search import Operation, Search, Sleep
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search, Sleep
 from plain_search import Document, behind, buckets, documents, matching, sort_values
 
 SIZE = 30_000

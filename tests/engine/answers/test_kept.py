@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers.agreement import unlike
-from benchctl.engine.answers.answers import Answer, AnswerBook
-from benchctl.engine.answers.kept import WHOLE_BYTES, digested, entries, keep, keep_answers, unsteady
+from benchctl.engine.answers import (
+    WHOLE_BYTES,
+    Answer,
+    AnswerBook,
+    digested,
+    entries,
+    keep,
+    keep_answers,
+    unlike,
+    unsteady,
+)
 from benchctl.results.answers import TopHits, VariantAnswers
 from benchctl.track.operations.search import MultiSearch, OneSearch, Search, Sleep
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers.top import scores, sort_values, top_hits
+from benchctl.engine.answers import scores, sort_values, top_hits
 from benchctl.results.answers import TopHits
 
 BY_N: dict[str, Any] = {"sort": [{"n": "asc"}]}

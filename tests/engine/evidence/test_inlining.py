@@ -6,8 +6,7 @@ from typing import cast
 
 import pytest
 
-from benchctl.engine.evidence.collector import Collector, Scene
-from benchctl.engine.evidence.inlining import InliningCollector
+from benchctl.engine.evidence import Collector, InliningCollector, Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from jvm_logs import INLINED_VISIT, INTS, head, plain

@@ -6,9 +6,7 @@ from typing import cast
 
 import pytest
 
-from benchctl.engine.evidence.collector import Collector, Scene
-from benchctl.engine.evidence.gc import GcCollector
-from benchctl.engine.evidence.jit import JitCollector
+from benchctl.engine.evidence import Collector, GcCollector, JitCollector, Scene
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.results.evidence import GC_DTYPES, GC_FILE, JIT_DTYPES, JIT_FILE, read_evidence

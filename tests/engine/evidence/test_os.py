@@ -8,10 +8,9 @@ from typing import cast
 
 import pytest
 
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.evidence.os import OsCollector
-from benchctl.engine.gauge import Usage
+from benchctl.engine.evidence import OsCollector, Scene
 from benchctl.engine.node import Node
+from benchctl.engine.telemetry import Usage
 from benchctl.results.evidence import OS_DTYPES, OS_FILE, read_evidence
 from waiting import eventually
 

@@ -9,18 +9,18 @@ from typing import cast
 
 import pytest
 
-from benchctl.engine.evidence.collector import Scene
-from benchctl.engine.evidence.profile import (
+from benchctl.engine.evidence import (
     COLLAPSED_NAME,
     RECORDING_NAME,
     SETTINGS_NAME,
     ProfileCollector,
+    Scene,
     require_tools,
     settings_text,
 )
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.model import PROFILE_NAME, read_profile
+from benchctl.jvm.profile import PROFILE_NAME, read_profile
 
 # It records its orders beside itself; what it answers stands in a file there as well.
 JCMD = """#!/bin/sh

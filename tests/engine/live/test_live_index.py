@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.live.live_index import fields_of, read_live_index
+from benchctl.engine.live_index import fields_of, read_live_index
 from benchctl.errors import BenchctlError, UsageError
 from live_cluster import MAPPINGS, NAME, LiveCluster
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.live.sampling import PAGE_BYTES, page_size, plan_draw, read_hits, read_page
+from benchctl.engine.live_index import PAGE_BYTES, page_size, plan_draw, read_hits, read_page
 from benchctl.errors import BenchctlError, UsageError
 from live_cluster import NAME, LiveCluster
 

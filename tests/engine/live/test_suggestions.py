@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchctl.engine.live.live_index import read_live_index
-from benchctl.engine.live.suggestions import Operation, suggest_operations
+from benchctl.engine.live_index import Operation, read_live_index, suggest_operations
 from live_cluster import NAME, LiveCluster
 
 DOCUMENTS: list[dict[str, Any]] = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched.build import PatchedJar, build, build_jar, java_release
-from benchctl.engine.provision.install import Installation
-from benchctl.engine.provision.jdk import Jdk
-from benchctl.engine.provision.maven import REPOSITORY_VARIABLE
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.maven import REPOSITORY_VARIABLE
+from benchctl.engine.patched_lucene import PatchedJar, build_jar, build_lucene, java_release
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from engine.archive_server import Reply, Server
@@ -83,7 +83,7 @@ def calls(jdk: Jdk) -> list[str]:
 
 
 def make(home: Home, installation: Installation, jdk: Jdk, name: str = "recompiled") -> PatchedJar:
-    return build(home, installation, jdk, name, lambda *_: None)
+    return build_lucene(home, installation, jdk, name, lambda *_: None)
 
 
 def kept(home: Home) -> list[str]:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchctl.engine.patched.changes import CHANGES, change_named
-from benchctl.engine.patched.edit import Change, difference, members_of
+from benchctl.engine.patched_lucene import CHANGES, Change, change_named, difference, members_of
 from benchctl.errors import BenchctlError, UsageError
 
 SOURCE = """package any;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.patched.build import marked, read_entry, replace_entries
+from benchctl.engine.patched_lucene import marked, read_entry, replace_entries
 from benchctl.errors import BenchctlError
 
 MANIFEST = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.patched.edit import members_of
+from benchctl.engine.patched_lucene import members_of
 from benchctl.errors import BenchctlError
 
 SOURCE = r"""

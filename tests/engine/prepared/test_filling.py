@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from benchctl.engine.client import SearchClient, connect, loopback
-from benchctl.engine.prepared.filling import Sent, fill
-from benchctl.engine.prepared.index import IndexKey
-from benchctl.engine.prepared.partial import EngineClocks
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.distribution import Installation
+from benchctl.engine.filling import EngineClocks, Sent, fill
+from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError
 from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.track.model import Index, IndexBody, Track

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.prepared.partial import ATTEMPTS, freeze
+from benchctl.engine.filling import ATTEMPTS, freeze
 
 SHARD = "indices/AbC/0"
 FILES = (

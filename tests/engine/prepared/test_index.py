@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES
-from benchctl.engine.prepared.index import (
+from benchctl.engine.distribution import Installation, PluginFacts
+from benchctl.engine.prepared_index import (
     INDEX_FORMAT,
     IndexKey,
     PreparedIndex,
@@ -25,7 +26,6 @@ from benchctl.engine.prepared.index import (
     copy_index,
     find_prepared,
 )
-from benchctl.engine.provision.install import Installation, PluginFacts
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport

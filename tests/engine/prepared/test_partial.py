@@ -6,9 +6,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.corpus.ranges import Range
+from benchctl.corpus.documents import Range
 from benchctl.engine.client import IndexStats, SearchClient
-from benchctl.engine.prepared.partial import MANIFEST_NAME, EngineClocks, PartialIndex, Progress
+from benchctl.engine.filling import MANIFEST_NAME, EngineClocks, PartialIndex, Progress
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 

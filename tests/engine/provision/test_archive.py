@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES, disk_errors, free_bytes
-from benchctl.engine.provision.archive import unpack
+from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError
 
 Pack = Callable[[Path, list["Member"]], Path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.disk import RESERVE_BYTES
-from benchctl.engine.provision.artifacts import Archive, download_archive, fetch_archive, local_archive
+from benchctl.engine.distribution import Archive, download_archive, fetch_archive, local_archive
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from engine.archive_server import Reply, Server, sha, zipped

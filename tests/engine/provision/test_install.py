@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.disk import RESERVE_BYTES
-from benchctl.engine.provision.artifacts import download_archive
-from benchctl.engine.provision.install import install
+from benchctl.engine.distribution import download_archive, install
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.plan import EngineName, VariantSpec

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.provision.equip import Jar, with_jars
-from benchctl.engine.provision.install import Installation
+from benchctl.engine.distribution import Installation
+from benchctl.engine.plugins_and_jars import Jar, with_jars
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 

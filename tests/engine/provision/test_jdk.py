@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.provision.jdk import Jdk, parse_facts, provide_jdk
+from benchctl.engine.jdk import Jdk, parse_facts, provide_jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 

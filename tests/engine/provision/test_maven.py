@@ -9,10 +9,10 @@ import requests
 
 from benchctl import network
 from benchctl.disk import RESERVE_BYTES, FreeBytes, free_bytes
-from benchctl.engine.provision import maven
-from benchctl.engine.provision.checksum import Checksum
-from benchctl.engine.provision.maven import (
+from benchctl.engine import maven
+from benchctl.engine.maven import (
     REPOSITORY_VARIABLE,
+    Checksum,
     MavenSource,
     engine_coordinates,
     latest_version,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.provision.artifacts import Archive, local_archive
-from benchctl.engine.provision.equip import with_plugins
-from benchctl.engine.provision.install import Installation, PluginFacts
+from benchctl.engine.distribution import Archive, Installation, PluginFacts, local_archive
+from benchctl.engine.plugins_and_jars import with_plugins
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 

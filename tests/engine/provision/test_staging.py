@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.provision.install import install
-from benchctl.engine.provision.jdk import provide_jdk
-from benchctl.engine.provision.staging import settle, staging, sweep
+from benchctl.engine.distribution import install
+from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.unpacking import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
@@ -22,7 +22,7 @@ from benchctl.results.plan import VariantSpec
 WORKER = """
 import signal, sys
 from pathlib import Path
-from benchctl.engine.provision.staging import staging
+from benchctl.engine.unpacking import staging
 with staging(Path(sys.argv[1]), "work") as folder:
     (folder / "half").mkdir()
     print(folder, flush=True)

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.variant import parse_variant
-from benchctl.engine.variants.entry import VariantEntry
-from benchctl.engine.variants.extends import resolve_variants_mapping
-from benchctl.engine.variants.file import load_variants
+from benchctl.engine.variant import VariantEntry, parse_variant
+from benchctl.engine.variant_file import load_variants, resolve_variants_mapping
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import VariantSpec
-from benchctl.yaml_file.document import Document
+from benchctl.yaml_file import Document
 
 WORDS = st.text(string.ascii_letters + string.digits + "_.-", min_size=1, max_size=10)
 KEYS = st.from_regex(r"[a-z]{1,6}(\.[a-z_]{1,6}){1,2}", fullmatch=True)

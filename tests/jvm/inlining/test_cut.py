@@ -4,9 +4,8 @@ from pathlib import Path
 
 from hypothesis import given
 
-from benchctl.jvm.inlining.cut import cut_tree
-from benchctl.jvm.inlining.model import Call
-from benchctl.jvm.inlining.reader import read_tree
+from benchctl.jvm.inlining_log import read_tree
+from benchctl.jvm.inlining_tree import Call, cut_tree
 from jvm.inlining.trees import trees
 
 GOLDEN = Path(__file__).parent / "golden"  # excerpts of the blog, see test_tree.py

@@ -1,8 +1,7 @@
 """Call sites of two JVMs, side by side."""
 
-from benchctl.jvm.inlining.diff import Compared, compare_sites
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.sites import SiteKey, newest_sites
+from benchctl.jvm.call_sites import Compared, SiteKey, compare_sites, newest_sites
+from benchctl.jvm.inlining_log import InliningLog
 from jvm_logs import (
     INLINED_VISIT,
     INTS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.jvm.inlining.fates import HOT_REFUSALS, Fate, fate_of
+from benchctl.jvm.inlining_tree import HOT_REFUSALS, Fate, fate_of
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.jvm.inlining.find import find_newest
-from benchctl.jvm.inlining.log import InliningLog
+from benchctl.jvm.call_sites import find_newest
+from benchctl.jvm.inlining_log import InliningLog
 from jvm_logs import INLINED_VISIT, INTS, RANGE_VISITOR, VIRTUAL_VISIT, head, in_file, thread, visits
 
 

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.inlining.lines import CallLine, Lines
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.model import Compilation, Tree, names, simple
-from benchctl.jvm.inlining.reader import Account, Entry, read_entries
+from benchctl.jvm.inlining_log import Account, CallLine, Entry, InliningLog, Lines, read_entries
+from benchctl.jvm.inlining_tree import Compilation, Tree, names, simple
 from jvm_logs import head, in_file, plain, thread
 
 CALL = "                              @ {bci}   {callee} (7 bytes)   {text}"

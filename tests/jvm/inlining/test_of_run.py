@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.jvm.inlining.of_run import RunLog, choose, logs_of
+from benchctl.jvm.call_sites import RunLog, choose, logs_of
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_record

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from benchctl.jvm.inlining.fates import Fate
-from benchctl.jvm.inlining.model import Call, Receiver, Tree
-from benchctl.jvm.inlining.reader import read_tree
+from benchctl.jvm.inlining_log import read_tree
+from benchctl.jvm.inlining_tree import Call, Fate, Receiver, Tree
 from jvm.inlining.trees import trees
 from jvm_logs import plain, tree_lines
 

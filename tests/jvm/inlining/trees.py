@@ -2,8 +2,7 @@
 
 from hypothesis import strategies as st
 
-from benchctl.jvm.inlining.fates import fate_of
-from benchctl.jvm.inlining.model import Call, Receiver
+from benchctl.jvm.inlining_tree import Call, Receiver, fate_of
 
 words = st.sampled_from(
     [

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.collapsed import collapse, expand
+from benchctl.jvm.profile import collapse, expand
 
 # What `recording` makes of a frame has neither a separator nor a line end in it, and is never empty.
 FRAME = st.text(

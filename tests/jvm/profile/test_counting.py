@@ -2,10 +2,11 @@ import re
 
 import pytest
 
-from benchctl.jvm.profile.counting import (
+from benchctl.jvm.profile import (
     UNKNOWN,
     Choice,
     Counted,
+    Sample,
     count_stacks,
     engine_neutral,
     merged,
@@ -13,7 +14,6 @@ from benchctl.jvm.profile.counting import (
     pool_of,
     without_lines,
 )
-from benchctl.jvm.profile.model import Sample
 
 JAVA = Sample(10, "es[n][search][T#1]", ("java.lang.Thread.run", "org.x.A.score:12"))
 COMPRESSING = Sample(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.model import PROFILE_NAME, Profile, Sample, profile_of, read_profile
+from benchctl.jvm.profile import PROFILE_NAME, Profile, Sample, profile_of, read_profile
 
 FRAMES = st.sampled_from(["a.A.run", "a.A.run:7", "b.B.call:3", "c.C.leaf"])
 SAMPLES = st.lists(

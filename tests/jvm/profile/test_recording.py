@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.model import Sample
-from benchctl.jvm.profile.recording import RecordingClock, RecordingText
+from benchctl.jvm.profile import RecordingClock, RecordingText, Sample
 
 STARTED = datetime.fromisoformat("2026-11-21T22:56:30")
 CLOCK = RecordingClock(STARTED, STARTED + timedelta(seconds=27))

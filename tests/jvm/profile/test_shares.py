@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.jvm.profile.counting import Counted
-from benchctl.jvm.profile.shares import differences, shares
+from benchctl.jvm.profile import Counted, differences, shares
 
 STACK = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 FORK = st.dictionaries(STACK, st.integers(1, 50), min_size=1, max_size=8).map(

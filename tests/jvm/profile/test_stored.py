@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.profile.counting import Choice
-from benchctl.jvm.profile.model import PROFILE_NAME, Sample, profile_of
-from benchctl.jvm.profile.stored import count_fork, fork_profiles
+from benchctl.jvm.profile import PROFILE_NAME, Choice, Sample, count_fork, fork_profiles, profile_of
 from benchctl.results.model import BootRecord, ForkRecord
 from benchctl.results.places import task_named
 from benchctl.results.samples import empty_columns

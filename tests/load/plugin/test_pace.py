@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.arrivals import Extent
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.lag import driver_figures
-from benchctl.load.plugin.pace import PluginPace
+from benchctl.load.driver_overhead import driver_figures
+from benchctl.load.executor import Stage, TaskResult, run_step
+from benchctl.load.pace import Extent
+from benchctl.load.plugin_work import PluginPace
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.session import PluginUse
+from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
-from benchctl.track.operations.search import Operation, Search
-from benchctl.track.plugin import PluginOperation
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import Search
 from load.stub_server import Serve, StubServer
 from plugins import code_in
 

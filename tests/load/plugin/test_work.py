@@ -11,22 +11,21 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load import crew, workload
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.plugin.params import OwnOperations
+from benchctl.load import task_clients, workload
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
+from benchctl.load.plugin_work import OwnOperations
 from benchctl.load.request import Answer, Exchange
+from benchctl.load.task_clients import Job
 from benchctl.load.transport import open_client
 from benchctl.load.work.programs import open_workload
-from benchctl.load.workers import WorkerPool
 from benchctl.load.workload import WorkContext, WorkOrder
-from benchctl.plugin.blame import PluginError
-from benchctl.plugin.session import PluginUse
+from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome, SampleSpool
+from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
-from benchctl.track.operations.reading import read_operation
-from benchctl.track.plugin import PluginOperation
-from benchctl.track.template.document import Document
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.schedule import read_operation
 from load.stub_server import Received, Reply, Serve, StubServer
 from plugins import code_in
 from waiting import eventually
@@ -634,7 +633,7 @@ def test_what_goes_wrong_in_a_plug_in_is_one_line(
 def test_a_runner_that_never_ends_is_ended_with_the_run(
     serve: Serve, play: Play, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(crew, "_OWN_CODE_S", 0.1)
+    monkeypatch.setattr(task_clients, "_OWN_CODE_S", 0.1)
     plugin = runner("""
 import time
 await es.count(index='books')

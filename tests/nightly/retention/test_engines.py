@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import starts_of
-from benchctl.engine.provision.install import Installation
 from benchctl.home import Home
 from benchctl.nightly.retention.rules import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport

@@ -10,7 +10,7 @@ from benchctl.report.experiment.formats import ExperimentDocument, render
 from benchctl.report.experiment.html import page
 from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
-from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.analyse import analyse_experiment
 from benchctl.stats.experiment.model import ExperimentAnalysis
 from made_experiment import call_site, comparison, expect, made_record, made_runs
 

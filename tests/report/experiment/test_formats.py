@@ -13,7 +13,7 @@ from benchctl.results.experiment import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
-from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.analyse import analyse_experiment
 from builders import ES
 from made_experiment import comparison, expect, made_record, made_runs
 

@@ -2,9 +2,8 @@
 
 import json
 
-from benchctl.jvm.inlining.diff import Compared, compare_sites
-from benchctl.jvm.inlining.log import InliningLog
-from benchctl.jvm.inlining.sites import newest_sites
+from benchctl.jvm.call_sites import Compared, compare_sites, newest_sites
+from benchctl.jvm.inlining_log import InliningLog
 from benchctl.report.inlining.differences import differences_document, differences_text
 from jvm_logs import INLINED_VISIT, INTS, VIRTUAL_VISIT, head, visits
 

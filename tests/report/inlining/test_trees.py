@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from benchctl.jvm.inlining.cut import cut_tree
-from benchctl.jvm.inlining.find import find_newest
-from benchctl.jvm.inlining.log import InliningLog
+from benchctl.jvm.call_sites import find_newest
+from benchctl.jvm.inlining_log import InliningLog
+from benchctl.jvm.inlining_tree import cut_tree
 from benchctl.report.inlining.trees import tree_document, tree_text
 from jvm_logs import INLINED_VISIT, INTS, head, in_file, plain, thread, visits
 

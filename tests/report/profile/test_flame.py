@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.jvm.profile.counting import Counted
+from benchctl.jvm.profile import Counted
 from benchctl.report.profile.stored import FlameData, flame_data, render_flame
 
 STACK = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple)

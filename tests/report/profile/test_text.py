@@ -1,5 +1,4 @@
-from benchctl.jvm.profile.counting import Counted
-from benchctl.jvm.profile.shares import differences, shares
+from benchctl.jvm.profile import Counted, differences, shares
 from benchctl.report.profile.text import Form, Heading, difference_lines, frame_words, summary_lines
 
 COLLECT = "org.apache.lucene.search.TopFieldCollector.collect:78"

@@ -13,7 +13,7 @@ from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
-from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.analyse import analyse_experiment
 from benchctl.stats.experiment.expectations import judge_relation, speed_of
 from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
 from benchctl.track.model import Challenge, Task

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
-from benchctl.stats.experiment import analyse_experiment
+from benchctl.stats.experiment.analyse import analyse_experiment
 from benchctl.stats.experiment.fates import judge_fates, site_results
 from benchctl.stats.experiment.model import ExperimentAnalysis
 from benchctl.track.model import Challenge, Task

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from benchctl.track.operations.composite import change_composite, composite_at, composites
+from benchctl.track.operations.search import change_composite, composite_at, composites
 
 INNER: dict[str, Any] = {"sources": [{"d": {"date_histogram": {"field": "t"}}}], "size": 5}
 BODY: dict[str, Any] = {

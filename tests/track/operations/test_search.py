@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from benchctl.track.operations.search import Search, url_param
+from benchctl.track.operations.common import url_param
+from benchctl.track.operations.search import Search
 
 COMPOSITE = {"composite": {"sources": [{"n": {"terms": {"field": "n"}}}]}}
 

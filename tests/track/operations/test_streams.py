@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.track.operations.catalogue import decode_operation
+from benchctl.track.operations.composite import MOST_STREAMS, Composite, OpenPointInTime, Stream, steps_of
 from benchctl.track.operations.search import Search
-from benchctl.track.operations.streams import MOST_STREAMS, Composite, OpenPointInTime, Stream, steps_of
 
 OPEN = {"operation-type": "open-point-in-time", "name": "point"}
 SEARCH = {"operation-type": "search", "with-point-in-time-from": "point"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.template.assemble import Reach, assemble
+from benchctl.track.template_source import Reach, assemble
 from foreign_tracks import write_files
 
 

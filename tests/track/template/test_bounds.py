@@ -10,8 +10,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.track.load import load_track
-from benchctl.track.template.bounds import OutOfTimeError, bounded
-from benchctl.track.template.renderer import Renderer
+from benchctl.track.template import Renderer
+from benchctl.track.template_source import OutOfTimeError, bounded
 from foreign_tracks import write_files
 
 # The bound on time is a signal.

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.track.template.document import Document, convert, know, offset_of, read_document, repeated_keys
-from benchctl.track.template.renderer import Renderer
+from benchctl.track.document import Document, convert, know, offset_of, read_document, repeated_keys
+from benchctl.track.template import Renderer
 from foreign_tracks import write_files
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.track.template.renderer import Rendered, Renderer
+from benchctl.track.template import Rendered, Renderer
 from foreign_tracks import write_files
 
 NOW_S = 1_700_000_000.0  # 2023-11-14

@@ -23,7 +23,7 @@ from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
 from benchctl.experiment.library import find_experiment
 from benchctl.experiment.plan import Plans
 from benchctl.home import Home, resolve_home
-from benchctl.plugin.consent import Consent
+from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswered

@@ -7,16 +7,24 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from benchctl.corpus.bulk import Frame, batches, frame, frame_created, frame_lines, frame_with_ids
-from benchctl.corpus.conflicts import ConflictingIds, ConflictPlan
-from benchctl.corpus.generated.bits import key as mix_key
+from benchctl.corpus.bulk import (
+    ConflictingIds,
+    ConflictPlan,
+    Frame,
+    batches,
+    frame,
+    frame_created,
+    frame_lines,
+    frame_with_ids,
+)
+from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
-from benchctl.load.judge import judge_bulk
-from benchctl.load.request import Request
-from benchctl.load.work.envelope import NDJSON, Envelope
+from benchctl.load.request import Request, judge_bulk
+from benchctl.load.work.common import NDJSON, Envelope
 from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
-from benchctl.track.operations.declared import Names, names_of
-from benchctl.track.operations.search import Bulk, url_param
+from benchctl.track.operations.admin import Names, names_of
+from benchctl.track.operations.common import url_param
+from benchctl.track.operations.search import Bulk
 
 # Which documents a bulk operation sends: of which corpora, and how many of each file.
 
@@ -34,12 +42,8 @@ class Portion:
     documents: int
 
 
-def sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
-    """The files that an operation takes documents from, in their order.
-
-    Raises:
-        BenchctlError: there are none.
-    """
+def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
+    """The files that an operation takes documents from, in their order."""
     if context.sources:
         found = [one for one in context.sources if _is_meant(operation, one)]
     elif context.documents is not None and operation.corpora is None:
@@ -95,7 +99,6 @@ def _is_among(name: str | None, names: Names) -> bool:
 
 
 def _asked(operation: Bulk) -> str:
-    """What it asks for, in words."""
     keys = {
         "corpora": operation.corpora,
         "indices": operation.indices,
@@ -129,7 +132,7 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     Raises:
         BenchctlError: there is no corpus where it runs, or none of those that it names.
     """
-    sources = sources_of(operation, order.context)
+    sources = _sources_of(operation, order.context)
     if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
         raise BenchctlError(
             f"operation '{operation.name}' makes conflicts, and some of its documents cannot have any",

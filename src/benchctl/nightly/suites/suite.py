@@ -9,9 +9,9 @@ import msgspec
 import psutil
 from msgspec import Meta
 
-from benchctl.corpus.sizes import parse_documents
-from benchctl.engine.newest import check_spec
+from benchctl.corpus.documents import parse_documents
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
+from benchctl.engine.variant_file import check_spec
 from benchctl.errors import UsageError
 from benchctl.nightly.notify.specs import NotifierSpec
 from benchctl.nightly.retention.rules import Retention
@@ -24,14 +24,16 @@ from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_
 from benchctl.spec import RunSettings
 from benchctl.stats.metrics import METRICS, metric_of
 from benchctl.track.library import challenge_names, track_names
-from benchctl.yaml_file import Step, Typed, read_typed
-from benchctl.yaml_file.amounts import (
+from benchctl.yaml_file import (
     Documents,
     Duration,
     HeapSize,
     Percent,
+    Step,
+    Typed,
     fraction,
     mebibytes,
+    read_typed,
     seconds,
 )
 

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from benchctl.jvm.inlining.called import found_at
-from benchctl.jvm.inlining.diff import Compared, Difference
-from benchctl.jvm.inlining.fates import Fate
-from benchctl.jvm.inlining.model import simple
-from benchctl.jvm.inlining.sites import Site
+from benchctl.jvm.call_sites import Compared, Difference, Site, found_at
+from benchctl.jvm.inlining_tree import Fate, simple
 from benchctl.report.inlining.trees import compilation_document, receivers_document, receivers_text
 from benchctl.report.inlining.words import PARTLY
 from benchctl.report.numbers import counted, visible

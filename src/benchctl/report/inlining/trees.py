@@ -3,10 +3,9 @@
 from itertools import groupby
 from typing import Any
 
-from benchctl.jvm.inlining.cut import CutTree
-from benchctl.jvm.inlining.find import Found
-from benchctl.jvm.inlining.model import Call, Compilation, Receiver, in_library, simple
-from benchctl.jvm.inlining.reader import Account
+from benchctl.jvm.call_sites import FoundCompilation
+from benchctl.jvm.inlining_log import Account
+from benchctl.jvm.inlining_tree import Call, Compilation, CutTree, Receiver, in_library, simple
 from benchctl.report.numbers import counted, visible
 
 _MS_PER_S = 1000
@@ -15,7 +14,7 @@ _COMPILERS = {0: "a wrapper", 1: "C1", 2: "C1", 3: "C1", 4: "C2"}
 _CUT = "what the Java library does within itself, and accessors"
 
 
-def tree_text(label: str, found: Found, cut: CutTree, account: Account) -> str:
+def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> str:
     """A tree for readers, with what was cut, and what of the log could not be read.
 
     Args:
@@ -41,7 +40,7 @@ def tree_text(label: str, found: Found, cut: CutTree, account: Account) -> str:
     return visible("\n".join(lines) + "\n")
 
 
-def tree_document(label: str, found: Found, cut: CutTree, account: Account) -> dict[str, Any]:
+def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> dict[str, Any]:
     """The same for programs."""
     return {
         "log": label,

@@ -12,10 +12,21 @@ from markupsafe import Markup
 
 import benchctl
 from benchctl.errors import UsageError
-from benchctl.jvm.profile.collapsed import collapse
-from benchctl.jvm.profile.counting import Choice, Counted, engine_neutral, merged, without_lines
-from benchctl.jvm.profile.shares import Difference, Share, differences, shares
-from benchctl.jvm.profile.stored import ForkProfile, count_fork, fork_profiles
+from benchctl.jvm.profile import (
+    Choice,
+    Counted,
+    Difference,
+    ForkProfile,
+    Share,
+    collapse,
+    count_fork,
+    differences,
+    engine_neutral,
+    fork_profiles,
+    merged,
+    shares,
+    without_lines,
+)
 from benchctl.nearest import suggestion
 from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import embedded, templates

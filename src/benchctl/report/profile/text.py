@@ -5,9 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchctl.jvm.profile.counting import method_of
-from benchctl.jvm.profile.model import Stack
-from benchctl.jvm.profile.shares import Difference, Share
+from benchctl.jvm.profile import Difference, Share, Stack, method_of
 from benchctl.report.numbers import counted
 
 Mode = Literal["cpu", "native"]

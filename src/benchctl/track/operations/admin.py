@@ -1,11 +1,18 @@
-"""The typed form of administrative operations: requests that prepare, change or inspect a node."""
+"""Administrative operations: what prepares, changes or inspects a node and what the track declares on it."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import OnIndex, Operation, PositiveSeconds, Retried, demand
-from benchctl.track.operations.condition import Condition, Criterion
+from benchctl.track.operations.common import (
+    Condition,
+    Criterion,
+    OnIndex,
+    Operation,
+    PositiveSeconds,
+    Retried,
+    demand,
+)
 
 
 class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
@@ -226,3 +233,425 @@ class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
         """Status codes that count as success beside the 2xx."""
         own = (self.ignore,) if isinstance(self.ignore, int) else self.ignore
         return super().accepted | frozenset(own)
+
+
+# Operations that make or remove what a track declares: indices, data streams and templates of all kinds.
+
+Names = str | tuple[str, ...] | None
+
+
+def names_of(given: Names) -> tuple[str, ...]:
+    """One name or several, as a tuple; none when nothing was said."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else given
+
+
+class CreateIndex(Retried, frozen=True, kw_only=True, tag="create-index"):
+    """Create indices.
+
+    Attributes:
+        index: one or several; None means all of the track's.
+        body: settings and mappings; None means those that the track declares.
+        settings: laid over the body's settings, with or without the `index.` before their names.
+    """
+
+    index: Names = None
+    body: dict[str, Any] | None = None
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class DeleteIndex(Retried, frozen=True, kw_only=True, tag="delete-index"):
+    """Delete indices.
+
+    Attributes:
+        index: one or several; None means all of the track's.
+        only_if_exists: a missing one is no failure.
+    """
+
+    index: Names = None
+    only_if_exists: bool = True
+
+
+class CreateDataStream(Retried, frozen=True, kw_only=True, tag="create-data-stream"):
+    """Create data streams.
+
+    Attributes:
+        data_stream: one or several; None means all of the track's.
+    """
+
+    data_stream: Names = None
+
+
+class DeleteDataStream(Retried, frozen=True, kw_only=True, tag="delete-data-stream"):
+    """Delete data streams.
+
+    Attributes:
+        data_stream: one or several; None means all of the track's.
+        only_if_exists: a missing one is no failure.
+    """
+
+    data_stream: Names = None
+    only_if_exists: bool = True
+
+
+class CreateTemplate(Retried, frozen=True, kw_only=True):
+    """Operations that create templates.
+
+    Attributes:
+        template: its name; None means all of this kind that the track declares.
+        body: of one that the track does not declare.
+        settings: laid over the settings of those that it does.
+    """
+
+    template: str | None = None
+    body: dict[str, Any] | None = None
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((self.body is None or self.template is not None, "body: a template needs a name, too"))
+
+
+class DeleteTemplate(Retried, frozen=True, kw_only=True):
+    """Operations that delete templates.
+
+    Attributes:
+        template: its name; None means all of this kind that the track declares.
+        only_if_exists: a missing one is no failure.
+        delete_matching_indices: also the indices that they are for; None leaves it to the track.
+        index_pattern: of these indices.
+    """
+
+    template: str | None = None
+    only_if_exists: bool = True
+    delete_matching_indices: bool | None = None
+    index_pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (
+                not self.delete_matching_indices or self.template is None or bool(self.index_pattern),
+                "delete-matching-indices needs an index-pattern",
+            ),
+        )
+
+
+class CreateIndexTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-index-template"):
+    """Create a template of the old kind."""
+
+
+class DeleteIndexTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-index-template"):
+    """Delete a template of the old kind."""
+
+
+class CreateComposableTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-composable-template"):
+    """Create an index template."""
+
+
+class DeleteComposableTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-composable-template"):
+    """Delete an index template."""
+
+
+class CreateComponentTemplate(CreateTemplate, frozen=True, kw_only=True, tag="create-component-template"):
+    """Create a component template."""
+
+
+class DeleteComponentTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="delete-component-template"):
+    """Delete a component template."""
+
+
+# Operations that make other indices out of indices: transforms, lifecycles, downsampling, shrinking.
+
+
+class _OnTransform(Retried, frozen=True, kw_only=True):
+    """Operations on a transform.
+
+    Attributes:
+        transform_id: its name.
+    """
+
+    transform_id: str
+
+
+class CreateTransform(_OnTransform, frozen=True, kw_only=True, tag="create-transform"):
+    """Create a transform.
+
+    Attributes:
+        body: what it does.
+        defer_validation: check it only when it starts.
+    """
+
+    body: dict[str, Any]
+    defer_validation: bool = False
+
+
+class StartTransform(_OnTransform, frozen=True, kw_only=True, tag="start-transform"):
+    """Start a transform.
+
+    Attributes:
+        timeout: how long the node waits for it to start.
+    """
+
+    timeout: str | None = None
+
+
+class WaitForTransform(_OnTransform, frozen=True, kw_only=True, tag="wait-for-transform"):
+    """Stop a transform at its next checkpoint, and ask until it has stopped.
+
+    Attributes:
+        force: stop it even when it has failed.
+        timeout: of the request that stops it.
+        wait_for_completion: False does not wait.
+        wait_for_checkpoint: False stops it at once.
+        transform_timeout: seconds in all.
+        poll_interval: seconds between questions.
+    """
+
+    force: bool = False
+    timeout: str | None = None
+    wait_for_completion: bool = True
+    wait_for_checkpoint: bool = True
+    transform_timeout: PositiveSeconds = 3600.0
+    poll_interval: PositiveSeconds = 0.5
+
+
+class DeleteTransform(_OnTransform, frozen=True, kw_only=True, tag="delete-transform"):
+    """Delete a transform; a missing one is no failure.
+
+    Attributes:
+        force: even while it runs.
+    """
+
+    force: bool = False
+
+
+class TransformStats(_OnTransform, frozen=True, kw_only=True, tag="transform-stats"):
+    """Statistics of a transform.
+
+    Attributes:
+        condition: on the statistics of the first transform of the answer; None takes any answer.
+    """
+
+    condition: Condition | None = None
+
+
+class _OnPolicy(Retried, frozen=True, kw_only=True):
+    """Operations on a lifecycle policy.
+
+    Attributes:
+        policy_name: its name.
+    """
+
+    policy_name: str
+
+
+class CreateIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="create-ilm-policy"):
+    """Create a lifecycle policy.
+
+    Attributes:
+        body: with the `policy`.
+    """
+
+    body: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(("policy" in self.body, "body: 'policy' is missing"))
+
+
+class DeleteIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="delete-ilm-policy"):
+    """Delete a lifecycle policy."""
+
+
+class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
+    """Make a coarser index of a time series.
+
+    Attributes:
+        source_index: from which; None means the track's own.
+        target_index: to which; None means the source's name with the interval behind it.
+        fixed_interval: of its points.
+        sampling_method: how values become one.
+    """
+
+    source_index: str | None = None
+    target_index: str | None = None
+    fixed_interval: str = "1h"
+    sampling_method: Literal["aggregate", "last_value"] | None = None
+
+
+class ShrinkIndex(Retried, frozen=True, kw_only=True, tag="shrink-index"):
+    """Make indices with fewer shards: all shards of a source move to one node, and become fewer there.
+
+    Attributes:
+        source_index: one, or a pattern.
+        target_index: its name; with several sources, what they do not have in common goes behind it.
+        target_body: settings of the target.
+        shrink_node: that takes the shards; None means one that holds data, drawn by the run's seed.
+    """
+
+    source_index: str
+    target_index: str
+    target_body: dict[str, Any] = msgspec.field(default_factory=dict)
+    shrink_node: str | None = None
+
+
+# Operations of the machine-learning modules, which none of the core nodes has: one request each, or few.
+
+
+class _OnDatafeed(Retried, frozen=True, kw_only=True):
+    """Operations on a datafeed of Elasticsearch.
+
+    Attributes:
+        datafeed_id: its name.
+    """
+
+    datafeed_id: str
+
+
+class CreateMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="create-ml-datafeed"):
+    """Create a datafeed."""
+
+    body: dict[str, Any]
+
+
+class DeleteMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="delete-ml-datafeed"):
+    """Delete a datafeed; a missing one is no failure."""
+
+    force: bool = False
+
+
+class StartMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="start-ml-datafeed"):
+    """Start a datafeed."""
+
+    body: dict[str, Any] | None = None
+    start: str | int | None = None
+    end: str | int | None = None
+    timeout: str | None = None
+
+
+class StopMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="stop-ml-datafeed"):
+    """Stop a datafeed."""
+
+    force: bool = False
+    timeout: str | None = None
+
+
+class _OnJob(Retried, frozen=True, kw_only=True):
+    """Operations on an anomaly detection job of Elasticsearch.
+
+    Attributes:
+        job_id: its name.
+    """
+
+    job_id: str
+
+
+class CreateMlJob(_OnJob, frozen=True, kw_only=True, tag="create-ml-job"):
+    """Create a job."""
+
+    body: dict[str, Any]
+
+
+class DeleteMlJob(_OnJob, frozen=True, kw_only=True, tag="delete-ml-job"):
+    """Delete a job; a missing one is no failure."""
+
+    force: bool = False
+
+
+class OpenMlJob(_OnJob, frozen=True, kw_only=True, tag="open-ml-job"):
+    """Open a job."""
+
+
+class CloseMlJob(_OnJob, frozen=True, kw_only=True, tag="close-ml-job"):
+    """Close a job."""
+
+    force: bool = False
+    timeout: str | None = None
+
+
+class RegisterMlModel(Retried, frozen=True, kw_only=True, tag="register-ml-model"):
+    """Make OpenSearch know a model.
+
+    Attributes:
+        model_config_file: a file with the whole body; None takes the keys below.
+        model_name, model_version, model_format: which one.
+        timeout: seconds until it has to be known.
+    """
+
+    model_config_file: str | None = None
+    model_name: str | None = None
+    model_version: str | None = None
+    model_format: str | None = None
+    timeout: PositiveSeconds = 120.0
+
+
+class DeployMlModel(Retried, frozen=True, kw_only=True, tag="deploy-ml-model"):
+    """Load the model that was registered last into memory.
+
+    Attributes:
+        timeout: seconds until it has to be there.
+    """
+
+    timeout: PositiveSeconds = 120.0
+
+
+class DeleteMlModel(Retried, frozen=True, kw_only=True, tag="delete-ml-model"):
+    """Unload and forget all models of a name.
+
+    Attributes:
+        model_name: the name.
+        number_of_hits_to_return: how many at most.
+        undeploy_timeout: seconds until each has to be unloaded.
+    """
+
+    model_name: str
+    number_of_hits_to_return: int = 1000
+    undeploy_timeout: PositiveSeconds = 10.0
+
+
+class CreateMlConnector(Retried, frozen=True, kw_only=True, tag="create-ml-connector"):
+    """Make OpenSearch know a service with models."""
+
+    body: dict[str, Any]
+
+
+class DeleteMlConnector(Retried, frozen=True, kw_only=True, tag="delete-ml-connector"):
+    """Forget the connector of a name."""
+
+    connector_name: str = msgspec.field(name="connector_name")
+
+
+class RegisterRemoteMlModel(Retried, frozen=True, kw_only=True, tag="register-remote-ml-model"):
+    """Make OpenSearch know a model of a service; without a connector's id, of the one created last."""
+
+    body: dict[str, Any]
+
+
+class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):
+    """Train a model for the nearest vectors, and ask until it is there.
+
+    Attributes:
+        model_id: its name.
+        body: what it learns from.
+        retries: how often it is asked for.
+        poll_period: seconds between questions.
+    """
+
+    model_id: str = msgspec.field(name="model_id")
+    body: dict[str, Any]
+    retries: int = 1000
+    poll_period: PositiveSeconds = msgspec.field(default=0.5, name="poll_period")
+
+
+class DeleteKnnModel(Retried, frozen=True, kw_only=True, tag="delete-knn-model"):
+    """Delete a model for the nearest vectors.
+
+    Attributes:
+        model_id: its name.
+        ignore_if_model_does_not_exist: a missing one is no failure.
+    """
+
+    model_id: str = msgspec.field(name="model_id")
+    ignore_if_model_does_not_exist: bool = False

@@ -1,28 +1,22 @@
 """Every operation type that benchctl knows, by the name that Rally and OpenSearch Benchmark give it."""
 
+import contextlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from benchctl.track.operations import (
-    admin,
-    declared,
-    elsewhere,
-    languages,
-    machine_learning,
-    streams,
-    transforms,
-    vectors,
-)
+from benchctl.track.operations import admin, composite, search
+from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import (
     Bulk,
     CompositeAgg,
     MultiSearch,
-    Operation,
     PaginatedSearch,
     RawRequest,
     ScrollSearch,
@@ -39,20 +33,20 @@ AnyOperation = (
     | RawRequest
     | Bulk
     | Sleep
-    | vectors.VectorSearch
-    | vectors.BulkVectorDataSet
-    | languages.Sql
-    | languages.Esql
-    | languages.EsqlProfile
-    | streams.Composite
-    | streams.OpenPointInTime
-    | streams.CreatePointInTime
-    | streams.ClosePointInTime
-    | streams.DeletePointInTime
-    | streams.ListAllPointInTime
-    | streams.SubmitAsyncSearch
-    | streams.GetAsyncSearch
-    | streams.DeleteAsyncSearch
+    | search.VectorSearch
+    | search.BulkVectorDataSet
+    | search.Sql
+    | search.Esql
+    | search.EsqlProfile
+    | composite.Composite
+    | composite.OpenPointInTime
+    | composite.CreatePointInTime
+    | composite.ClosePointInTime
+    | composite.DeletePointInTime
+    | composite.ListAllPointInTime
+    | composite.SubmitAsyncSearch
+    | composite.GetAsyncSearch
+    | composite.DeleteAsyncSearch
     | admin.ForceMerge
     | admin.Refresh
     | admin.Flush
@@ -73,46 +67,46 @@ AnyOperation = (
     | admin.WaitForRecovery
     | admin.FieldCaps
     | admin.RunUntil
-    | declared.CreateIndex
-    | declared.DeleteIndex
-    | declared.CreateDataStream
-    | declared.DeleteDataStream
-    | declared.CreateIndexTemplate
-    | declared.DeleteIndexTemplate
-    | declared.CreateComposableTemplate
-    | declared.DeleteComposableTemplate
-    | declared.CreateComponentTemplate
-    | declared.DeleteComponentTemplate
-    | transforms.CreateTransform
-    | transforms.StartTransform
-    | transforms.WaitForTransform
-    | transforms.DeleteTransform
-    | transforms.TransformStats
-    | transforms.CreateIlmPolicy
-    | transforms.DeleteIlmPolicy
-    | transforms.Downsample
-    | transforms.ShrinkIndex
-    | machine_learning.CreateMlDatafeed
-    | machine_learning.DeleteMlDatafeed
-    | machine_learning.StartMlDatafeed
-    | machine_learning.StopMlDatafeed
-    | machine_learning.CreateMlJob
-    | machine_learning.DeleteMlJob
-    | machine_learning.OpenMlJob
-    | machine_learning.CloseMlJob
-    | machine_learning.RegisterMlModel
-    | machine_learning.DeployMlModel
-    | machine_learning.DeleteMlModel
-    | machine_learning.CreateMlConnector
-    | machine_learning.DeleteMlConnector
-    | machine_learning.RegisterRemoteMlModel
-    | machine_learning.TrainKnnModel
-    | machine_learning.DeleteKnnModel
-    | elsewhere.ProtoBulk
-    | elsewhere.ProtoSearch
-    | elsewhere.ProtoVectorSearch
-    | elsewhere.ProtoBulkVectorDataSet
-    | elsewhere.ProduceStreamMessage
+    | admin.CreateIndex
+    | admin.DeleteIndex
+    | admin.CreateDataStream
+    | admin.DeleteDataStream
+    | admin.CreateIndexTemplate
+    | admin.DeleteIndexTemplate
+    | admin.CreateComposableTemplate
+    | admin.DeleteComposableTemplate
+    | admin.CreateComponentTemplate
+    | admin.DeleteComponentTemplate
+    | admin.CreateTransform
+    | admin.StartTransform
+    | admin.WaitForTransform
+    | admin.DeleteTransform
+    | admin.TransformStats
+    | admin.CreateIlmPolicy
+    | admin.DeleteIlmPolicy
+    | admin.Downsample
+    | admin.ShrinkIndex
+    | admin.CreateMlDatafeed
+    | admin.DeleteMlDatafeed
+    | admin.StartMlDatafeed
+    | admin.StopMlDatafeed
+    | admin.CreateMlJob
+    | admin.DeleteMlJob
+    | admin.OpenMlJob
+    | admin.CloseMlJob
+    | admin.RegisterMlModel
+    | admin.DeployMlModel
+    | admin.DeleteMlModel
+    | admin.CreateMlConnector
+    | admin.DeleteMlConnector
+    | admin.RegisterRemoteMlModel
+    | admin.TrainKnnModel
+    | admin.DeleteKnnModel
+    | search.ProtoBulk
+    | search.ProtoSearch
+    | search.ProtoVectorSearch
+    | search.ProtoBulkVectorDataSet
+    | search.ProduceStreamMessage
 )
 
 
@@ -130,8 +124,8 @@ OPERATION_KEYS = sorted(
 # Rally reads these, too, for keys that its documentation writes otherwise.
 _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
 _TYPE = "operation-type"
-_COMPOSITE = str(streams.Composite.__struct_config__.tag)
-_STREAM = str(streams.Stream.__struct_config__.tag)
+_COMPOSITE = str(composite.Composite.__struct_config__.tag)
+_STREAM = str(composite.Stream.__struct_config__.tag)
 _TRUTHS = {"true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?\d{1,18}(\.\d{1,18})?", re.ASCII)
@@ -149,7 +143,7 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     # Of a class, msgspec remembers what it looks like; of a union it finds that out anew every time.
     kind: Any = _class_of(prepared) or AnyOperation
     operation: AnyOperation = msgspec.convert(prepared, kind)
-    if not streams.stands_alone(operation):
+    if not composite.stands_alone(operation):
         raise msgspec.ValidationError(
             f"{operation.type_name}: only a composite can have it among its requests"
         )
@@ -226,3 +220,92 @@ def _plain_types(wanted: Any) -> frozenset[Any]:  # noqa: ANN401 - any type
     if get_origin(wanted) in {Union, UnionType}:
         return frozenset(plain for part in get_args(wanted) for plain in _plain_types(part))
     return frozenset({wanted})
+
+
+# Operations that benchctl has no code for by itself: they need the track's Python plug-in.
+
+BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})
+"""Names under which a track may ask for what its operation type does anyway."""
+
+FILE_NAMES = ("track.py", "workload.py")
+"""Rally's and OpenSearch Benchmark's names of a plug-in's main file."""
+
+_MOST_CHARACTERS = 2**22
+_UNITS = {
+    "bulk": "docs",
+    **dict.fromkeys(
+        ("search", "paginated-search", "scroll-search", "composite-agg", "vector-search"), "queries"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The Python plug-in beside a track, which reading the track does not execute.
+
+    Attributes:
+        name: of its main file.
+        text: of all its files; only to see which names occur there.
+    """
+
+    name: str
+    text: str
+
+    def mentions(self, name: str) -> bool:
+        """Whether a name stands in it as a text, as it does where it is registered."""
+        return f'"{name}"' in self.text or f"'{name}'" in self.text
+
+
+def find_plugin(folder: Path) -> Plugin | None:
+    """The plug-in of a track's folder."""
+    name = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
+    if name is None:
+        return None
+    texts: list[str] = []
+    for path in sorted(folder.glob("**/*.py")):
+        with contextlib.suppress(OSError):
+            if path.is_file():  # a pipe or a device would be read for ever
+                with path.open(encoding="utf-8", errors="replace") as file:
+                    texts.append(file.read(_MOST_CHARACTERS))
+    return Plugin(name, "\n".join(texts))
+
+
+class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
+    """An operation whose type or parameter source is not benchctl's own.
+
+    Attributes:
+        type: its operation type, as the track calls it.
+        param_source: what makes its parameters; None means the type's own way.
+        params: all that the track says about it.
+    """
+
+    type: str
+    param_source: str | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def type_name(self) -> str:
+        """The track's name of its type."""
+        return self.type
+
+    @property
+    def reported(self) -> bool:
+        """Whether tables show it: yes unless the track says otherwise, as in Rally."""
+        return self.include_in_reporting is not False
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself: only its code knows, so a task may leave that to it."""
+        return True
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second, unless its runner says so: as other types of that name."""
+        return _UNITS.get(self.type, "ops")
+
+    @property
+    def lacks(self) -> str:
+        """What it needs that benchctl does not have, in words."""
+        if self.param_source is not None:
+            return f"param source '{self.param_source}'"
+        return f"operation type '{self.type}'"

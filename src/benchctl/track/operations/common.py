@@ -1,5 +1,6 @@
 """What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
 
+import re
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
@@ -283,3 +284,68 @@ class OnIndex(Retried, frozen=True, kw_only=True):
     def target(self) -> str | None:
         """What it works on; None means the track's own index."""
         return self.index or self.data_stream
+
+
+# What an answer has to say before an operation counts as done.
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A value at one place of an answer.
+
+    Attributes:
+        path: keys into the answer with dots between them, such as `_all.total.merges.current`.
+        expected_value: what has to stand there.
+    """
+
+    path: str
+    expected_value: Any
+
+
+class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """How a value at one place of an answer compares with another.
+
+    Attributes:
+        operator: numbers are compared; `exists` and `not_exists` ask for any value.
+        value: to compare with.
+    """
+
+    operator: Literal["exists", "not_exists", "gte", "lte", "eq", "neq"]
+    value: int | float | str | None = None
+
+    def __post_init__(self) -> None:
+        existence = self.operator in {"exists", "not_exists"}
+        demand(
+            (existence or self.value is not None, f"operator {self.operator} needs a value"),
+            (existence or is_number(self.value), f"operator {self.operator} compares numbers"),
+        )
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, perhaps in a text."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return not isinstance(value, bool)
+
+
+# How engines say that they do not know a query, an aggregation, a language, a path or a part of the body.
+
+UNKNOWN_TYPE = "named_object_not_found_exception"
+
+_UNKNOWN = re.compile(
+    r"unknown (?:query|aggregation|suggester|suggestion|rescorer)\b"
+    r"|no \[[\w-]+\] registered for \["
+    r"|script_lang not supported"
+    r"|no handler found for uri"
+    # A node that lacks these takes them for names of indices, which have no such method.
+    r"|incorrect http method for uri \[/_(?:sql|query|data_stream/|transform/)"
+    r"|setting \[search\.concurrent[\w.]*\], not recognized"
+    r"|unknown key for a ",
+    re.IGNORECASE,
+)
+
+
+def names_unknown(reason: str) -> bool:
+    """Whether a node's words about a request mean that it lacks the operation, not that it is wrong."""
+    return _UNKNOWN.search(reason) is not None or UNKNOWN_TYPE in reason

@@ -1,51 +1,223 @@
-"""Where a composite aggregation stands in a body: its pages are asked for there, and read there."""
+"""Operations that hand on to one another what they opened, and the composite that holds them together."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
 
-_SUB_AGGREGATIONS = ("aggs", "aggregations")
+import msgspec
 
-Names = tuple[str, ...]
-"""Of nested aggregations, from the outermost to the composite one."""
+from benchctl.track.operations.admin import FieldCaps
+from benchctl.track.operations.common import Operation, Retried, Varying, demand
+from benchctl.track.operations.search import (
+    CompositeAgg,
+    PaginatedSearch,
+    RawRequest,
+    ScrollSearch,
+    Search,
+    Sleep,
+    VectorSearch,
+)
+from benchctl.track.values import check_values
+
+Subjects = str | tuple[str, ...]
+
+MOST_STREAMS = 256
+"""Of one composite; each has a thread while it runs."""
 
 
-def composites(body: Mapping[str, Any]) -> Iterator[Names]:
-    """Every composite aggregation of a search body, with the names of those around it."""
-    for key in _SUB_AGGREGATIONS:
-        for name, aggregation in _objects(body.get(key)):
-            if isinstance(aggregation.get("composite"), Mapping):
-                yield (name,)
-            for inner in composites(aggregation):
-                yield (name, *inner)
+class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-time"):
+    """Keep an index as it is now, for searches that name this operation.
 
-
-def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a search body whose composite aggregation has further keys, behind its own.
-
-    Args:
-        body: of a search; it is left as it is.
-        names: as `composites` gives them.
-        changes: keys and values.
+    Attributes:
+        index: None means the data stream, or else the track's own index.
+        data_stream: the same, for those that are data streams.
+        keep_alive: for how long.
     """
-    key = next(key for key in _SUB_AGGREGATIONS if names[0] in (body.get(key) or {}))
-    inner = body[key][names[0]]
-    if len(names) > 1:
-        changed = change_composite(inner, names[1:], changes)
-    else:
-        changed = {**inner, "composite": {**inner["composite"], **changes}}
-    return {**body, key: {**body[key], names[0]: changed}}
+
+    shown: ClassVar[bool] = True
+
+    index: str | None = None
+    data_stream: str | None = None
+    keep_alive: str = "1m"
+
+    @property
+    def target(self) -> str | None:
+        """What is kept; None means the track's own index."""
+        return self.index or self.data_stream
 
 
-def composite_at(body: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
-    """The composite aggregation itself: its sources, size and so on."""
-    found: Mapping[str, Any] = body
-    for name in names:
-        found = next(found[key][name] for key in _SUB_AGGREGATIONS if name in (found.get(key) or {}))
-    composite: Mapping[str, Any] = found["composite"]
-    return composite
+class CreatePointInTime(OpenPointInTime, frozen=True, kw_only=True, tag="create-point-in-time"):
+    """The same in OpenSearch Benchmark's words."""
 
 
-def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The entries of an object that are objects themselves; of anything else, none."""
-    if isinstance(found, Mapping):
-        yield from ((name, value) for name, value in found.items() if isinstance(value, Mapping))
+class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in-time"):
+    """Let go of a point in time.
+
+    Attributes:
+        with_point_in_time_from: name of the operation that opened it.
+    """
+
+    shown: ClassVar[bool] = True
+
+    with_point_in_time_from: str
+
+
+class DeletePointInTime(Operation, frozen=True, kw_only=True, tag="delete-point-in-time"):
+    """The same in OpenSearch Benchmark's words.
+
+    Attributes:
+        with_point_in_time_from: name of the operation that opened it; None means all that are open.
+    """
+
+    shown: ClassVar[bool] = True
+
+    with_point_in_time_from: str | None = None
+
+
+class ListAllPointInTime(Operation, frozen=True, kw_only=True, tag="list-all-point-in-time"):
+    """Ask OpenSearch for all points in time that are open."""
+
+    shown: ClassVar[bool] = True
+
+
+class SubmitAsyncSearch(Operation, frozen=True, kw_only=True, tag="submit-async-search"):
+    """Start a search whose answer is fetched later.
+
+    Attributes:
+        body: the JSON body.
+        index: what to search; None means the track's own index.
+    """
+
+    shown: ClassVar[bool] = True
+
+    body: dict[str, Any]
+    index: str | None = None
+
+
+class GetAsyncSearch(Retried, frozen=True, kw_only=True, tag="get-async-search"):
+    """Fetch the answers of asynchronous searches, asking until they are there.
+
+    Attributes:
+        retrieve_results_for: names of the operations that started them.
+    """
+
+    shown: ClassVar[bool] = True
+
+    retrieve_results_for: Subjects
+    retry_until_success: bool = True
+
+
+class DeleteAsyncSearch(Operation, frozen=True, kw_only=True, tag="delete-async-search"):
+    """Let the node forget asynchronous searches.
+
+    Attributes:
+        delete_results_for: names of the operations that started them.
+    """
+
+    shown: ClassVar[bool] = True
+
+    delete_results_for: Subjects
+
+
+class Stream(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    kw_only=True,
+    tag_field="operation-type",
+    tag="stream",
+):
+    """Operations one after the other, beside the streams that stand next to it.
+
+    Attributes:
+        stream: what it does.
+    """
+
+    stream: "tuple[Step, ...]"
+
+
+Step = (
+    Stream
+    | OpenPointInTime
+    | CreatePointInTime
+    | ClosePointInTime
+    | DeletePointInTime
+    | ListAllPointInTime
+    | SubmitAsyncSearch
+    | GetAsyncSearch
+    | DeleteAsyncSearch
+    | Search
+    | PaginatedSearch
+    | ScrollSearch
+    | CompositeAgg
+    | VectorSearch
+    | RawRequest
+    | Sleep
+    | FieldCaps
+)
+"""What a composite is made of."""
+
+
+class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
+    """Several operations that are measured as one.
+
+    They run one after the other; streams that stand next to each other run at the same time, and what stands
+    behind them waits for all of them.
+
+    Attributes:
+        requests: what is done.
+        max_connections: how many requests are on their way at the same time; None sets no bound.
+    """
+
+    shown: ClassVar[bool] = True
+
+    requests: tuple[Step, ...]
+    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((len(self.requests) > 0, "requests is empty"))
+        streams = sum(1 for _ in _streams_of(self.requests))
+        demand((streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"))
+        given: set[str] = set()
+        for step in steps_of(self.requests):
+            if isinstance(step, Varying):
+                wrong = check_values(step.values, step.templates)
+                demand((not wrong, f"{step.name}: {wrong}"))
+            missing = [name for name in _needs(step) if name not in given]
+            demand((not missing, f"{step.name}: no operation before it is called '{', '.join(missing)}'"))
+            if isinstance(step, OpenPointInTime | SubmitAsyncSearch):
+                given.add(step.name)
+
+
+def _streams_of(steps: tuple[Step, ...]) -> Iterator[Stream]:
+    for step in steps:
+        if isinstance(step, Stream):
+            yield step
+            yield from _streams_of(step.stream)
+
+
+def steps_of(steps: tuple[Step, ...]) -> Iterator[Operation]:
+    """All operations of a composite, in the order of the file."""
+    for step in steps:
+        if isinstance(step, Stream):
+            yield from steps_of(step.stream)
+        else:
+            yield step
+
+
+def _needs(step: Operation) -> tuple[str, ...]:
+    """Names of the operations whose results it works on."""
+    match step:
+        case GetAsyncSearch(retrieve_results_for=names) | DeleteAsyncSearch(delete_results_for=names):
+            return (names,) if isinstance(names, str) else names
+        case _:
+            name = getattr(step, "with_point_in_time_from", None)
+            return () if name is None else (name,)
+
+
+def stands_alone(operation: Operation) -> bool:
+    """Whether an operation makes sense outside of a composite."""
+    if isinstance(operation, OpenPointInTime | SubmitAsyncSearch | Composite):
+        return isinstance(operation, Composite)
+    return not _needs(operation)

@@ -1,29 +1,155 @@
-"""Operations that search, send requests as they are, or pause: one class a type, with Rally's keys."""
+"""Operations that ask for documents or send them: searches, vectors, query languages, bulk, any request."""
 
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.bulk import Bulk
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand, url_param
-from benchctl.track.operations.composite import composite_at, composites
+from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand
 
-__all__ = [
-    "MOST_WAIT_S",
-    "Asking",
-    "Bulk",
-    "CompositeAgg",
-    "MultiSearch",
-    "OneSearch",
-    "Operation",
-    "PaginatedSearch",
-    "RawRequest",
-    "ScrollSearch",
-    "Search",
-    "Sleep",
-    "Varying",
-    "url_param",
-]
+_SUB_AGGREGATIONS = ("aggs", "aggregations")
+
+Names = tuple[str, ...]
+"""Of nested aggregations, from the outermost to the composite one."""
+
+
+def composites(body: Mapping[str, Any]) -> Iterator[Names]:
+    """Every composite aggregation of a search body, with the names of those around it."""
+    for key in _SUB_AGGREGATIONS:
+        for name, aggregation in _objects(body.get(key)):
+            if isinstance(aggregation.get("composite"), Mapping):
+                yield (name,)
+            for inner in composites(aggregation):
+                yield (name, *inner)
+
+
+def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a search body whose composite aggregation has further keys, behind its own.
+
+    Args:
+        body: of a search; it is left as it is.
+        names: as `composites` gives them.
+        changes: keys and values.
+    """
+    key = next(key for key in _SUB_AGGREGATIONS if names[0] in (body.get(key) or {}))
+    inner = body[key][names[0]]
+    if len(names) > 1:
+        changed = change_composite(inner, names[1:], changes)
+    else:
+        changed = {**inner, "composite": {**inner["composite"], **changes}}
+    return {**body, key: {**body[key], names[0]: changed}}
+
+
+def composite_at(body: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
+    """The composite aggregation itself: its sources, size and so on."""
+    found: Mapping[str, Any] = body
+    for name in names:
+        found = next(found[key][name] for key in _SUB_AGGREGATIONS if name in (found.get(key) or {}))
+    composite: Mapping[str, Any] = found["composite"]
+    return composite
+
+
+def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The entries of an object that are objects themselves; of anything else, none."""
+    if isinstance(found, Mapping):
+        yield from ((name, value) for name, value in found.items() if isinstance(value, Mapping))
+
+
+# The operation that sends documents: Rally's `bulk`.
+
+_MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
+
+
+class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
+    """Documents of the corpus, many a request; it ends with the corpus unless it is looped.
+
+    Attributes:
+        bulk_size: documents a request.
+        batch_size: taken from Rally's tracks; benchctl reads ahead by itself.
+        ingest_percentage: how much of the corpus to send, in whole requests, rounded up.
+        ingest_doc_count: how many documents of the corpus to send; not together with a percentage.
+        corpora: names of those to send; None means all of the track's.
+        indices: only documents for these indices, where the corpora say where they go.
+        data_streams: the same for data streams.
+        index: where to, for documents that say nothing about it; None means the track's own index.
+        data_stream: the same for a data stream, whose documents are created.
+        type: of documents, on nodes old enough to have types.
+        pipeline: ingest pipeline.
+        refresh: the request's refresh parameter.
+        looped: start over at the end of the corpus.
+        conflicts: give documents ids, of which some repeat; new ids count up, or come in random order.
+        conflict_probability: per cent of documents that get the id of an earlier one.
+        on_conflict: what is sent for them.
+        recency: 0 to 1; how much ids that are new are preferred to repeat, 0 for not at all.
+        detailed_results: taken from Rally's tracks; failures are always counted by document.
+        timeout: the request's timeout parameter.
+    """
+
+    bulk_size: int
+    batch_size: int | None = None
+    ingest_percentage: float = 100.0
+    ingest_doc_count: int | None = None
+    corpora: str | tuple[str, ...] | None = None
+    indices: str | tuple[str, ...] | None = None
+    data_streams: str | tuple[str, ...] | None = None
+    index: str | None = None
+    data_stream: str | None = None
+    type: str | None = None
+    pipeline: str | None = None
+    refresh: bool | Literal["true", "false", "wait_for"] | None = None
+    looped: bool = False
+    conflicts: Literal["sequential", "random"] | None = None
+    conflict_probability: float = 25.0
+    on_conflict: Literal["index", "update"] = "index"
+    recency: float = 0.0
+    detailed_results: bool = False
+    timeout: str | None = None
+
+    shown: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (
+                1 <= self.bulk_size <= _MOST_DOCUMENTS,
+                f"bulk-size must be at least 1, at most {_MOST_DOCUMENTS:,}",
+            ),
+            (0 < self.ingest_percentage <= 100, "ingest-percentage must be above 0, at most 100"),  # noqa: PLR2004 - per cent
+            (0 <= self.conflict_probability <= 100, "conflict-probability must be from 0 to 100"),  # noqa: PLR2004 - per cent
+            (0 <= self.recency <= 1, "recency must be from 0 to 1"),
+            (
+                self.ingest_doc_count is None or self.ingest_doc_count >= 1,
+                "ingest-doc-count must be at least 1",
+            ),
+            (
+                self.ingest_doc_count is None or self.ingest_percentage == 100,  # noqa: PLR2004 - per cent
+                "ingest-doc-count and ingest-percentage do not mix",
+            ),
+            (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
+            (self.indices is None or self.data_streams is None, "indices and data-streams do not mix"),
+            (
+                self.conflicts is None or (self.data_stream is None and self.data_streams is None),
+                "conflicts: a data stream has none, since its documents are only ever created",
+            ),
+        )
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second."""
+        return "docs"
+
+    @property
+    def shares_work(self) -> bool:
+        """Whether the clients of a task take their work from one source, such as the corpus."""
+        return True
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself: with the corpus."""
+        return not self.looped
+
+
+# Operations that search, send requests as they are, or pause: one class a type, with Rally's keys.
 
 
 class _WithBody(Asking, frozen=True, kw_only=True):
@@ -240,3 +366,234 @@ class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
     def __post_init__(self) -> None:
         super().__post_init__()
         demand((0 <= self.duration <= MOST_WAIT_S, f"duration must be from 0 to {MOST_WAIT_S:,} seconds"))
+
+
+# Operations in query languages: SQL and ES|QL.
+
+
+class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
+    """A query in SQL; further pages come by its cursor.
+
+    Attributes:
+        body: with the `query`.
+        pages: how many pages at most.
+    """
+
+    shown: ClassVar[bool] = True
+
+    body: dict[str, Any]
+    pages: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class Esql(Operation, frozen=True, kw_only=True, tag="esql"):
+    """A query in ES|QL.
+
+    Attributes:
+        query: its text.
+        filter: a query that documents must match first.
+        body: further keys of the body.
+        detailed_results: taken from Rally's tracks; answers are always read in full detail.
+    """
+
+    shown: ClassVar[bool] = True
+
+    query: str
+    filter: dict[str, Any] | None = None
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    detailed_results: bool = False
+
+
+class EsqlProfile(Operation, frozen=True, kw_only=True, tag="esql-profile"):
+    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.
+
+    Attributes:
+        query: its text.
+        filter: a query that documents must match first.
+        body: further keys of the body.
+    """
+
+    shown: ClassVar[bool] = True
+
+    query: str
+    filter: dict[str, Any] | None = None
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+# OpenSearch Benchmark's operations on vectors: searches for the nearest ones, and data sets to index.
+
+_HYPHENATED = frozenset(
+    {
+        "calculate_recall",
+        "detailed_results",
+        "id_field_name",
+        "profile_metrics",
+        "profile_metrics_sample_size",
+        "profile_query",
+        "response_compression_enabled",
+        "retry_max_wait_period",
+        "retry_wait_period",
+    }
+)
+
+
+def _key(name: str) -> str | None:
+    """How OpenSearch Benchmark writes a key of these types: most with underscores."""
+    return name.replace("_", "-") if name in _HYPHENATED else None
+
+
+class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-search"):
+    """A search for the nearest vectors: a body as it is, or one for each vector of a data set.
+
+    Answers of engines that look for neighbours approximately differ by right, so they are not compared.
+
+    Attributes:
+        index: what to search; None means the track's own index.
+        body: the JSON body; with a data set, its keys beside the query.
+        cache: whether the node may answer from its request cache; None leaves it to the index.
+        detailed_results: answers are always read in full detail.
+        response_compression_enabled: whether the node may compress its answers; not unless this says so.
+        calculate_recall: taken from workloads; without the data set's neighbours there is none.
+        profile_query: the same as `profile` in the body.
+        profile_metrics, profile_metrics_sample_size: taken from workloads; profiles are not read.
+        field: of the vectors.
+        k: how many neighbours.
+        data_set_format, data_set_path, data_set_corpus: where the vectors of a data set come from.
+        neighbors_data_set_format, neighbors_data_set_path, neighbors_data_set_corpus: and what is nearest.
+        num_vectors, repetitions: how much of it is asked.
+        id_field_name: what stands for the id of a hit.
+        filter, filter_type, filter_body, space_type, oversample_factor, min_score, max_distance,
+            radial_search_type, radial_engine: further parts of the queries that a data set makes.
+    """
+
+    index: str | None = None
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    cache: bool | None = None
+    detailed_results: bool = False
+    response_compression_enabled: bool = False
+    calculate_recall: bool = True
+    profile_query: bool = False
+    profile_metrics: list[Any] | None = None
+    profile_metrics_sample_size: int = 0
+    field: str | None = None
+    k: int | None = None
+    data_set_format: str | None = None
+    data_set_path: str | None = None
+    data_set_corpus: str | None = None
+    neighbors_data_set_format: str | None = None
+    neighbors_data_set_path: str | None = None
+    neighbors_data_set_corpus: str | None = None
+    num_vectors: int | None = None
+    repetitions: int = 1
+    id_field_name: str | None = None
+    filter: dict[str, Any] | None = None
+    filter_type: str | dict[str, Any] | None = None
+    filter_body: dict[str, Any] | None = None
+    space_type: str | None = None
+    oversample_factor: float | None = None
+    min_score: float | None = None
+    max_distance: float | None = None
+    radial_search_type: str | None = None
+    radial_engine: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Workloads write an empty object where a parameter says nothing.
+        demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is no text"))
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second."""
+        return "queries"
+
+    @property
+    def templates(self) -> Any:  # noqa: ANN401 - any JSON
+        """All that `${name}` may stand in."""
+        return self.body
+
+    @property
+    def reads_data_set(self) -> bool:
+        """Whether its vectors come from a data set: without a body, they have to."""
+        return bool(self.data_set_path or self.data_set_corpus) or not self.body
+
+
+class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):
+    """Vectors of a data set, many a request.
+
+    Attributes:
+        index: where to.
+        field: that takes the vectors.
+        bulk_size: vectors a request.
+        data_set_format, data_set_path, data_set_corpus: where they come from.
+        parents_data_set_path, parents_data_set_corpus: documents around them, where they are nested.
+        num_vectors: how many.
+        filter_attributes: further fields.
+        id_field_name: the field of the id.
+        retries, retry_wait_period, retry_max_wait_period: what is done with vectors that were refused.
+        detailed_results: failures are always counted by document.
+    """
+
+    shown: ClassVar[bool] = True
+
+    index: str
+    field: str
+    bulk_size: int
+    data_set_format: str
+    data_set_path: str | None = None
+    data_set_corpus: str | None = None
+    parents_data_set_path: str | None = None
+    parents_data_set_corpus: str | None = None
+    num_vectors: int | None = None
+    filter_attributes: list[Any] = msgspec.field(default_factory=list)
+    id_field_name: str = "_id"
+    retries: int = 10
+    retry_wait_period: float = 0.5
+    retry_max_wait_period: float = 60.0
+    detailed_results: bool = True
+
+    @property
+    def unit(self) -> str:
+        """What its throughput counts a second."""
+        return "docs"
+
+
+# Operation types that do not speak HTTP to a node: they load, and a task of them is unsupported.
+
+
+class ProtoBulk(Bulk, frozen=True, kw_only=True, tag="proto-bulk"):
+    """A bulk request over gRPC.
+
+    Attributes:
+        document_format: how its documents are encoded.
+    """
+
+    speaks: ClassVar[str] = "gRPC"
+
+    document_format: str | None = None
+
+
+class ProtoSearch(Search, frozen=True, kw_only=True, tag="proto-search"):
+    """A search over gRPC."""
+
+    speaks: ClassVar[str] = "gRPC"
+
+
+class ProtoVectorSearch(VectorSearch, frozen=True, kw_only=True, tag="proto-vector-search"):
+    """A search for vectors over gRPC."""
+
+    speaks: ClassVar[str] = "gRPC"
+
+
+class ProtoBulkVectorDataSet(BulkVectorDataSet, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
+    """Vectors of a data set over gRPC."""
+
+    speaks: ClassVar[str] = "gRPC"
+
+
+class ProduceStreamMessage(Bulk, frozen=True, kw_only=True, tag="produce-stream-message"):
+    """Documents of the corpus into a stream that the node reads."""
+
+    speaks: ClassVar[str] = "the protocol of a message broker"
+
+
+Elsewhere = ProtoBulk | ProtoSearch | ProtoVectorSearch | ProtoBulkVectorDataSet | ProduceStreamMessage
+"""Operations that benchctl has no way to send; each says what it would have to speak."""

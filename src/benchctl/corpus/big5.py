@@ -1,0 +1,611 @@
+"""The big5 generator: any slice of the corpus as JSON lines, from a seed, a size and document numbers.
+
+The documents have the keys, formats and value sets of Elastic's big5 corpus. The differences:
+
+- There is no random walk. In the original, a number strays around its predecessor, and so do the timestamps
+  of a file; here every value is drawn on its own, uniformly unless said otherwise, so that any slice can be
+  made alone.
+- Log streams, hosts and addresses come from a pool per day with one entry for 100 documents (as many names as
+  there are at most), where the original draws a new value about once in 100 documents.
+- 5 % of `metrics.size` lie in 1-999, the rest in 1,000-10,000. Each of the three streams that operations
+  search for has 4 documents in 10,000.
+- A message has 1-25 words, few more often than many (the smaller of two draws): pairs of nouns, then, when
+  their number is odd, one name.
+- A day is ingested in document order through one other day, in 24 files.
+
+A document takes 0.93 kB on average, its line end included.
+"""
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from benchctl.corpus import random_bits, tables
+from benchctl.corpus.random_bits import Indices, Words
+from benchctl.corpus.tables import MODIFIERS, NAMES, NOUN_PAIRS, NOUNS, PROCESSES, Texts
+
+# Which documents belong to which day and which part file: pure arithmetic on the size of the corpus.
+#
+# The corpus covers 7.25 days from 2023-01-01 on, in day order, each day as large as the next; the last one
+# ends after six hours and has a quarter of a day's documents. So the first two days hold 2 / 7.25 = 27.6 % of
+# all.
+
+FIRST_DATE = dt.date(2023, 1, 1)
+PART_DOCUMENTS = 100_000
+
+_QUARTERS = 29
+_QUARTERS_A_DAY = 4
+_DAYS = -(-_QUARTERS // _QUARTERS_A_DAY)
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Day:
+    """The documents of one day.
+
+    Attributes:
+        number: 0 for the first date.
+        start: the first document.
+        stop: one behind the last document.
+        seconds: how much of the day is covered, from midnight on.
+    """
+
+    number: int
+    start: int
+    stop: int
+    seconds: int
+
+    @property
+    def documents(self) -> int:
+        """How many documents the day has; 0 in corpora of a few documents."""
+        return self.stop - self.start
+
+    @property
+    def date(self) -> dt.date:
+        """The date of every `@timestamp` of the day."""
+        return FIRST_DATE + dt.timedelta(days=self.number)
+
+
+@dataclass(frozen=True)
+class Span:
+    """One part file: consecutive documents of one day, numbered within the whole corpus."""
+
+    name: str
+    start: int
+    stop: int
+
+
+def days(documents: int) -> tuple[Day, ...]:
+    """The days of a corpus of that many documents, in order and without gaps."""
+    found = []
+    for number in range(_DAYS):
+        first = number * _QUARTERS_A_DAY
+        last = min(first + _QUARTERS_A_DAY, _QUARTERS)
+        seconds = _SECONDS_A_DAY * (last - first) // _QUARTERS_A_DAY
+        found.append(Day(number, documents * first // _QUARTERS, documents * last // _QUARTERS, seconds))
+    return tuple(found)
+
+
+def spans(documents: int, *, most: int = PART_DOCUMENTS) -> Iterator[Span]:
+    """The part files of a corpus in document order: none spans two days, none has over `most`."""
+    for day in days(documents):
+        parts = -(-day.documents // most)
+        cuts = [day.start + day.documents * part // parts for part in range(parts)] + [day.stop]
+        for part in range(parts):
+            yield Span(f"day-{day.number:02d}-part-{part:04d}.ndjson.zst", cuts[part], cuts[part + 1])
+
+
+# What is drawn for every document, as numbers: the generator writes them out, the truth counts them.
+#
+# Nothing here may change without a new `GENERATOR_VERSION`: these draws decide the corpus.
+
+FILES_A_DAY = 24
+MOST_WORDS = 25
+PAIRS = MOST_WORDS // 2
+NAME_STRIDE = 1_000_003  # coprime to NAMES: entries of one pool have different names
+
+_DOCUMENTS_A_POOL_ENTRY = 100
+_RARE_IN_10_000 = 4
+_SMALL_SIZES_PERCENT = 5
+
+
+class Field(IntEnum):
+    """What is drawn for a document; the numbers enter the random bits, so only append."""
+
+    TIME = auto()
+    STREAM = auto()
+    STREAM_RARE = auto()
+    INGESTION_SECOND = auto()
+    INGESTION_MS = auto()
+    REGION = auto()
+    PROCESS = auto()
+    ADDRESS = auto()
+    ADDRESS_VALUE = auto()
+    EVENT_NAME = auto()
+    EVENT_NOUN = auto()
+    RUN_TIME = auto()
+    RUN_MS = auto()
+    RUN_US = auto()
+    HOST = auto()
+    SIZE_KIND = auto()
+    SIZE = auto()
+    TMIN = auto()
+    AGENT = auto()
+    WORDS = auto()
+    WORDS_AGAIN = auto()
+    CLOSING_WORD = auto()
+    FIRST_PAIR = auto()  # and the following numbers, one a pair
+
+
+class DayDraws:
+    """The draws of one day; every method takes numbers of its documents, shape (n,), and gives shape (n,).
+
+    Args:
+        seed: of the corpus.
+        day: which day of the corpus; it must have documents.
+    """
+
+    def __init__(self, seed: int, day: Day) -> None:
+        self._seed = seed
+        self._day = day
+        self._pool = min(max(1, day.documents // _DOCUMENTS_A_POOL_ENTRY), NAMES)
+
+    def below(self, field: int, numbers: Words, bound: int) -> Indices:
+        """A uniform integer of [0, bound) for a field."""
+        return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
+
+    def second(self, numbers: Words) -> Indices:
+        """Seconds of `@timestamp` since midnight."""
+        return self.below(Field.TIME, numbers, self._day.seconds)
+
+    def file(self, numbers: Words) -> Indices:
+        """Which file of the day, from 0: in document order."""
+        within = (numbers - np.uint64(self._day.start)).astype(np.intp)
+        return within * FILES_A_DAY // self._day.documents
+
+    def stream(self, numbers: Words) -> Indices:
+        """Log streams, as places in `tables.streams()`: the day's pool, and rarely those searched for."""
+        stream = self.pooled_name(Field.STREAM, numbers)
+        chance = self.below(Field.STREAM_RARE, numbers, 10_000)
+        rare = chance // _RARE_IN_10_000
+        return np.where(rare < len(tables.streams()) - NAMES, NAMES + rare, stream)
+
+    def pooled_name(self, field: Field, numbers: Words) -> Indices:
+        """Names out of the day's pool for a field, as places in `tables.streams()`."""
+        entry = self.below(field, numbers, self._pool)
+        offset = random_bits.key(self._seed, field, self._day.number) % NAMES
+        return (entry * NAME_STRIDE + offset) % NAMES
+
+    def address(self, numbers: Words) -> Indices:
+        """32 bits or more of an address out of the day's pool."""
+        entry = self.below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
+        stream = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
+        return random_bits.words(stream, entry).astype(np.intp)
+
+    def process(self, numbers: Words) -> Indices:
+        """Places in `tables.processes()`."""
+        return self.below(Field.PROCESS, numbers, len(tables.processes()))
+
+    def region(self, numbers: Words) -> Indices:
+        """Places in `tables.regions()`."""
+        return self.below(Field.REGION, numbers, len(tables.regions()))
+
+    def size(self, numbers: Words) -> Indices:
+        """`metrics.size`."""
+        small = self.below(Field.SIZE_KIND, numbers, 100) < _SMALL_SIZES_PERCENT
+        return np.where(
+            small, 1 + self.below(Field.SIZE, numbers, 999), 1000 + self.below(Field.SIZE, numbers, 9001)
+        )
+
+    def tmin(self, numbers: Words) -> Indices:
+        """`metrics.tmin`."""
+        return 1 + self.below(Field.TMIN, numbers, 2000)
+
+    def word_count(self, numbers: Words) -> Indices:
+        """How many words a message has."""
+        return 1 + np.minimum(
+            self.below(Field.WORDS, numbers, MOST_WORDS), self.below(Field.WORDS_AGAIN, numbers, MOST_WORDS)
+        )
+
+    def pair(self, slot: int, numbers: Words) -> Indices:
+        """Two nouns of a message that is long enough: the first's place times all nouns, plus the second's.
+
+        Args:
+            slot: which pair of the message, below PAIRS.
+            numbers: of the documents.
+        """
+        return self.below(Field.FIRST_PAIR + slot, numbers, NOUN_PAIRS)
+
+
+GENERATOR_VERSION = 1
+
+BLOCK_DOCUMENTS = 4096
+
+_FIRST_INGESTION = dt.date(2023, 4, 29)
+_FIRST_PIPELINE_RUN = dt.date(2023, 7, 19)
+_SECONDS_A_FILE = 3600
+
+_TEMPLATE = (
+    '{"@timestamp":"<date>T<time>.000Z",'
+    '"aws.cloudwatch":{"log_stream":"<stream>","ingestion_time":"<ingestion-date>T<ingestion-time>.<ingestion-ms>Z",'
+    '"log_group":"/var/log/messages"},'
+    '"cloud":{"region":"<region>"},'
+    '"log.file.path":"/var/log/messages/<stream>",'
+    '"input":{"type":"aws-cloudwatch"},'
+    '"data_stream":{"namespace":"default","type":"logs","dataset":"generic"},'
+    '"process":{"name":"<process>"},'
+    '"message":"<ingestion-date>T<ingestion-time>.<ingestion-ms>Z <ingestion-day> <ingestion-time> '
+    'ip-<network>-<host-part> <process>:<words>",'
+    '"event":{"id":"<event-name><event-noun>","ingested":"<run-date>T<run-time>.<run-ms><run-us>Z",'
+    '"dataset":"generic"},'
+    '"host":{"name":"<host>"},'
+    '"metrics":{"size":<size>,"tmin":<tmin>},'
+    '"agent":{"id":"<agent>","name":"<host>","type":"filebeat","version":"8.8.0","ephemeral_id":"<agent>"},'
+    '"tags":["preserve_original_event"],'
+    '"meta":{"file":"<file>"}}\n'
+).replace("<words>", "".join(f"<pair-{slot}>" for slot in range(PAIRS)) + "<closing-word>")
+
+
+# Text with gaps, many rows at once: constants are laid out once, columns fill the gaps, padding goes.
+
+_PADDING = b"\0"
+_MARKER = re.compile("<([a-z0-9-]+)>")
+
+
+class RowLayout:
+    """Rows of one template as a structured array: constant pieces and gaps are fields, side by side.
+
+    The array of a layout is kept and reused by the next call, so a layout must not be shared by threads.
+
+    Args:
+        template: text with gaps written `<name>`; a name may occur more than once and is then filled alike.
+    """
+
+    def __init__(self, template: str) -> None:
+        pieces = _MARKER.split(template)
+        self._constants = [piece.encode("ascii") for piece in pieces[0::2]]
+        self._gaps = pieces[1::2]
+        self._rows: npt.NDArray[np.void] = np.empty(0, np.dtype([]))
+
+    def lines(self, count: int, columns: Mapping[str, Texts]) -> bytes:
+        """Fill the template `count` times.
+
+        Args:
+            count: how many rows.
+            columns: the texts of every gap, shape (count,); widths may not change between calls.
+
+        Returns:
+            The rows, joined, without any padding.
+        """
+        if len(self._rows) < count:
+            self._rows = self._empty_rows(count, columns)
+        rows = self._rows[:count]
+        for position, name in enumerate(self._gaps):
+            rows[f"gap-{position}"] = columns[name]
+        return rows.tobytes().translate(None, _PADDING)
+
+    def _empty_rows(self, count: int, columns: Mapping[str, Texts]) -> npt.NDArray[np.void]:
+        fields: list[tuple[str, str]] = []
+        for position, constant in enumerate(self._constants):
+            if constant:
+                fields.append((f"constant-{position}", f"S{len(constant)}"))
+            if position < len(self._gaps):
+                fields.append((f"gap-{position}", f"S{columns[self._gaps[position]].itemsize}"))
+        rows = np.empty(count, np.dtype(fields))
+        for position, constant in enumerate(self._constants):
+            if constant:
+                rows[f"constant-{position}"] = constant
+        return rows
+
+
+# The big5 generator.
+
+
+class _DayGenerator:
+    """Makes documents of one day; constant text and lookup tables are laid out once.
+
+    Args:
+        seed: of the corpus.
+        day: which day of the corpus.
+    """
+
+    def __init__(self, seed: int, day: Day) -> None:
+        self._draws = DayDraws(seed, day)
+        self._layout = RowLayout(_template_of(day))
+        self._file_names = file_names(day)
+
+    def lines(self, start: int, stop: int) -> bytes:
+        """The documents [start, stop), one a line; they must belong to this day."""
+        numbers = np.arange(start, stop, dtype=np.uint64)
+        columns = (
+            self._clocks(numbers) | self._sources(numbers) | self._values(numbers) | self._message(numbers)
+        )
+        return self._layout.lines(stop - start, columns)
+
+    def _clocks(self, numbers: random_bits.Words) -> dict[str, Texts]:
+        clock, thousandths = tables.clock(), tables.thousandths()
+        below, file = self._draws.below, self._draws.file(numbers)
+        second = file * _SECONDS_A_FILE + below(Field.INGESTION_SECOND, numbers, _SECONDS_A_FILE)
+        return {
+            "time": clock[self._draws.second(numbers)],
+            "ingestion-time": clock[second],
+            "ingestion-ms": thousandths[below(Field.INGESTION_MS, numbers, len(thousandths))],
+            "run-time": clock[below(Field.RUN_TIME, numbers, len(clock))],
+            "run-ms": thousandths[below(Field.RUN_MS, numbers, len(thousandths))],
+            "run-us": thousandths[below(Field.RUN_US, numbers, len(thousandths))],
+            "file": self._file_names[file],
+        }
+
+    def _sources(self, numbers: random_bits.Words) -> dict[str, Texts]:
+        """Log stream, host and address, out of the day's pools."""
+        names = tables.streams()
+        address = self._draws.address(numbers)
+        return {
+            "stream": names[self._draws.stream(numbers)],
+            "host": names[self._draws.pooled_name(Field.HOST, numbers)],
+            "network": tables.octet_pairs()[address & 0xFFFF],
+            "host-part": tables.octet_pairs()[(address >> 16) & 0xFFFF],
+        }
+
+    def _values(self, numbers: random_bits.Words) -> dict[str, Texts]:
+        draws, below = self._draws, self._draws.below
+        agents, nouns = tables.agents(), tables.optional_nouns()
+        return {
+            "size": tables.integers(10_001)[draws.size(numbers)],
+            "tmin": tables.integers(2001)[draws.tmin(numbers)],
+            "region": tables.regions()[draws.region(numbers)],
+            "process": tables.processes()[draws.process(numbers)],
+            "agent": agents[below(Field.AGENT, numbers, len(agents))],
+            "event-name": tables.streams()[below(Field.EVENT_NAME, numbers, NAMES)],
+            "event-noun": nouns[below(Field.EVENT_NOUN, numbers, len(nouns))],
+        }
+
+    def _message(self, numbers: random_bits.Words) -> dict[str, Texts]:
+        count = self._draws.word_count(numbers)
+        pairs = count // 2
+        closing = (count & 1) * (1 + self._draws.below(Field.CLOSING_WORD, numbers, NAMES))
+        columns = {"closing-word": tables.closing_words()[closing]}
+        for slot in range(PAIRS):
+            pair = (slot < pairs) * (1 + self._draws.pair(slot, numbers))
+            columns[f"pair-{slot}"] = tables.noun_pairs()[pair]
+        return columns
+
+
+def _ingestion_date(day: Day) -> dt.date:
+    return _FIRST_INGESTION + dt.timedelta(days=day.number)
+
+
+def file_names(day: Day) -> Texts:
+    """The values of `meta.file` on a day, in document order, shape (FILES_A_DAY,)."""
+    midnight = dt.datetime.combine(_ingestion_date(day), dt.time(), dt.UTC)
+    first_second = int(midnight.timestamp())
+    return np.array(
+        [
+            f"{day.date.isoformat()}/{first_second + file * _SECONDS_A_FILE}-gotext.ndjson.gz".encode("ascii")
+            for file in range(FILES_A_DAY)
+        ]
+    )
+
+
+def _template_of(day: Day) -> str:
+    """The template with everything filled in that all documents of a day share."""
+    ingestion = _ingestion_date(day)
+    run = _FIRST_PIPELINE_RUN + dt.timedelta(days=day.number)
+    month = ("Apr", "May")[ingestion.month - 4]  # strftime would follow the user's locale
+    shared = {
+        "<date>": day.date.isoformat(),
+        "<ingestion-date>": ingestion.isoformat(),
+        "<ingestion-day>": f"{month} {ingestion.day:02d}",
+        "<run-date>": run.isoformat(),
+    }
+    template = _TEMPLATE
+    for marker, text in shared.items():
+        template = template.replace(marker, text)
+    return template
+
+
+def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
+    r"""The documents [start, stop) of the corpus (seed, documents).
+
+    Memory stays at a few blocks, whatever the sizes. The bytes of a document depend on the seed, the size of
+    the corpus and its own number only.
+
+    Args:
+        seed: any integer; taken modulo 2^64.
+        documents: the size of the whole corpus.
+        start: the first document wanted, from 0.
+        stop: one behind the last one, at most `documents`.
+
+    Yields:
+        Whole lines, each ending in "\n", at most BLOCK_DOCUMENTS of them.
+
+    Raises:
+        ValueError: the slice does not lie in the corpus.
+    """
+    if not 0 <= start <= stop <= documents:
+        raise ValueError(f"documents [{start}, {stop}) are not a slice of a corpus of {documents}")
+    for day in days(documents):
+        first, last = max(start, day.start), min(stop, day.stop)
+        if first >= last:
+            continue
+        generator = _DayGenerator(seed, day)
+        for block in range(first, last, BLOCK_DOCUMENTS):
+            yield generator.lines(block, min(block + BLOCK_DOCUMENTS, last))
+
+
+# What the generator knows about its documents without writing them: their values as columns, and counts.
+#
+# The columns are in the engines' terms (`@timestamp` in milliseconds, keywords as places in a table of
+# texts), so that whatever an engine says about the corpus can be held against them.
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NUMBERS = ("@timestamp", "metrics.size", "metrics.tmin")
+KEYWORDS = (
+    "process.name",
+    "cloud.region",
+    "agent.id",
+    "aws.cloudwatch.log_stream",
+    "log.file.path",
+    "meta.file",
+)
+
+_BLOCK_DOCUMENTS = 1 << 18
+_MS = 1000
+
+FIRST_MS = int(dt.datetime.combine(FIRST_DATE, dt.time(), dt.UTC).timestamp()) * _MS
+"""The earliest `@timestamp` that there can be."""
+
+LONGEST_MS = 8 * 86_400 * _MS
+"""No `@timestamp` is that much later."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Which documents of which corpus: [start, stop) of (seed, documents)."""
+
+    seed: int
+    documents: int
+    start: int
+    stop: int
+
+
+class Block:
+    """Consecutive documents of one day, seen as columns of shape (n,) that are made when asked for.
+
+    Args:
+        seed: of the corpus.
+        day: which day of it.
+        start: the first document, numbered within the whole corpus.
+        stop: one behind the last one.
+    """
+
+    def __init__(self, seed: int, day: Day, start: int, stop: int) -> None:
+        self.documents = stop - start
+        self._numbers: Words = np.arange(start, stop, dtype=np.uint64)
+        self._draws = DayDraws(seed, day)
+        self._day = day
+        self._kept: dict[str, Numbers] = {}
+
+    def numbers(self, field: str) -> Numbers:
+        """The values of one of NUMBERS, dates in milliseconds since 1970.
+
+        Raises:
+            KeyError: it is another field.
+        """
+        return self._once(field, self._made_numbers)
+
+    def keywords(self, field: str) -> Numbers:
+        """The values of one of KEYWORDS, as places in `keyword_texts(field)`.
+
+        Raises:
+            KeyError: it is another field.
+        """
+        return self._once(field, self._made_keywords)
+
+    def _once(self, field: str, make: Callable[[str], Indices]) -> Numbers:
+        if field not in self._kept:
+            self._kept[field] = make(field).astype(np.int64, copy=False)
+        return self._kept[field]
+
+    def _made_numbers(self, field: str) -> Indices:
+        match field:
+            case "@timestamp":
+                midnight = dt.datetime.combine(self._day.date, dt.time(), dt.UTC)
+                return (int(midnight.timestamp()) + self._draws.second(self._numbers)) * _MS
+            case "metrics.size":
+                return self._draws.size(self._numbers)
+            case "metrics.tmin":
+                return self._draws.tmin(self._numbers)
+        raise KeyError(field)
+
+    def _made_keywords(self, field: str) -> Indices:
+        match field:
+            case "process.name":
+                return self._draws.process(self._numbers)
+            case "cloud.region":
+                return self._draws.region(self._numbers)
+            case "agent.id":
+                return self._draws.below(Field.AGENT, self._numbers, len(tables.agents()))
+            case "aws.cloudwatch.log_stream" | "log.file.path":
+                return self._draws.stream(self._numbers)
+            case "meta.file":
+                return self._day.number * FILES_A_DAY + self._draws.file(self._numbers)
+        raise KeyError(field)
+
+    def with_words(self, words: tuple[str, ...]) -> Flags:
+        """Which messages hold one of these words at least; only `knows_word` ones can be told."""
+        wanted = [NOUNS.index(word) for word in words]
+        pairs = self._draws.word_count(self._numbers) // 2
+        found = np.zeros(self.documents, dtype=np.bool_)
+        for slot in range(PAIRS):
+            first, second = np.divmod(self._draws.pair(slot, self._numbers), len(NOUNS))
+            found |= (slot < pairs) & (np.isin(first, wanted) | np.isin(second, wanted))
+        return found
+
+
+@cache
+def keyword_texts(field: str) -> tuple[str, ...]:
+    """What the places of one of KEYWORDS stand for; a text may stand there more than once.
+
+    Raises:
+        KeyError: it is another field.
+    """
+    names: dict[str, Callable[[], tables.Texts]] = {
+        "process.name": tables.processes,
+        "cloud.region": tables.regions,
+        "agent.id": tables.agents,
+        "aws.cloudwatch.log_stream": tables.streams,
+        "log.file.path": tables.streams,
+        "meta.file": _all_file_names,
+    }
+    before = "/var/log/messages/" if field == "log.file.path" else ""
+    return tuple(before + text.decode() for text in names[field]().tolist())
+
+
+def _all_file_names() -> tables.Texts:
+    # Every corpus has the same days, whatever its size.
+    return np.concatenate([file_names(day) for day in days(1)])
+
+
+def knows_word(word: str) -> bool:
+    """Whether a word can only be one of a message's nouns: no process, no beginning of a name."""
+    return word in NOUNS and word not in PROCESSES and not word.startswith(MODIFIERS)
+
+
+def blocks(part: Slice) -> Iterator[Block]:
+    """The documents of a slice, in order, in blocks that keep memory at some megabytes.
+
+    Raises:
+        ValueError: the slice does not lie in the corpus.
+    """
+    if not 0 <= part.start <= part.stop <= part.documents:
+        raise ValueError(f"[{part.start}, {part.stop}) is not a slice of a corpus of {part.documents}")
+    for day in days(part.documents):
+        first, last = max(part.start, day.start), min(part.stop, day.stop)
+        for start in range(first, last, _BLOCK_DOCUMENTS):
+            yield Block(part.seed, day, start, min(start + _BLOCK_DOCUMENTS, last))
+
+
+def counts(part: Slice, field: str) -> dict[str, int]:
+    """How many documents of a slice have each value of one of KEYWORDS; those that none has are left out.
+
+    Raises:
+        KeyError: it is another field.
+        ValueError: the slice does not lie in the corpus.
+    """
+    texts = keyword_texts(field)
+    found: Counter[str] = Counter()
+    for block in blocks(part):
+        places, numbers = np.unique(block.keywords(field), return_counts=True)
+        for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+            found[texts[place]] += number
+    return dict(found)

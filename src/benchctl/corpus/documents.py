@@ -1,0 +1,105 @@
+"""Documents by number: how many, as people write it (300k, 1m), and which, as half-open ranges."""
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
+from benchctl.errors import UsageError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+_SIZE = re.compile(r"(?P<number>[0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?)(?P<unit>[kmb]?)", re.IGNORECASE | re.ASCII)
+
+
+def parse_documents(text: str) -> int:
+    """Read a number of documents: digits, `_` between them, a decimal fraction, and k, m or b in either case.
+
+    Raises:
+        UsageError: the text is something else, or not a whole number of at least one document.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            f"'{text}' is not a number of documents",
+            hint="write it like 300k, 1m, 1.74b or 1_000_000",
+        )
+    documents = Fraction(match["number"].replace("_", "")) * _UNITS[match["unit"].lower()]
+    if not documents:
+        raise UsageError(
+            f"'{text}': without documents there is nothing to search",
+            hint="give at least 1, or leave it out for the default",
+        )
+    if documents.denominator != 1:
+        raise UsageError(
+            f"'{text}' is not a whole number of documents",
+            hint="give fewer digits behind the point, or a larger unit: k, m or b",
+        )
+    return int(documents)
+
+
+Range = tuple[int, int]
+"""[start, stop)."""
+
+
+def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """The same documents in as few ranges as they take, in order, none of them empty."""
+    found: list[Range] = []
+    for start, stop in sorted(one for one in ranges if one[0] < one[1]):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((start, stop))
+    return tuple(found)
+
+
+def count(ranges: Iterable[Range]) -> int:
+    """How many documents lie in at least one of the ranges."""
+    return sum(stop - start for start, stop in merged(ranges))
+
+
+def missing(ranges: Iterable[Range], documents: int) -> tuple[Range, ...]:
+    """The documents of a corpus that lie in none of the ranges, in order.
+
+    Args:
+        ranges: within the corpus.
+        documents: of the corpus.
+    """
+    gaps: list[Range] = []
+    at = 0
+    for start, stop in merged(ranges):
+        gaps.append((at, start))
+        at = stop
+    return merged([*gaps, (at, documents)])
+
+
+def within(ranges: Iterable[Range], start: int, stop: int) -> tuple[Range, ...]:
+    """What of the ranges lies in [start, stop)."""
+    return merged((max(first, start), min(last, stop)) for first, last in ranges)
+
+
+class Numbering:
+    """Hands out the numbers of documents that come one after the other out of several ranges.
+
+    Args:
+        ranges: which documents come, in their order.
+    """
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        self._left = list(reversed(merged(ranges)))
+
+    def take(self, documents: int) -> tuple[Range, ...]:
+        """The numbers of the next documents.
+
+        Raises:
+            ValueError: fewer are left.
+        """
+        taken: list[Range] = []
+        while documents > 0:
+            if not self._left:
+                raise ValueError(f"{documents} documents more came than there are numbers for")
+            start, stop = self._left.pop()
+            cut = min(stop, start + documents)
+            taken.append((start, cut))
+            documents -= cut - start
+            if cut < stop:
+                self._left.append((cut, stop))
+        return tuple(taken)

@@ -1,1 +1,0 @@
-"""The generated corpus: made, kept, read, and what is true of it."""

@@ -1,1 +1,0 @@
-"""Files of documents, decompressed in parallel and read from any line on."""

@@ -1,1 +1,0 @@
-"""What engines answer, compared with each other and with the truth."""

@@ -1,0 +1,480 @@
+"""Distributions of engines: found in a repository, at a URL or on disk, verified, cached, unpacked once."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, read_file
+from benchctl.download import Advice, Download, Piece
+from benchctl.engine.maven import (
+    Checksum,
+    Coordinates,
+    MavenSource,
+    compare,
+    digest,
+    engine_coordinates,
+    published_sha512,
+)
+from benchctl.engine.unpacking import settle, staging, sweep, unpack
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, Owner
+from benchctl.network import Progress, network_errors, shown
+from benchctl.results.plan import EngineName, VariantSpec
+
+_SUFFIXES = (".zip", ".tar.gz", ".tgz")
+_NETWORK_HINT = "check the network and its proxy settings, or give a distribution that is on this machine"
+_ADVICE = Advice(unreachable=_NETWORK_HINT, refused="check the URL", unfinished=_NETWORK_HINT)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A distribution's archive on this machine.
+
+    Attributes:
+        path: where it is.
+        sha256: of its bytes, hexadecimal.
+        verified_by: the checksum of its source that it was compared with; `none` when the source has none.
+    """
+
+    path: Path
+    sha256: str
+    verified_by: Checksum = "none"
+
+
+def fetch_archive(
+    home: Home,
+    engine: EngineName,
+    version: str,
+    progress: Progress,
+    *,
+    environ: Mapping[str, str] | None = None,
+    free: FreeBytes = free_bytes,
+) -> Archive:
+    """Get one version of an engine from the Maven repository; at once when it is cached.
+
+    Args:
+        home: where the cache is.
+        engine: which engine.
+        version: a full version, such as `8.11.0`.
+        progress: told about the download.
+        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: there is no such version, the repository cannot be reached, what came is truncated
+            or does not match its checksum, or the disk refuses. The cache holds none of it then.
+    """
+    source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
+    return _from_maven(_engine_path(home, engine, version), version, source)
+
+
+def _check_published(home: Home, engine: EngineName, version: str) -> None:
+    """Ask whether a version of an engine can be had, and get nothing."""
+    if _cached(_engine_path(home, engine, version)) is None:
+        with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+            source = MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
+            source.require(version)
+
+
+def fetch_published(
+    home: Home,
+    coordinates: Coordinates,
+    version: str,
+    progress: Progress,
+    *,
+    environ: Mapping[str, str] | None = None,
+    free: FreeBytes = free_bytes,
+) -> Archive:
+    """Get one version of any zip or jar from the Maven repository; at once when it is cached.
+
+    Args:
+        home: where the cache is.
+        coordinates: which file.
+        version: its version.
+        progress: told about the download.
+        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: as for `fetch_archive`.
+    """
+    source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
+    parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
+    name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
+    return _from_maven(_cache_path(home, name), version, source)
+
+
+def _from_maven(target: Path, version: str, source: Callable[[Path], MavenSource]) -> Archive:
+    """What is cached as `target`; else fetched from a source, which works in the folder that it is given."""
+    cached = _cached(target)
+    if cached is not None:
+        return cached
+    with staging(target.parent, f"download into {target.parent}") as folder:
+        opened = source(folder)
+        fetched = opened.fetch(version)
+        return _keep(fetched, target, opened.verify(version, fetched))
+
+
+def download_archive(
+    home: Home,
+    url: str,
+    progress: Progress,
+    *,
+    free: FreeBytes = free_bytes,
+    pause: Callable[[float], None] = time.sleep,
+) -> Archive:
+    """Get an archive from an http(s) URL, once; a `.sha512` beside it is honoured where served.
+
+    Args:
+        home: where the cache is.
+        url: of the archive.
+        progress: told about the download.
+        free: how much can be written to a folder, bytes.
+        pause: waits for some seconds before a download that broke off is taken up.
+
+    Raises:
+        BenchctlError: the server or the disk refuses, or what came is truncated or does not match.
+    """
+    parts = urlsplit(url)
+    name = Path(parts.path).name
+    if not name.endswith(_SUFFIXES):
+        raise UsageError(
+            f"{shown(parts)} is no archive that benchctl can unpack",
+            hint=f"the URL's path has to end in one of {', '.join(_SUFFIXES)}",
+        )
+    target = _cache_path(home, f"url-{hashlib.sha256(url.encode()).hexdigest()[:12]}-{name}")
+    cached = _cached(target)
+    if cached is not None:
+        return cached
+    with staging(target.parent, f"download into {target.parent}") as folder:
+        fetched = Download(
+            [Piece(url)], folder / name, progress, _ADVICE, counted=name, free=free, pause=pause
+        ).run()
+        with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
+            expected = published_sha512(parts)
+        if expected:
+            compare(fetched, "sha512", expected, shown(parts))
+        return _keep(fetched, target, "sha512" if expected else "none")
+
+
+def local_archive(path: Path) -> Archive:
+    """An archive on the user's disk; used where it is.
+
+    Raises:
+        BenchctlError: it is of an unknown kind or cannot be read.
+    """
+    _check_kind(path)
+    with disk_errors(f"read {path}"):
+        return Archive(path, digest(path, "sha256"))
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse an archive by its name."""
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(
+            f"{path} is no archive that benchctl can unpack",
+            hint=f"give a folder, or a file ending in one of {', '.join(_SUFFIXES)}",
+        )
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What is known about a cached archive; written last, so that its presence means all is there."""
+
+    sha256: str
+    size_bytes: int
+    verified_by: Checksum
+
+
+def _record_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.json")
+
+
+def _cached(target: Path) -> Archive | None:
+    with disk_errors(f"read the cached {target}"):
+        try:
+            record = msgspec.json.decode(read_file(_record_path(target)), type=_Record)
+            size = target.stat().st_size
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+    return Archive(target, record.sha256, record.verified_by) if size == record.size_bytes else None
+
+
+def _forgotten_if_damaged(archive: Archive) -> bool:
+    """Whether a cached archive is not what was once verified; it is then fetched anew when it is next wanted.
+
+    Only for who is about to unpack it: it is read as a whole.
+    """
+    with disk_errors(f"read the cached {archive.path}"):
+        damaged = digest(archive.path, "sha256") != archive.sha256
+        if damaged:
+            _record_path(archive.path).unlink(missing_ok=True)
+    return damaged
+
+
+def _keep(fetched: Path, target: Path, verified_by: Checksum) -> Archive:
+    record = _Record(digest(fetched, "sha256"), fetched.stat().st_size, verified_by)
+    described = fetched.with_name(f"{fetched.name}.json")
+    described.write_bytes(msgspec.json.encode(record))
+    fetched.replace(target)
+    described.replace(_record_path(target))
+    return Archive(target, record.sha256, verified_by)
+
+
+def _engine_path(home: Home, engine: EngineName, version: str) -> Path:
+    return _cache_path(home, f"{engine}-{version}.zip")
+
+
+def _cache_path(home: Home, name: str) -> Path:
+    with disk_errors(f"use the cache {home.root / 'artifacts'}"):
+        return home.artifacts / name
+
+
+# Unpack a distribution once, check what it is, and say where it lies.
+
+_MANIFEST_NAME = "manifest.json"
+_ROOT_NAME = "distribution"
+_INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"
+_OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensearch": "elasticsearch"}
+
+
+@dataclass(frozen=True)
+class PluginFacts:
+    """A plug-in that was installed beyond what the distribution carries.
+
+    Attributes:
+        name: as its descriptor says; its folder in `plugins` is called so.
+        version: its own.
+        sha256: of its zip file.
+    """
+
+    name: str
+    version: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An unpacked distribution; nodes read it and never write to it.
+
+    Attributes:
+        engine: which engine it is.
+        version: as the engine's own core library says.
+        root: the folder with `bin`, `config`, `lib` and `modules`.
+        archive_sha256: of the archive; of the file listing for a distribution given as a folder.
+        modules: what the distribution carries, sorted.
+        lucene: Lucene's version.
+        verified_by: the published checksum that the archive was compared with; `none` when there is none.
+        plugins: that were installed into it.
+        jars: (file name in `lib`, SHA-256 of what took its place) of those that were replaced, sorted.
+    """
+
+    engine: EngineName
+    version: str
+    root: Path
+    archive_sha256: str
+    modules: tuple[str, ...]
+    lucene: str
+    verified_by: Checksum = "none"
+    plugins: tuple[PluginFacts, ...] = ()
+    jars: tuple[tuple[str, str], ...] = ()
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """What an unpacked distribution is; its presence means that all of it is there."""
+
+    engine: EngineName
+    version: str
+    archive_sha256: str
+    modules: tuple[str, ...]
+    lucene: str
+
+
+def install(
+    home: Home, spec: VariantSpec, progress: Progress, *, free: FreeBytes = free_bytes
+) -> Installation:
+    """Make a variant's distribution ready to start from; at once when it was before.
+
+    A folder given as the distribution is used where it is; an archive, given or from the Maven repository,
+    is unpacked into the home. What killed processes left half-done there is removed first.
+
+    Args:
+        home: where archives and unpacked distributions are kept.
+        spec: `version` is what to fetch; a given distribution is whatever version its library says.
+        progress: told about downloads.
+        free: how much can be written to a folder, bytes.
+
+    Raises:
+        BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot
+            be read by the user that nodes run as.
+    """
+    sweep(home)
+    given = spec.distribution
+    if given is not None and not given.startswith(("http://", "https://")):
+        path = _existing(given, spec.name)
+        if path.is_dir():
+            return _use_folder(path, spec.engine, home.node_owner)
+        archive = local_archive(path)
+    else:
+
+        def obtain() -> Archive:
+            if given is None:
+                return fetch_archive(home, spec.engine, spec.version, progress, free=free)
+            return download_archive(home, given, progress, free=free)
+
+        archive = obtain()
+        if _installed(home, spec.engine, archive) is None and _forgotten_if_damaged(archive):
+            archive = obtain()
+    installation = _installed(home, spec.engine, archive) or _unpack(home, spec.engine, archive, free)
+    if given is None and installation.version != spec.version:
+        raise BenchctlError(
+            f"{archive.path} should be {spec.engine} {spec.version}, but is {installation.version}",
+            hint="remove it, and check the repository it came from",
+        )
+    return installation
+
+
+def check_distribution(home: Home, spec: VariantSpec) -> None:
+    """Find out whether `install` asks for what is not there, and install nothing; URLs are not asked.
+
+    Raises:
+        UsageError: there is no such version, file or folder, or it is something else.
+        BenchctlError: the Maven repository cannot be reached.
+    """
+    given = spec.distribution
+    if given is None:
+        _check_published(home, spec.engine, spec.version)
+    elif not given.startswith(("http://", "https://")):
+        path = _existing(given, spec.name)
+        if path.is_dir():
+            _identify(path, spec.engine, "", str(path))
+        else:
+            _check_kind(path)
+
+
+def _existing(given: str, variant: str) -> Path:
+    path = expanded(given).absolute()
+    with disk_errors(f"look for the distribution {path}"):
+        if not path.exists():
+            raise UsageError(
+                f"variant '{variant}': there is no distribution {path}",
+                hint="give a folder, a .zip or .tar.gz file, or an http(s) URL",
+            )
+    return path
+
+
+def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation | None:
+    """What was unpacked from the same archive before."""
+    with disk_errors(f"use what is unpacked in {home.root / 'engines'}"):
+        for folder in home.engines.glob(f"{engine}-*-{archive.sha256[:12]}"):
+            try:
+                manifest = msgspec.json.decode(read_file(folder / _MANIFEST_NAME), type=_Manifest)
+            except (FileNotFoundError, msgspec.DecodeError):
+                continue
+            if manifest.archive_sha256 == archive.sha256:
+                return _installation(manifest, folder / _ROOT_NAME, archive.verified_by)
+    return None
+
+
+def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -> Installation:
+    """Unpack beside the final place and move there when complete: a half-unpacked one is never seen."""
+    with staging(home.engines, f"unpack {archive.path} into {home.engines}") as partial:
+        top = unpack(archive.path, partial / "unpacked", free=free)
+        manifest = _identify(top, engine, archive.sha256, str(archive.path))
+        ready = partial / "ready"
+        ready.mkdir()
+        ready.chmod(0o755)
+        top.replace(ready / _ROOT_NAME)
+        (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(manifest))
+        final = home.engines / f"{engine}-{manifest.version}-{archive.sha256[:12]}"
+        if final.exists() and _installed(home, engine, archive) is None:
+            shutil.rmtree(final)
+        settle(ready, final)
+    return _installation(manifest, final / _ROOT_NAME, archive.verified_by)
+
+
+def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installation:
+    with disk_errors(f"read {root}"):
+        manifest = _identify(root, engine, _listing_digest(root), str(root))
+    if owner is not None:
+        _check_readable(root, owner, f"{engine}-{manifest.version}.jar")
+    return _installation(manifest, root, "none")
+
+
+def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
+    if not (root / "bin" / engine).is_file():
+        other = _OTHER[engine]
+        found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
+        raise UsageError(
+            f"{source} is not a distribution of {engine}: {found}",
+            hint="give the archive that its makers publish, or the folder with its bin, config and lib",
+        )
+    version = _library_version(root, engine, source)
+    lucene = _library_version(root, "lucene-core", source)
+    modules = sorted(path.name for path in root.glob("modules/*") if path.is_dir())
+    if not modules:
+        raise UsageError(f"{source} has nothing in modules", hint=_INCOMPLETE)
+    return _Manifest(engine, version, sha256, tuple(modules), lucene)
+
+
+def _library_version(root: Path, library: str, source: str) -> str:
+    """The version in the one file name `lib/<library>-<version>.jar`."""
+    names = [re.fullmatch(rf"{library}-(\d.*)\.jar", path.name) for path in root.glob("lib/*.jar")]
+    versions = [found[1] for found in names if found]
+    if len(versions) != 1:
+        count = f"{len(versions)} of them" if versions else "none"
+        raise UsageError(
+            f"{source} should have one lib/{library}-VERSION.jar, but has {count}",
+            hint=_INCOMPLETE,
+        )
+    return versions[0]
+
+
+def _listing_digest(root: Path) -> str:
+    """SHA-256 over the sorted relative paths and sizes; what a node would write there is left out."""
+    lines = []
+    for folder, names, files in os.walk(root):
+        here = Path(folder)
+        if here == root:
+            names[:] = [name for name in names if name not in ("data", "logs")]
+        lines += [f"{(here / name).relative_to(root)}\0{(here / name).lstat().st_size}" for name in files]
+    return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
+
+
+def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
+    """Try it as the user that nodes run as: only the system knows all of its rules."""
+    tried = subprocess.run(
+        ["/usr/bin/env", "test", "-r", str(root / "lib" / core_library)],
+        user=owner.uid,
+        group=owner.gid,
+        extra_groups=[],
+        cwd="/",
+        check=False,
+    )
+    if tried.returncode != 0:
+        raise BenchctlError(
+            f"nodes run as user '{owner.name}', who cannot read {root}",
+            hint="move it to a folder that everybody can enter, or give its archive instead",
+        )
+
+
+def _installation(manifest: _Manifest, root: Path, verified_by: Checksum) -> Installation:
+    return Installation(
+        engine=manifest.engine,
+        version=manifest.version,
+        root=root,
+        archive_sha256=manifest.archive_sha256,
+        modules=manifest.modules,
+        lucene=manifest.lucene,
+        verified_by=verified_by,
+    )

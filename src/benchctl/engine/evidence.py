@@ -1,0 +1,591 @@
+"""What is collected of a node beside the figures: by JVM flags, by attaching to it, or by watching it."""
+
+import io
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
+
+import msgspec
+
+from benchctl.disk import disk_errors, open_regular
+from benchctl.engine.node import Node
+from benchctl.engine.telemetry import Gauge, ProcessGauge, Usage
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.jvm.inlining_log import foreign_lines
+from benchctl.jvm.profile import (
+    EVENTS,
+    PROFILE_NAME,
+    Choice,
+    Profile,
+    RecordingClock,
+    RecordingText,
+    collapse,
+    count_stacks,
+    profile_of,
+)
+from benchctl.jvm.unified_log import (
+    DECORATIONS,
+    FIRST_WITH_DEOPTIMIZATION,
+    GcPause,
+    Safepoint,
+    read_events,
+    read_stops,
+)
+from benchctl.results.evidence import (
+    GC_DTYPES,
+    GC_FILE,
+    JIT_DTYPES,
+    JIT_FILE,
+    OS_DTYPES,
+    OS_FILE,
+    Dtypes,
+    stacked_columns,
+    write_evidence,
+)
+from benchctl.results.plan import EvidenceKind
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where evidence of one node start is put while it runs.
+
+    Attributes:
+        folder: empty, and the user that the node runs as may write there; what is in it when the node is gone
+            is kept with the run.
+        java_home: of the runtime that the node runs on, whose `bin` may hold jcmd and jfr.
+        java_major: its feature release, such as 21.
+        cpus: that helpers may use; None for all.
+    """
+
+    folder: Path
+    java_home: Path
+    java_major: int
+    cpus: tuple[int, ...] | None = None
+
+
+class Collector(Protocol):
+    """Collects one kind of evidence of one node start. Its methods are called in this order, each once.
+
+    A node that never gets ready, or fails, still comes to `end`.
+
+    None of them may send the node a request: a search, and to a lesser degree anything else, changes what is
+    measured.
+    """
+
+    @property
+    def kind(self) -> EvidenceKind:
+        """What it collects."""
+
+    def flags(self) -> tuple[str, ...]:
+        """JVM flags that the node gets behind all others."""
+
+    def begin(self, node: Node) -> None:
+        """The node is up, and the first task of a measured challenge, or its warm-up, is about to start."""
+
+    def measured(self, node: Node) -> None:
+        """The last measured task is done; the node is still up."""
+
+    def end(self) -> None:
+        """The node is gone. Bring what it left into the form in which it is kept."""
+
+
+# Evidence that a node's JVM writes into a log of its own, and that becomes columns when the node is gone.
+
+Row = tuple[Any, ...]
+
+
+class LoggedCollector(ABC):
+    """A collector, but for what is logged and how it is read.
+
+    Args:
+        scene: of the node start.
+    """
+
+    kind: EvidenceKind
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._process: tuple[int, int] | None = None
+
+    @property
+    @abstractmethod
+    def tags(self) -> str:
+        """What is logged, as `-Xlog` takes it."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, Dtypes]:
+        """Name of the file that the columns are kept in, and what they are."""
+
+    @abstractmethod
+    def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
+        """What one process logged, in the order of the columns.
+
+        Args:
+            log: its lines, among those of other processes.
+            pid: of the process.
+            started_ns: when it started, on the monotonic clock.
+        """
+
+    def flags(self) -> tuple[str, ...]:
+        """The logging. Without rotation: a JVM that runs before the server leaves nothing behind then."""
+        return (f"-Xlog:{self.tags}:file={self._log}:{DECORATIONS}:filecount=0",)
+
+    def begin(self, node: Node) -> None:
+        """Note whose lines count."""
+        self._process = node.pid, node.started_ns
+
+    def measured(self, node: Node) -> None:
+        """Nothing: the log goes on until the node ends."""
+        del node
+
+    def end(self) -> None:
+        """Turn the log into columns beside it; of a node that never was ready, there is only the log.
+
+        Raises:
+            BenchctlError: the log cannot be read, or the columns cannot be written.
+        """
+        if self._process is None:
+            return
+        with (
+            disk_errors(f"read {self._log}"),
+            open_regular(self._log, follow=False) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8", errors="replace") as log,
+        ):
+            rows = self.rows(log, *self._process)
+        name, dtypes = self.columns
+        write_evidence(stacked_columns(rows, dtypes), dtypes, self._scene.folder / name)
+
+    @property
+    def _log(self) -> Path:
+        return self._scene.folder / f"{self.kind}.log"
+
+
+# Evidence `gc`: why and for how long the node's threads stood still, and how fast it allocated.
+
+_UNKNOWN = -1
+
+
+class GcCollector(LoggedCollector):
+    """Has the JVM log everything about its collections, and its safepoints.
+
+    The node's own GC log, as it is shipped with, goes on beside it.
+    """
+
+    kind: EvidenceKind = "gc"
+
+    @property
+    def tags(self) -> str:
+        """As of `LoggedCollector`."""
+        return "gc*,safepoint"
+
+    @property
+    def columns(self) -> tuple[str, Dtypes]:
+        """As of `LoggedCollector`."""
+        return GC_FILE, GC_DTYPES
+
+    def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
+        """As of `LoggedCollector`."""
+        return [_row(stop) for stop in read_stops(log, pid, started_ns)]
+
+
+def _row(stop: GcPause | Safepoint) -> Row:
+    if isinstance(stop, Safepoint):
+        return stop.uptime_ns, "safepoint", stop.what, stop.total_ns, stop.reach_ns, _UNKNOWN, _UNKNOWN
+    before, after = (_UNKNOWN if size is None else size for size in (stop.before_bytes, stop.after_bytes))
+    return stop.start_ns, "pause", stop.what, stop.pause_ns, _UNKNOWN, before, after
+
+
+# Evidence `jit`: when the node's JVM compiled, gave compiled code up, and deoptimised.
+
+
+class JitCollector(LoggedCollector):
+    """Has the JVM log its compilations, and where the runtime can, its deoptimisations."""
+
+    kind: EvidenceKind = "jit"
+
+    @property
+    def tags(self) -> str:
+        """As of `LoggedCollector`."""
+        knows = self._scene.java_major >= FIRST_WITH_DEOPTIMIZATION
+        return f"jit+compilation=debug{',deoptimization=debug' if knows else ''}"
+
+    @property
+    def columns(self) -> tuple[str, Dtypes]:
+        """As of `LoggedCollector`."""
+        return JIT_FILE, JIT_DTYPES
+
+    def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
+        """As of `LoggedCollector`."""
+        return [
+            (one.uptime_ns, one.what, one.compile_id, one.level, one.osr, one.method, one.reason)
+            for one in read_events(log, pid, started_ns)
+        ]
+
+
+# The JVM's own log of what it compiled and inlined, in a file of its own beside the node's output.
+
+INLINING_LOG = "jvm.log"
+
+
+class InliningCollector:
+    """Has HotSpot write PrintCompilation and PrintInlining to `jvm.log`.
+
+    These are the lines of standard output, with two differences that matter. They are the JVM's alone: an
+    engine writes its own lines between them. And before lines of another thread than the last stands which
+    thread it is (`<writer thread='N'/>`): C2 prints the head of a compilation when it begins, and its tree
+    when it ends, with the lines of other compilers between them, so that only the thread tells whose tree it
+    is. (Without threads, 350 of one node's calls came out where the bytecode of their root does not reach.)
+
+    LogCompilation's XML was the alternative. On the same work (Lucene's CheckIndex on an index of 200,000
+    documents) it wrote 14.1 MB in 230,000 lines on JDK 21 where these flags write 2.0 MB in 18,000 (17: 10.6
+    against 2.0), and would hold receivers of virtual calls, too, which PrintInlining leaves out: it prints a
+    type profile where it used one. The time that the work took differed by less than it varied. The text is
+    what others quote, such as the blog, and what JDK 17, 21 and 25 print alike but for details.
+
+    The same is on standard output as well, and is taken out of it again when the node is gone. It cannot be
+    kept from there: `-XX:-DisplayVMOutput` also silences `-XX:+PrintFlagsFinal`, from which the start scripts
+    of both engines read how large the heap is, and without which they do not start.
+
+    Args:
+        scene: where the file is put.
+    """
+
+    kind: EvidenceKind = "inlining"
+
+    def __init__(self, scene: Scene) -> None:
+        self._log = scene.folder.absolute() / INLINING_LOG
+        self._stdout: Path | None = None
+
+    def flags(self) -> tuple[str, ...]:
+        """JVM flags that the node gets behind all others.
+
+        The JVMs that start scripts run before the server write the same file; the server's replaces it.
+        """
+        return (
+            "-XX:+UnlockDiagnosticVMOptions",
+            "-XX:+PrintCompilation",
+            "-XX:+PrintInlining",
+            "-XX:+LogVMOutput",
+            f"-XX:LogFile={self._log}",
+        )
+
+    def begin(self, node: Node) -> None:
+        """Remember the node's output; what was compiled before the first task is part of the answer."""
+        self._stdout = node.stdout
+
+    def measured(self, node: Node) -> None:
+        """Nothing: the log goes on until the JVM ends."""
+
+    def end(self) -> None:
+        """Leave in the node's output what is the engine's.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        if self._stdout is None or not self._log.exists():
+            return
+        with disk_errors(f"take the JVM's lines out of {self._stdout}"):
+            partial = self._stdout.with_name(f".{self._stdout.name}.partial")
+            # The folder is the node's, and benchctl may be root: a link would be written through.
+            with open_regular(self._stdout, follow=False) as everything, partial.open("xb") as own:
+                own.writelines(foreign_lines(everything))
+            partial.replace(self._stdout)
+
+
+# Evidence `os`: what the kernel counts of the node's process, read several times a second.
+
+INTERVAL_S = 0.25
+"""Short tasks are told apart, and reading takes about 1 % of a CPU."""
+
+
+class OsCollector:
+    """Reads the node's process from the first task to the last, in a thread of its own.
+
+    Args:
+        scene: of the node start.
+        gauge: makes what reads a process, by its id.
+        clock: the monotonic clock, nanoseconds.
+        interval_s: between readings, seconds.
+    """
+
+    kind: EvidenceKind = "os"
+
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        gauge: Callable[[int], Gauge] = ProcessGauge,
+        clock: Callable[[], int] = time.monotonic_ns,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._scene = scene
+        self._gauge = gauge
+        self._clock = clock
+        self._interval_s = interval_s
+        self._over = threading.Event()
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: Future[None] | None = None
+        self._rows: list[tuple[float, ...]] = []
+
+    def flags(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def begin(self, node: Node) -> None:
+        """Take the first reading, and more from then on."""
+        gauge, started_ns = self._gauge(node.pid), node.started_ns
+        self._read(gauge, started_ns)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="evidence-os")
+        self._reading = self._pool.submit(self._run, gauge, started_ns)
+
+    def measured(self, node: Node) -> None:
+        """Take the last reading, while there is something to read."""
+        del node
+        self._stop()
+
+    def end(self) -> None:
+        """Write what was read; nothing of a node that never was ready.
+
+        Raises:
+            BenchctlError: the disk is full or cannot be written.
+        """
+        self._stop()
+        if self._rows:
+            columns = stacked_columns(self._rows, OS_DTYPES)
+            write_evidence(columns, OS_DTYPES, self._scene.folder / OS_FILE)
+
+    def _run(self, gauge: Gauge, started_ns: int) -> None:
+        while not self._over.wait(self._interval_s):
+            self._read(gauge, started_ns)
+        self._read(gauge, started_ns)
+
+    def _stop(self) -> None:
+        self._over.set()
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self._reading is not None:
+            # A mistake in there must not pass for a quiet node.
+            self._reading.result()
+
+    def _read(self, gauge: Gauge, started_ns: int) -> None:
+        usage = gauge.read()
+        self._rows.append((self._clock() - started_ns, *_values(usage)))
+
+
+def _values(usage: Usage) -> tuple[float, ...]:
+    """In the order of OS_DTYPES, behind the time."""
+    return (
+        usage.user_s,
+        usage.system_s,
+        usage.minor_faults,
+        usage.major_faults,
+        usage.read_bytes,
+        usage.write_bytes,
+        usage.voluntary_switches,
+        usage.involuntary_switches,
+        usage.threads,
+        usage.rss_bytes,
+    )
+
+
+# Profiles: Flight Recorder samples of the measured window, brought into a form that needs no Java to read.
+#
+# A recording is started and stopped through `jcmd`, so that the node's start, which is most of what a short
+# run does, is not in it. Attaching works as the user that the node runs as; started by a flag, a recording
+# would have to be cut afterwards, and its events would be on while the node starts.
+
+RECORDING_NAME = "profile.jfr"
+COLLAPSED_NAME = "profile.collapsed"
+SETTINGS_NAME = "profile.jfc"
+JAVA_PERIOD_MS = 10
+NATIVE_PERIOD_MS = 20
+STACK_DEPTH = 512
+_TIMEOUT_S = 120
+_RECORDING = "benchctl"
+_TOOLS = ("jcmd", "jfr")
+_PERIODS = dict(zip(EVENTS, ("beginChunk", f"{JAVA_PERIOD_MS} ms", f"{NATIVE_PERIOD_MS} ms"), strict=True))
+
+
+class _Identity(TypedDict, total=False):
+    """Whom to run a tool as, and where; arguments of `subprocess`."""
+
+    cwd: str
+    env: dict[str, str]
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def require_tools(java_home: Path) -> None:
+    """Refuse a runtime that cannot be asked for a profile.
+
+    Raises:
+        UsageError: it lacks a tool.
+    """
+    for tool in _TOOLS:
+        if not (java_home / "bin" / tool).is_file():
+            raise UsageError(
+                f"profiles need {tool}, and {java_home} has none",
+                hint="use the bundled Java, or name a whole JDK with --jdk",
+            )
+
+
+class ProfileCollector:
+    """Samples a node's threads by Flight Recorder.
+
+    Args:
+        scene: of the node start. Its Java home must have `jcmd` and `jfr`, see `require_tools`.
+    """
+
+    kind: EvidenceKind = "profile"
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._recording = scene.folder / RECORDING_NAME
+        self._clock: RecordingClock | None = None
+
+    def flags(self) -> tuple[str, ...]:
+        """Where compiled code is, told exactly and not as of the last safepoint; and room for deep stacks."""
+        return (
+            "-XX:+UnlockDiagnosticVMOptions",
+            "-XX:+DebugNonSafepoints",
+            f"-XX:FlightRecorderOptions=stackdepth={STACK_DEPTH}",
+        )
+
+    def begin(self, node: Node) -> None:
+        """Start recording.
+
+        Raises:
+            BenchctlError: the JVM refused.
+        """
+        settings = self._scene.folder / SETTINGS_NAME
+        with disk_errors(f"write {settings}"):
+            _write_new(settings, settings_text().encode())
+        begun = datetime.now(UTC).replace(tzinfo=None)
+        since = timedelta(microseconds=(time.monotonic_ns() - node.started_ns) // 1000)
+        # Of a node that dies, what there is by then is written, too.
+        options = (f"settings={settings}", f"filename={self._recording}", "dumponexit=true", "maxsize=0")
+        self._command(node, "JFR.start", *options, expected="Started recording")
+        self._clock = RecordingClock(begun - since, begun)
+
+    def measured(self, node: Node) -> None:
+        """Stop recording, which writes the file.
+
+        Raises:
+            BenchctlError: the JVM refused.
+        """
+        self._command(node, "JFR.stop", f"filename={self._recording}", expected="Stopped recording")
+
+    def end(self) -> None:
+        """Read the recording into `profile.json`, and `profile.collapsed` for other tools.
+
+        Raises:
+            BenchctlError: there is none, it cannot be read, or the disk is full.
+        """
+        if self._clock is None:
+            return
+        if not self._recording.is_file():
+            raise BenchctlError("the node left no recording of its profile", hint="see the node's log")
+        profile = self._read(self._clock)
+        folder = self._scene.folder
+        stacks = count_stacks(profile.samples(), Choice(), pools=True).stacks
+        with disk_errors(f"write the profile to {folder}"):
+            _write_new(folder / PROFILE_NAME, msgspec.json.encode(profile))
+            _write_new(folder / COLLAPSED_NAME, collapse(stacks).encode())
+
+    def _command(self, node: Node, command: str, *options: str, expected: str) -> None:
+        """Give a JVM an order; the exit status of `jcmd` does not say whether it was carried out."""
+        argv = [str(self._scene.java_home / "bin" / "jcmd"), str(node.pid), command, f"name={_RECORDING}"]
+        try:
+            with _on(self._scene.cpus):
+                done = subprocess.run(
+                    [*argv, *options],
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    check=False,
+                    timeout=_TIMEOUT_S,
+                    **self._as_node(),
+                )
+        except (OSError, subprocess.TimeoutExpired) as err:
+            raise BenchctlError(f"cannot profile the node: {command}: {err}") from err
+        if expected not in done.stdout:
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            answer = " ".join(line.strip() for line in lines[1:4]) or f"exit status {done.returncode}"
+            raise BenchctlError(f"cannot profile the node: {command}: {answer}")
+
+    def _read(self, clock: RecordingClock) -> Profile:
+        argv = [str(self._scene.java_home / "bin" / "jfr"), "print", "--events", ",".join(EVENTS)]
+        argv += ["--stack-depth", str(STACK_DEPTH), str(self._recording)]
+        try:
+            with tempfile.TemporaryFile() as complaints, _on(self._scene.cpus):
+                with subprocess.Popen(
+                    argv,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    **self._as_node(),
+                ) as child:
+                    text = RecordingText(child.stdout or (), clock)
+                    samples = list(text.samples())
+                complaints.seek(0)
+                complaint = complaints.read(2000).decode(errors="replace").strip()
+        except OSError as err:
+            raise BenchctlError(f"cannot read {self._recording}: {err.strerror}") from err
+        if child.returncode != 0:
+            raise BenchctlError(f"cannot read {self._recording}: {complaint or child.returncode}")
+        return profile_of(samples, text.unread)
+
+    def _as_node(self) -> _Identity:
+        """As the user that the node runs as, who owns the folder: a JVM takes no orders from others."""
+        identity: _Identity = {"cwd": "/", "env": {"PATH": os.defpath, "LANG": "C.UTF-8"}}
+        owner = self._scene.folder.stat()
+        if os.geteuid() == 0 and owner.st_uid != 0:
+            identity |= {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
+        return identity
+
+
+def settings_text() -> str:
+    """The settings of the recording: samples and nothing else, since every event has its price."""
+    events = "".join(
+        f'  <event name="{name}">'
+        f'<setting name="enabled">true</setting><setting name="period">{period}</setting></event>\n'
+        for name, period in _PERIODS.items()
+    )
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<configuration version="2.0" label="benchctl">\n'
+    return f"{head}{events}</configuration>\n"
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """The folder is the node's, and benchctl may be root: what is there already, or a link, is refused."""
+    with path.open("xb") as file:
+        # The node reads the settings, whatever the umask.
+        os.fchmod(file.fileno(), 0o644)
+        file.write(content)
+
+
+@contextmanager
+def _on(cpus: Sequence[int] | None) -> Iterator[None]:
+    """Let what this thread starts run on those CPUs."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

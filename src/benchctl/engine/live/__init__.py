@@ -1,1 +1,0 @@
-"""An index of a live cluster, as a track wants it."""

@@ -1,0 +1,461 @@
+"""An index of a live cluster as a track would have it: settings, mappings, documents, fitting searches."""
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+
+from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.track.template_source import cut
+
+_MOST_NAMED = 5
+
+# What an index says of itself, and cannot be created with: nobody misses it.
+_OWN = ("uuid", "creation_date", "creation_date_string", "provided_name", "version", "history", "resize",
+        "verified_before_close", "hidden", "routing.allocation", "store.snapshot", "upgraded")  # fmt: skip
+# What belongs to the cluster that it is on: policies, pipelines and the like, which are not elsewhere.
+_FOREIGN = ("lifecycle", "plugins", "opendistro", "opensearch", "default_pipeline", "final_pipeline",
+            "search.default_pipeline", "blocks", "frozen", "xpack", "remote_store", "store.type")  # fmt: skip
+
+_ROUTED_TYPES = frozenset({"join"})
+
+
+class _Described(msgspec.Struct):
+    """What a cluster says of an index; clusters that run already may be anything."""
+
+    settings: dict[str, Any] = {}
+    mappings: dict[str, Any] = {}
+    aliases: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class LiveIndex:
+    """What an index is made of.
+
+    Attributes:
+        name: as it was asked for, which may be an alias or a data stream.
+        settings: those that it can be created with, flat: `index.codec` and so on.
+        mappings: as they are.
+        aliases: without one of its own name.
+        left_out: settings that another cluster may lack something for.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    mappings: Mapping[str, Any]
+    aliases: Mapping[str, Any]
+    left_out: tuple[str, ...]
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether its documents have to say to which shard they go."""
+        required = self.mappings.get("_routing", {}).get("required") in {True, "true"}
+        return required or any(kind in _ROUTED_TYPES for _, kind, _ in fields_of(self.mappings))
+
+    @property
+    def largest_page(self) -> int | None:
+        """Most hits that a page may have, where the index has a bound of its own."""
+        found = self.settings.get("index.max_result_window")
+        return None if found is None else whole(found)
+
+
+def read_live_index(client: SearchClient, name: str) -> LiveIndex:
+    """Ask a cluster for an index.
+
+    Raises:
+        UsageError: there is none, or the name stands for several, or it does not keep its documents.
+        NodeRequestError: the cluster refuses or does not answer.
+    """
+    try:
+        found = client.request("GET", f"/{quote(name, safe=',*')}", params={"flat_settings": "true"})
+    except NodeRequestError as err:
+        if err.status == HTTPStatus.NOT_FOUND:
+            raise UsageError(f"the cluster has no index '{name}'") from err
+        raise
+    if not isinstance(found, dict) or not found:
+        raise UsageError(f"the cluster has no index '{name}'")
+    if len(found) > 1:
+        names = ", ".join(sorted(found)[:_MOST_NAMED])
+        raise UsageError(f"'{name}' stands for {len(found)} indices: {names}", hint="name one of them")
+    try:
+        described = msgspec.convert(next(iter(found.values())), _Described)
+    except msgspec.ValidationError as err:
+        raise BenchctlError(f"the cluster describes the index '{name}' in a form of its own: {err}") from err
+    mappings = described.mappings
+    source = mappings.get("_source", {})
+    if source.get("enabled") in {False, "false"}:
+        raise UsageError(f"the index '{name}' does not keep its documents (`_source` is disabled)")
+    if source.get("includes") or source.get("excludes"):
+        raise UsageError(
+            f"the index '{name}' keeps parts of its documents only (`_source` includes or excludes fields)"
+        )
+    settings, left_out = _creatable(described.settings)
+    aliases = {key: value for key, value in described.aliases.items() if key != name}
+    return LiveIndex(name, settings, mappings, aliases, left_out)
+
+
+def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Settings that an index can be created with, and the names of others that mean something."""
+    kept: dict[str, Any] = {}
+    left_out = []
+    for key, value in sorted(settings.items()):
+        bare = key.removeprefix("index.")
+        if _within(bare, _FOREIGN):
+            left_out.append(key)
+        elif not _within(bare, _OWN):
+            kept[key] = value
+    return kept, tuple(left_out)
+
+
+def whole(value: object) -> int:
+    """A setting that is a whole number, which engines write as a text.
+
+    Raises:
+        BenchctlError: it is none.
+    """
+    try:
+        return int(str(value))
+    except ValueError as err:
+        raise BenchctlError(f"a setting of the index is no whole number: '{cut(str(value))}'") from err
+
+
+def _within(key: str, families: tuple[str, ...]) -> bool:
+    return any(key == family or key.startswith(f"{family}.") for family in families)
+
+
+def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """The fields of mappings that searches reach by their path: path, type and definition, in order.
+
+    Those of nested objects are left out: they take queries of their own.
+
+    Raises:
+        BenchctlError: the mappings are nested beyond reason.
+    """
+    found: list[tuple[str, str, Mapping[str, Any]]] = []
+    try:
+        _collect(mappings.get("properties", {}), "", found)
+    except RecursionError as err:
+        raise BenchctlError("the mappings are nested too deeply") from err
+    except (AttributeError, TypeError) as err:
+        raise BenchctlError("the mappings are not of the form that engines give them") from err
+    return found
+
+
+def _collect(
+    properties: Mapping[str, Any], prefix: str, found: list[tuple[str, str, Mapping[str, Any]]]
+) -> None:
+    for name, definition in properties.items():
+        path = f"{prefix}{name}"
+        kind = definition.get("type", "object")
+        if definition.get("enabled") in {False, "false"} or kind in {"nested", "alias"}:
+            continue
+        if kind != "object":
+            found.append((path, kind, definition))
+        _collect(definition.get("properties", {}), f"{path}.", found)
+        _collect(definition.get("fields", {}), f"{path}.", found)
+
+
+# Documents of a live index: all of them, or an even random sample, page by page.
+
+PAGE_BYTES = 8 * 2**20
+"""Aimed at for a page: what is in memory at a time."""
+
+_MOST_HITS = 2000
+_LEAST_HITS = 10
+_KEEP_ALIVE = "5m"
+_SAMPLING_TIMEOUT_S = 600.0
+_GRAIN = 2**24  # random scores are whole multiples of 1 / 2^24
+_SPARE = 4.0  # standard deviations by which a draw is larger than the sample
+
+Hit = Mapping[str, Any]
+"""A document as a search gives it: `_id`, `_source`, and `_routing` where it has one."""
+
+
+class _Total(msgspec.Struct):
+    value: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Hits(msgspec.Struct):
+    total: _Total
+    hits: list[dict[str, Any]]
+
+
+class _Shards(msgspec.Struct):
+    failed: int = 0
+
+
+class Page(msgspec.Struct):
+    """A search's answer, as far as it is looked at; clusters that run already may be anything."""
+
+    hits: _Hits
+    shards: _Shards = msgspec.field(default_factory=_Shards, name="_shards")
+    timed_out: bool = False
+    scroll: str | None = msgspec.field(default=None, name="_scroll_id")
+
+
+def read_page(answer: object) -> Page:
+    """An answer in its form.
+
+    Raises:
+        BenchctlError: it is no search's.
+    """
+    try:
+        return msgspec.convert(answer, Page)
+    except msgspec.ValidationError as err:
+        raise BenchctlError(
+            f"the cluster answers a search with something else: {err}",
+            hint="see whether it is Elasticsearch from version 7 on, or OpenSearch",
+        ) from err
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which documents are read.
+
+    Attributes:
+        held: documents of the index.
+        wanted: how many of them.
+        body: of the search that finds these, or some more.
+        seed: of the choice.
+    """
+
+    held: int
+    wanted: int
+    body: Mapping[str, Any]
+    seed: int
+
+
+def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) -> Draw:
+    """Find the search for a sample: every document gets a random score, and those above a bound are meant.
+
+    So a sample takes one pass over the index, whatever its size is.
+
+    Args:
+        client: of the cluster.
+        index: name of the index.
+        docs: how many documents; None for all.
+        seed: of the choice; the same seed chooses the same documents while the index is as it is.
+
+    Raises:
+        UsageError: the index has no documents.
+        NodeRequestError: the cluster refuses.
+    """
+    every: dict[str, Any] = {"query": {"match_all": {}}}
+    held = _count(client, index, every)
+    if held == 0:
+        raise UsageError(f"the index '{index}' has no documents")
+    if docs is None or docs >= held:
+        return Draw(held, held, every, seed)
+    share = (docs + _SPARE * math.sqrt(docs) + 1) / held
+    while True:
+        steps = min(_GRAIN, math.ceil(share * _GRAIN))
+        body = {
+            "query": {
+                "function_score": {
+                    "query": {"match_all": {}},
+                    "random_score": {"seed": seed, "field": "_seq_no"},
+                    "boost_mode": "replace",
+                }
+            },
+            "min_score": (_GRAIN - steps) / _GRAIN,
+        }
+        if steps == _GRAIN or _count(client, index, body) >= docs:
+            return Draw(held, docs, body, seed)
+        share *= 2
+
+
+def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Iterator[list[Hit]]:
+    """The documents of a draw in the index's order, page by page, as they were at the first one.
+
+    Raises:
+        BenchctlError: a page is incomplete, or a document cannot be read.
+        NodeRequestError: the cluster refuses.
+    """
+    body = {**draw.body, "size": page, "sort": ["_doc"], "track_total_hits": True}
+    path = f"/{quote(index, safe='')}/_search"
+    answer = read_page(
+        client.request("POST", path, params={"scroll": _KEEP_ALIVE}, body=body, timeout_s=_SAMPLING_TIMEOUT_S)
+    )
+    scroll = answer.scroll
+    try:
+        left = answer.hits.total.value
+        needed = min(draw.wanted, left)
+        choice = random.Random(draw.seed)  # noqa: S311 - reproducible, not secret
+        while needed:
+            _check(answer, left)
+            chosen: list[Hit] = []
+            for hit in answer.hits.hits:
+                # Knuth's algorithm S: exactly so many of those that are there, each as likely as the others.
+                if choice.random() * left < needed:
+                    chosen.append(_readable(hit))
+                    needed -= 1
+                left -= 1
+            yield chosen
+            if needed:
+                again = {"scroll": _KEEP_ALIVE, "scroll_id": scroll}
+                answer = read_page(
+                    client.request("POST", "/_search/scroll", body=again, timeout_s=_SAMPLING_TIMEOUT_S)
+                )
+                scroll = answer.scroll or scroll
+    finally:
+        with suppress(NodeRequestError):  # it ends by itself, a little later
+            client.request("DELETE", "/_search/scroll", body={"scroll_id": [scroll]})
+
+
+def page_size(document_bytes: float, largest: int | None) -> int:
+    """Hits of a page that takes about PAGE_BYTES.
+
+    Args:
+        document_bytes: mean size of a document in the index.
+        largest: bound of the index's own; None for none.
+    """
+    size = round(PAGE_BYTES / max(document_bytes, 1.0))
+    bound = _MOST_HITS if largest is None else min(_MOST_HITS, largest)
+    return max(1, min(bound, max(_LEAST_HITS, size)))
+
+
+def _count(client: SearchClient, index: str, body: Mapping[str, Any]) -> int:
+    counting = {**body, "size": 0, "track_total_hits": True}
+    answer = read_page(client.search(index, counting, timeout_s=_SAMPLING_TIMEOUT_S))
+    _check(answer, None)
+    return answer.hits.total.value
+
+
+def _check(answer: Page, left: int | None) -> None:
+    """A page that lacks something must not pass for the whole.
+
+    Args:
+        answer: the page.
+        left: documents that are still to come; None where none are asked for.
+    """
+    failed = answer.shards.failed
+    if failed or answer.timed_out:
+        raise BenchctlError(
+            f"the cluster gave an incomplete page: {failed} shards failed",
+            hint="see whether all shards of the index are there and well",
+        )
+    if left is not None and not answer.hits.hits:
+        raise BenchctlError(f"the cluster stopped giving documents while {left:,} were still to come")
+
+
+def _readable(hit: Hit) -> Hit:
+    if not isinstance(hit.get("_source"), dict):
+        raise BenchctlError(f"document {hit.get('_id')} comes without its `_source`")
+    return hit
+
+
+# Searches that suit an index: by what its mappings have, and what its documents hold.
+
+_KEYWORDS = frozenset({"keyword", "ip"})
+_DATES = frozenset({"date", "date_nanos"})
+_NUMBERS = frozenset(
+    {"long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float", "unsigned_long"}
+)
+_TRIED = 8  # fields of a kind
+_SUGGESTION_TIMEOUT_S = 120.0
+
+Operation = dict[str, Any]
+"""JSON of an operation."""
+
+
+class _Bucket(msgspec.Struct):
+    doc_count: int
+    key: str | int | float | bool
+
+
+class _Found(msgspec.Struct):
+    buckets: list[_Bucket] = []
+    values: dict[str, Any] = {}
+
+
+class _Aggregated(msgspec.Struct):
+    aggregations: dict[str, _Found]
+
+
+def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operation, ...]:
+    """Searches that find something: all, a word, a range, a sort, an aggregation, as far as there are fields.
+
+    Each was asked once, and answered with hits.
+
+    Raises:
+        NodeRequestError: the cluster does not even answer a search for everything.
+    """
+    everything = _search("default", {"query": {"match_all": {}}})
+    client.search(index.name, everything["body"], timeout_s=_SUGGESTION_TIMEOUT_S)
+    further = (*_by_keyword(client, index), *_by_order(client, index))
+    return (everything, *(operation for operation in further if _finds(client, index.name, operation)))
+
+
+def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
+    """A search for the most frequent value of a keyword, and the values of it counted."""
+    best: tuple[int, str, Any] | None = None
+    for path in _paths(index, _KEYWORDS):
+        found = _aggregated(client, index.name, {"terms": {"field": path, "size": 1}})
+        if found.buckets and (best is None or found.buckets[0].doc_count > best[0]):
+            best = (found.buckets[0].doc_count, path, found.buckets[0].key)
+    if best is not None:
+        _, path, value = best
+        yield _search(f"term-{path}", {"query": {"term": {path: {"value": value}}}})
+        counting = {"size": 0, "aggs": {"values": {"terms": {"field": path, "size": 10}}}}
+        yield {**_search(f"terms-{path}", counting), "cache": False}
+
+
+def _by_order(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
+    """The middle half of a date or number, and the latest first."""
+    for path in (*_paths(index, _DATES), *_paths(index, _NUMBERS)):
+        found = _aggregated(client, index.name, {"percentiles": {"field": path, "percents": [25, 75]}})
+        bounds = [bound for bound in found.values.values() if isinstance(bound, int | float)]
+        if len(bounds) != 2 or bounds[0] == bounds[1]:  # noqa: PLR2004 - the quartiles
+            continue
+        lowest, highest = sorted(bounds)
+        limits: dict[str, Any] = {"gte": lowest, "lte": highest}
+        if path in _paths(index, _DATES):
+            limits = {"gte": int(lowest), "lte": int(highest), "format": "epoch_millis"}
+        yield _search(f"range-{path}", {"query": {"range": {path: limits}}})
+        yield _search(f"sort-desc-{path}", {"query": {"match_all": {}}, "sort": [{path: "desc"}]})
+        return
+
+
+def _search(name: str, body: Mapping[str, Any]) -> Operation:
+    return {"name": name, "operation-type": "search", "body": body}
+
+
+def _paths(index: LiveIndex, kinds: frozenset[str]) -> list[str]:
+    """Fields of these types that can be searched and sorted by."""
+    return [
+        path
+        for path, kind, definition in fields_of(index.mappings)
+        if kind in kinds
+        and definition.get("index", True) not in {False, "false"}
+        and definition.get("doc_values", True) not in {False, "false"}
+    ][:_TRIED]
+
+
+def _aggregated(client: SearchClient, index: str, aggregation: Mapping[str, Any]) -> _Found:
+    """The result of an aggregation over everything; empty where the node cannot do it."""
+    try:
+        answer = client.search(
+            index, {"size": 0, "aggs": {"found": aggregation}}, timeout_s=_SUGGESTION_TIMEOUT_S
+        )
+    except NodeRequestError:
+        return _Found()
+    try:
+        return msgspec.convert(answer, _Aggregated).aggregations["found"]
+    except (msgspec.ValidationError, KeyError):
+        return _Found()
+
+
+def _finds(client: SearchClient, index: str, operation: Operation) -> bool:
+    try:
+        answer = client.search(index, operation["body"], timeout_s=_SUGGESTION_TIMEOUT_S)
+    except NodeRequestError:
+        return False
+    page = read_page(answer)
+    return bool(page.hits.total.value) and not page.shards.failed

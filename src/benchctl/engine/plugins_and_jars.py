@@ -1,0 +1,481 @@
+"""An installation with what its variant adds: plug-ins first, then jars, each kept by what is in it."""
+
+import errno
+import hashlib
+import lzma
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from benchctl.disk import disk_errors, read_file
+from benchctl.engine.distribution import (
+    Archive,
+    Installation,
+    PluginFacts,
+    check_distribution,
+    download_archive,
+    fetch_published,
+    install,
+    local_archive,
+)
+from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
+from benchctl.engine.maven import Coordinates, digest
+from benchctl.engine.unpacking import settle, staging, unpack
+from benchctl.engine.variant import PATCHED, part_kind
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.nearest import nearest
+from benchctl.network import Progress
+from benchctl.results.plan import VariantSpec
+
+_FORMAT: Final = 1
+_MANIFEST_NAME: Final = "manifest.json"
+_ROOT_NAME: Final = "distribution"
+_OF_NODES: Final = ("data", "logs")
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """That a derived installation is complete; retention finds it by its archive like its original."""
+
+    archive_sha256: str
+    parts: str
+
+
+def derived(home: Home, original: Installation, parts: object, change: Callable[[Path], None]) -> Path:
+    """The root of an installation that is like another but for a change; at once when it was made before.
+
+    Files are hard links to the original's where the file system allows: nodes only read them.
+
+    Args:
+        home: where it is kept, beside the original.
+        original: what to begin with.
+        parts: what is changed, in anything that JSON can hold: with the original, the key.
+        change: makes the change; it may delete, add and replace files below the folder that it is given, but
+            never write into one.
+
+    Raises:
+        BenchctlError: the disk refuses, or `change` does.
+    """
+    key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
+    if not original.root.is_relative_to(home.engines):
+        # A folder of somebody's own, who may build into it again.
+        key = (*key, _state(original.root))
+    digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
+    final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
+    if _is_complete(final, digest):
+        return final / _ROOT_NAME
+    with staging(home.engines, f"make {final} of {original.root}") as partial:
+        ready = partial / "ready"
+        _link_tree(original.root, ready / _ROOT_NAME)
+        ready.chmod(0o755)
+        change(ready / _ROOT_NAME)
+        (ready / _MANIFEST_NAME).write_bytes(msgspec.json.encode(_Manifest(original.archive_sha256, digest)))
+        if final.exists() and not _is_complete(final, digest):
+            shutil.rmtree(final)
+        settle(ready, final)
+    return final / _ROOT_NAME
+
+
+def _state(root: Path) -> str:
+    """SHA-256 over all files with their sizes and when they were changed; what nodes write is left out."""
+    digest = hashlib.sha256()
+    with disk_errors(f"read {root}"):
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if Path(folder) != root or name not in _OF_NODES)
+            for path in (Path(folder, name) for name in sorted(files)):
+                found = path.lstat()
+                line = f"{path.relative_to(root)}\0{found.st_size}\0{found.st_mtime_ns}\n"
+                digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _is_complete(final: Path, digest: str) -> bool:
+    with disk_errors(f"use {final}"):
+        try:
+            manifest = msgspec.json.decode(read_file(final / _MANIFEST_NAME), type=_Manifest)
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+            return False
+    return manifest.parts == digest
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Folders with modes of our own, since nodes must get in; what nodes would write is left out."""
+    for folder, folders, files in os.walk(source):
+        here = Path(folder)
+        if here == source:
+            folders[:] = [name for name in folders if name not in _OF_NODES]
+        there = target / here.relative_to(source)
+        there.mkdir(parents=True)
+        there.chmod(0o755)
+        for name in (*files, *(name for name in folders if (here / name).is_symlink())):
+            _link(here / name, there / name)
+
+
+def _link(source: Path, target: Path) -> None:
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+        return
+    try:
+        os.link(source, target)
+    except OSError as err:
+        if err.errno not in _NO_LINKS:
+            raise
+        shutil.copyfile(source, target)
+        target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
+
+
+# Plug-ins of an engine, unpacked where its own installer would put them.
+
+_DESCRIPTOR: Final = "plugin-descriptor.properties"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_PROPERTY: Final = re.compile(r"^\s*(?P<key>[^#!\s=:]+)\s*[=:]\s*(?P<value>.*?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Unpacked:
+    """A plug-in that is about to be installed."""
+
+    facts: PluginFacts
+    top: Path
+
+
+def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str, Archive]]) -> Installation:
+    """An installation with plug-ins.
+
+    Args:
+        home: where it is kept.
+        original: the plain one.
+        plugins: (what the user called it, its zip file) of each.
+
+    Raises:
+        UsageError: a file is no plug-in, is one for another engine or version, or is there already.
+    """
+    if not plugins:
+        return original
+    with tempfile.TemporaryDirectory(dir=home.scratch, prefix="plugins-") as name:
+        found = [
+            _unpacked(original, asked, archive, Path(name, str(number)))
+            for number, (asked, archive) in enumerate(plugins)
+        ]
+        names = [one.facts.name for one in found]
+        twice = next((one for one in names if names.count(one) > 1), None)
+        if twice is not None:
+            raise UsageError(f"plug-in {twice} is given twice", hint="leave one out")
+
+        def change(root: Path) -> None:
+            for one in found:
+                _place(one, root)
+
+        facts = tuple(one.facts for one in found)
+        parts = ("plugins", sorted(one.sha256 for one in facts))
+        root = derived(home, original, parts, change)
+    return replace(original, root=root, plugins=facts)
+
+
+def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path) -> _Unpacked:
+    top = unpack(archive.path, folder)
+    said = _properties(top, asked)
+    name, version = said.get("name", ""), said.get("version", "unknown")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{asked} has no usable name in its {_DESCRIPTOR}: {name!r}")
+    _check_version(original, asked, said)
+    for kind in ("plugins", "modules"):
+        if (original.root / kind / name).exists():
+            raise UsageError(
+                f"{asked} is plug-in {name}, which {original.engine} {original.version} has already",
+                hint="leave it out",
+            )
+    return _Unpacked(PluginFacts(name, version, archive.sha256), top)
+
+
+def _properties(top: Path, asked: str) -> dict[str, str]:
+    with disk_errors(f"read the {_DESCRIPTOR} of {asked}"):
+        try:
+            text = (top / _DESCRIPTOR).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError as err:
+            raise UsageError(
+                f"{asked} is no plug-in: it has no {_DESCRIPTOR}",
+                hint="give the zip file that its makers publish",
+            ) from err
+    return {found["key"]: found["value"] for found in _PROPERTY.finditer(text)}
+
+
+def _check_version(original: Installation, asked: str, said: dict[str, str]) -> None:
+    """A plug-in is for one engine, and nearly always for one version of it; a range is left to the node."""
+    wanted = said.get(f"{original.engine}.version")
+    if wanted == original.version or (wanted is None and original.engine in said.get("dependencies", "")):
+        return
+    made_for = next(
+        (f"{engine} {version}" for engine in ("elasticsearch", "opensearch")
+         if (version := said.get(f"{engine}.version"))),
+        "an engine that it does not name",
+    )  # fmt: skip
+    raise UsageError(
+        f"{asked} was made for {made_for}, not for {original.engine} {original.version}",
+        hint=f"get the one for {original.engine} {original.version}",
+    )
+
+
+def _place(one: _Unpacked, root: Path) -> None:
+    """Its configuration and its programs go where the engine looks for them."""
+    target = root / "plugins" / one.facts.name
+    (root / "plugins").mkdir(exist_ok=True)
+    (root / "plugins").chmod(0o755)
+    shutil.copytree(one.top, target)
+    target.chmod(0o755)
+    for kind in ("config", "bin"):
+        if (target / kind).is_dir():
+            place = root / kind / one.facts.name
+            shutil.copytree(target / kind, place, dirs_exist_ok=True, copy_function=_replace)
+            shutil.rmtree(target / kind)
+
+
+def _replace(source: str, target: str) -> str:
+    """Copy a file; what is there already may be a link to the original's, which is not written into."""
+    Path(target).unlink(missing_ok=True)
+    return shutil.copy2(source, target)
+
+
+# Jars that take the place of those in an installation's `lib/`, by the name of their artifact.
+
+_VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
+_VERSION_START: Final = re.compile(r"-(?=[0-9])", re.ASCII)
+_POM: Final = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
+_MANIFEST: Final = "META-INF/MANIFEST.MF"
+_TITLE: Final = re.compile(
+    r"^(?P<key>(?:Implementation|Specification)-Title|Bundle-SymbolicName|Automatic-Module-Name):"
+    r" *(?P<value>.*?) *$",
+    re.MULTILINE,
+)
+_MOST_MANIFEST_BYTES: Final = 1024 * 1024
+_MOST_NAMES: Final = 5
+_LUCENE: Final = "lucene-core"
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A jar to put in.
+
+    Attributes:
+        path: where it is.
+        asked: what the user called it.
+        artifact: what it is, where that is known, such as `lucene-core`; None to find it out.
+    """
+
+    path: Path
+    asked: str
+    artifact: str | None = None
+
+
+def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Installation:
+    """An installation in which jars have taken the place of those of the same artifact.
+
+    The new file keeps the old one's name, by which the engine's own security policies know it. An index is
+    never built by such an installation, but by its original: so both of them read the same bytes.
+
+    Args:
+        home: where it is kept.
+        original: with all else that the variant wants.
+        jars: to put in, one for an artifact.
+
+    Raises:
+        BenchctlError: a jar cannot be read, has nothing to replace, replaces what another one does, or is
+            changed meanwhile.
+    """
+    if not jars:
+        return original
+    library = _library(original.root)
+    put: dict[str, tuple[Jar, str]] = {}
+    lucene = original.lucene
+    for jar in jars:
+        artifact = _artifact(jar, original, library)
+        name = library[artifact]
+        if name in put:
+            raise UsageError(
+                f"{put[name][0].asked} and {jar.asked} would both replace lib/{name}",
+                hint="leave one out; jars are added to those of what a variant extends",
+            )
+        with disk_errors(f"read {jar.path}"):
+            put[name] = (jar, digest(jar.path, "sha256"))
+        if artifact == _LUCENE:
+            lucene = _version(jar.path.stem, artifact) or lucene
+    facts = tuple(sorted((name, sha256) for name, (_, sha256) in put.items()))
+
+    def change(root: Path) -> None:
+        for name, (jar, sha256) in put.items():
+            place = root / "lib" / name
+            # A link to the original's file: to be replaced, not written into.
+            place.unlink()
+            shutil.copyfile(jar.path, place)
+            place.chmod(0o644)
+            # What lies there is found by this digest ever after.
+            if digest(place, "sha256") != sha256:
+                raise BenchctlError(
+                    f"{jar.path} changed while it was put into {original.engine} {original.version}",
+                    hint="start again when it is built",
+                )
+
+    root = derived(home, original, ("jars", facts), change)
+    return replace(original, root=root, jars=facts, lucene=lucene)
+
+
+def _library(root: Path) -> dict[str, str]:
+    """Artifact -> file name of the jars in `lib`."""
+    found = {}
+    for path in sorted(root.glob("lib/*.jar")):
+        versioned = _VERSIONED.fullmatch(path.stem)
+        found[versioned["artifact"] if versioned else path.stem] = path.name
+    return found
+
+
+def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
+    """Which artifact of the library a jar is.
+
+    Its coordinates say so, else its name, else Maven's properties inside it, else a manifest that bears the
+    same titles as that of one jar there alone: Lucene's have no other mark.
+    """
+    said = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
+    own = None if jar.artifact else _said_inside(jar.path)
+    if own is not None and own.artifact:
+        said.append(own.artifact)
+    for name in said:
+        if name in library:
+            return name
+    if own is not None and own.titles:
+        lib = original.root / "lib"
+        alike = [name for name, file in library.items() if _said_inside(lib / file).titles == own.titles]
+        if len(alike) == 1:
+            return alike[0]
+    near = [found for name in said if (found := nearest(name, library))]
+    known = dict.fromkeys(near) or _like(library)
+    raise UsageError(
+        f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version} "
+        f"(it calls itself {', '.join(dict.fromkeys(said))})",
+        hint=f"the nearest there: {', '.join(library[name] for name in [*known][:_MOST_NAMES])}",
+    )
+
+
+def _like(library: dict[str, str]) -> Iterable[str]:
+    """What is replaced most often comes first."""
+    return sorted(library, key=lambda name: (not name.startswith("lucene"), name))
+
+
+def _names(stem: str) -> Iterator[str]:
+    """What a file's name may call it: all of it, or what stands before a version; the longest first."""
+    yield stem
+    for found in reversed([*_VERSION_START.finditer(stem)]):
+        yield stem[: found.start()]
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What a jar says of itself: its artifact, and the titles of its manifest."""
+
+    artifact: str | None
+    titles: frozenset[tuple[str, str]]
+
+
+def _said_inside(path: Path) -> _Inside:
+    with disk_errors(f"read {path}"):
+        try:
+            with zipfile.ZipFile(path) as opened:
+                poms = [found["artifact"] for name in opened.namelist() if (found := _POM.fullmatch(name))]
+                text = ""
+                if _MANIFEST in opened.namelist():
+                    with opened.open(_MANIFEST) as manifest:
+                        text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
+        except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
+            # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
+            raise UsageError(
+                f"{path} is damaged, or no jar: {err}", hint="build it, or get it again"
+            ) from err
+    # A long line goes on in the next one, behind a space.
+    unfolded = text.replace("\r\n", "\n").replace("\n ", "")
+    titles = frozenset((found["key"], found["value"]) for found in _TITLE.finditer(unfolded))
+    # One that carries others' properties is none of them.
+    return _Inside(poms[0] if len(poms) == 1 else None, titles)
+
+
+def _version(stem: str, artifact: str) -> str | None:
+    rest = stem.removeprefix(f"{artifact}-")
+    return rest if rest != stem and rest[:1].isdigit() else None
+
+
+# An installation with what its variant adds.
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a variant's nodes are.
+
+    Attributes:
+        installation: what is measured.
+        builder: what builds its index: the same, before any jar was replaced.
+        jdk: what both run on.
+    """
+
+    installation: Installation
+    builder: Installation
+    jdk: Jdk
+
+
+def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
+    """Install a variant's engine, runtime, plug-ins and jars; at once when that was done before.
+
+    Raises:
+        BenchctlError: one of them cannot be had, or does not go with the engine.
+    """
+    plain = install(home, spec, progress)
+    jdk = provide_jdk(home, spec.jdk)
+    plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
+    builder = with_plugins(home, plain, plugins)
+    jars = [_jar(home, builder, text, progress) for text in spec.jars]
+    return Equipment(with_jars(home, builder, jars), builder, jdk)
+
+
+def check_asked(home: Home, spec: VariantSpec) -> None:
+    """Find out whether `equip` asks for what is not there, and get nothing.
+
+    Raises:
+        UsageError: there is no such version, distribution or Java home.
+        BenchctlError: the Maven repository cannot be reached.
+    """
+    check_java_home(spec.jdk)
+    check_distribution(home, spec)
+
+
+def _plugin(home: Home, text: str, progress: Progress) -> Archive:
+    kind = part_kind(text)
+    if kind == "url":
+        return download_archive(home, text, progress)
+    if kind == "maven":
+        group, artifact, version = text.split(":")
+        return fetch_published(home, Coordinates(group, artifact, "zip"), version, progress)
+    return local_archive(Path(text))
+
+
+def _jar(home: Home, installation: Installation, text: str, progress: Progress) -> Jar:
+    kind = part_kind(text)
+    if kind == "patched":
+        # What compiles is loaded only where something is to be compiled.
+        from benchctl.engine.patched_lucene import build_jar  # noqa: PLC0415 - see above
+
+        # The compiler needs a newer Java than the nodes may have, and gives every variant the same bytes.
+        compiling = provide_jdk(home, None)
+        return Jar(build_jar(home, installation, compiling, text.removeprefix(PATCHED), progress), text)
+    if kind == "maven":
+        group, artifact, version = text.split(":")
+        return Jar(
+            fetch_published(home, Coordinates(group, artifact), version, progress).path, text, artifact
+        )
+    return Jar(Path(text), text)

@@ -1,1 +1,0 @@
-"""Prepared indices: filled, kept, copied, and gone on with."""

@@ -1,1 +1,0 @@
-"""Engines and Java runtimes: found, fetched, checked, unpacked."""

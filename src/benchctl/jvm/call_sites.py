@@ -1,0 +1,473 @@
+"""What inlining logs say of a method or a call site: found, judged, compared, and from which node start."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.jvm.inlining_log import PACKED_SUFFIX, InliningLog
+from benchctl.jvm.inlining_tree import (
+    C2_LEVEL,
+    Call,
+    Compilation,
+    Fate,
+    Receiver,
+    Tree,
+    names,
+    own_name,
+    simple,
+    stable,
+)
+from benchctl.nearest import nearest
+from benchctl.results.experiment import Found
+from benchctl.results.model import BootRecord, RunRecord
+from benchctl.results.store import RunFolder
+
+
+class SiteKey(NamedTuple):
+    """A call site, as it is named in another JVM, too.
+
+    Attributes:
+        caller: method that the call is in.
+        bci: of the call.
+        name: of the called method, without its class, which differs with how the call was dispatched.
+    """
+
+    caller: str
+    bci: int
+    name: str
+
+
+class Site(msgspec.Struct, frozen=True):
+    """What became of a call site in one compilation.
+
+    Attributes:
+        key: which site.
+        compilation: the one that it is in.
+        callees: (method, fate, HotSpot's words) that were tried, without repetition.
+        receivers: what its type profile says, the most frequent first; of a virtual call HotSpot prints none.
+        copies: how often the caller is in the compilation, in one place or another.
+        given_up_ms: when the JVM stopped using the compilation, milliseconds since it started; None if never.
+    """
+
+    key: SiteKey
+    compilation: Compilation
+    callees: tuple[tuple[str, Fate, str], ...]
+    receivers: tuple[Receiver, ...]
+    copies: int
+    given_up_ms: int | None = None
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether a call remains that looks its target up."""
+        return any(fate.outcome == "virtual" for _, fate, _ in self.callees)
+
+    @property
+    def is_inlined(self) -> bool:
+        """Whether a callee's code is there."""
+        return any(fate.outcome == "inlined" for _, fate, _ in self.callees)
+
+    @property
+    def calls(self) -> int:
+        """How often its profile says that it was called; 0 where there is none."""
+        return max((receiver.total for receiver in self.receivers), default=0)
+
+    @property
+    def words(self) -> str:
+        """What became of it, in one line: the same for sites that fared alike."""
+        tried = sorted(
+            {
+                (stable(callee), fate.value if fate is not Fate.OTHER else said)
+                for callee, fate, said in self.callees
+            }
+        )
+        return "; ".join(f"{callee.rpartition('.')[2]} {said}" for callee, said in tried)
+
+
+def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
+    """Every call site in its newest compilation by C2.
+
+    Args:
+        log: of one JVM.
+        under: only compilations of this method, or that have a call of it; empty for all.
+    """
+    newest: dict[tuple[str, int, str], _Copies] = {}
+    for entry in log.mentions(under).all() if under else log:
+        # A fragment says nothing of its level; somebody chose it.
+        if entry.compilation.level in {C2_LEVEL, None}:
+            for call in entry.tree().calls:
+                key = (stable(call.caller), call.bci, own_name(call.callee))
+                copies = newest.get(key)
+                if copies is None or copies.number < entry.number:
+                    newest[key] = _Copies(entry.number, entry.compilation, [call])
+                elif copies.number == entry.number:
+                    copies.calls.append(call)
+    sites = (
+        _site(SiteKey(*key), copies, log.given_up_ms(copies.compilation))
+        for key, copies in newest.items()
+        if key[0]
+    )
+    return {site.key: site for site in sites}
+
+
+class _Copies(msgspec.Struct):
+    """The calls at one site of one compilation; its caller may be in there several times."""
+
+    number: int
+    compilation: Compilation
+    calls: list[Call]
+
+
+def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
+    # Calls that HotSpot holds for rare say nothing of how the site would be dispatched, where another copy of
+    # the caller in the same compilation does say it.
+    telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
+    callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
+    parents = {call.parent for call in copies.calls}
+    seen = {receiver for call in telling for receiver in call.receivers}
+    return Site(key, copies.compilation, tuple(callees), _newest(seen), len(parents), given_up_ms)
+
+
+def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
+    """Of several type profiles of a site the newest: they belong to methods, not to copies, and only grow."""
+    total = max((one.total for one in seen), default=0)
+    newest = [one for one in seen if one.total == total]
+    return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
+
+
+# Call sites that two JVMs dispatch differently: inlined by one, a virtual call in the other.
+
+ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A call site that fared differently.
+
+    Attributes:
+        baseline, contender: the same site on both sides.
+        moved: whether it was matched by the callee's name alone, since its bci differs.
+    """
+
+    baseline: Site
+    contender: Site
+    moved: bool
+
+    @property
+    def calls(self) -> int:
+        """How often the side with a profile called it."""
+        return max(self.baseline.calls, self.contender.calls)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two logs, site by site.
+
+    Attributes:
+        differences: the most called first.
+        matched: sites that are on both sides.
+        baseline_only, contender_only: sites that are not.
+    """
+
+    differences: tuple[Difference, ...]
+    matched: int
+    baseline_only: int
+    contender_only: int
+
+
+def compare_sites(
+    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site], *, everywhere: bool = False
+) -> Compared:
+    """Find the sites that are inlined on one side and a virtual call on the other.
+
+    Sites are the same when caller, bci and the called method's name are. Where the two sides have different
+    versions of a class, bcis differ: then the n-th call of a name in a caller is matched with the n-th, given
+    that both have equally many.
+
+    Args:
+        baseline: sites by key, of `newest_sites`.
+        contender: the same of the other side.
+        everywhere: in all callers, not only in Lucene's and the engines' own.
+    """
+    pairs, moved = _matched(baseline, contender)
+    differences = [
+        Difference(one, other, (one, other) in moved)
+        for one, other in pairs
+        if (everywhere or one.key.caller.startswith(ENGINE_PACKAGES)) and _differ(one, other)
+    ]
+    differences.sort(key=lambda each: (-each.calls, each.baseline.key.caller, each.baseline.key.bci))
+    return Compared(tuple(differences), len(pairs), len(baseline) - len(pairs), len(contender) - len(pairs))
+
+
+def _differ(one: Site, other: Site) -> bool:
+    if one.is_virtual == other.is_virtual:
+        return False
+    return other.is_inlined if one.is_virtual else one.is_inlined
+
+
+def _matched(
+    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site]
+) -> tuple[list[tuple[Site, Site]], set[tuple[Site, Site]]]:
+    pairs = [(site, contender[key]) for key, site in baseline.items() if key in contender]
+    left = _by_name(site for key, site in baseline.items() if key not in contender)
+    right = _by_name(site for key, site in contender.items() if key not in baseline)
+    moved = [
+        pair
+        for name, sites in left.items()
+        if len(sites) == len(right.get(name, ()))
+        for pair in zip(sites, right[name], strict=True)
+    ]
+    return pairs + moved, set(moved)
+
+
+def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
+    found: dict[tuple[str, str], list[Site]] = {}
+    for site in sorted(sites, key=lambda one: one.key.bci):
+        found.setdefault((site.key.caller, site.key.name), []).append(site)
+    return found
+
+
+# What the newest code does with all calls of a name in a method: the cause that figures are held against.
+
+
+@dataclass(frozen=True)
+class Called:
+    """All calls of one name in one method, of the newest compilation by C2 that says how they are made.
+
+    Attributes:
+        found: what became of them.
+        words: HotSpot's own, by callee; empty where no compilation has such a call.
+        receivers: of the call with the largest type profile, the most frequent first; of a virtual call
+            HotSpot prints none.
+        calls: that this profile counts, over all receivers; 0 where none is printed.
+        given_up_ms: when the JVM stopped using that compilation, milliseconds since it started; None if
+            never.
+    """
+
+    found: Found
+    words: str = ""
+    receivers: tuple[Receiver, ...] = ()
+    calls: int = 0
+    given_up_ms: int | None = None
+
+
+def read_called(log: InliningLog, caller: str, callee: str) -> Called:
+    """Look at the calls of a name in a method.
+
+    Args:
+        log: of one JVM.
+        caller: the method, as `names` takes it.
+        callee: the called method's name, without its class.
+
+    Raises:
+        BenchctlError: the log cannot be read.
+    """
+    newest = _newest_calls(log, caller, callee)
+    if not newest:
+        return Called("absent")
+    kinds = {found_at(one) for one in newest}
+    # A loop that javac or Lucene unrolled has the call several times, with much the same profile.
+    most = max(newest, key=lambda one: one.calls)
+    given_up = [one.given_up_ms for one in newest if one.given_up_ms is not None]
+    return Called(
+        found=kinds.pop() if len(kinds) == 1 else "partly",
+        words=" | ".join(sorted({one.words for one in newest})),
+        receivers=most.receivers,
+        calls=most.calls,
+        given_up_ms=max(given_up, default=None),
+    )
+
+
+def found_at(site: Site) -> Found:
+    """What became of one call site."""
+    if site.is_inlined:
+        # Of more than two receivers C2 inlines one that has 90 % of the calls, and does not print that it
+        # dispatches the rest; the profile then counts more calls than those of the receivers it names.
+        known = sum(one.count for one in site.receivers)
+        return "partly" if site.is_virtual or known < site.calls else "inlined"
+    return "virtual" if site.is_virtual else "refused"
+
+
+def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
+    """All calls of the callee in the method, of the newest compilation by C2 that has any.
+
+    Calls that it holds for rare are left out where others say how they are made.
+    """
+    fitting = [
+        one
+        for key, one in newest_sites(log, under=caller).items()
+        if key.name == callee and names(key.caller, caller)
+    ]
+    telling = [one for one in fitting if one.is_inlined or one.is_virtual] or fitting
+    if not telling:
+        return []
+    last = max(telling, key=lambda one: one.compilation.stamp_ms or 0).compilation
+    return [one for one in telling if one.compilation == last]
+
+
+# The compilation that somebody means who names a method.
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class FoundCompilation:
+    """A compilation with what is of interest in it.
+
+    Attributes:
+        compilation: the newest that fits.
+        tree: all of it; without the compiled method as root, the calls of the method and what is in them.
+        as_root: whether the method is what was compiled, rather than called in it.
+        others: compilations that fit, too, and are older.
+        given_up_ms: when the JVM stopped using it, milliseconds since it started; None where it did not.
+    """
+
+    compilation: Compilation
+    tree: Tree
+    as_root: bool
+    others: int
+    given_up_ms: int | None = None
+
+
+def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompilation:
+    """The newest compilation of a method; without any, the newest that calls it.
+
+    Args:
+        log: of one JVM.
+        method: as `names` takes it.
+        level: of the compilation, 1 to 4; None for any.
+
+    Raises:
+        UsageError: there is none; with names that are near.
+    """
+    mentions = log.mentions(method)
+    for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
+        fitting = [one for one in candidates if level is None or one.compilation.level in {level, None}]
+        if fitting:
+            newest, tree = fitting[-1].compilation, fitting[-1].tree()
+            if not as_root:
+                tree = Tree(_around(tree.calls, method), tree.unread)
+            return FoundCompilation(newest, tree, as_root, len(fitting) - 1, log.given_up_ms(newest))
+    found = {one.compilation.level for one in mentions.all()}
+    if found:
+        levels = ", ".join(str(one) for one in sorted(one for one in found if one is not None))
+        raise UsageError(f"no compilation of level {level} has {method}", hint=f"there are of level {levels}")
+    raise UsageError(f"{method} is in no compilation of the log", hint=_near(log, method))
+
+
+def _around(calls: tuple[Call, ...], method: str) -> tuple[Call, ...]:
+    """The calls of a method, the way to them, and what is in them; positions of parents as they become."""
+    kept: set[int] = set()
+    for at, call in enumerate(calls):
+        if call.parent in kept and _inside(calls, call.parent, method):
+            kept.add(at)
+        elif names(call.callee, method):
+            step = at
+            while step >= 0:
+                kept.add(step)
+                step = calls[step].parent
+    places = {at: place for place, at in enumerate(sorted(kept))} | {-1: -1}
+    return tuple(
+        Call(
+            one.depth, one.caller, places[one.parent], one.bci, one.callee, one.size, one.fate, one.text,
+            one.receivers,
+        )
+        for one in (calls[at] for at in sorted(kept))
+    )  # fmt: skip
+
+
+def _inside(calls: tuple[Call, ...], at: int, method: str) -> bool:
+    while at >= 0:
+        if names(calls[at].callee, method):
+            return True
+        at = calls[at].parent
+    return False
+
+
+def _near(log: InliningLog, method: str) -> str:
+    known = {simple(one) for one in log.methods()}
+    alike = sorted(one for one in known if own_name(one) == method.rpartition("::")[2])
+    guess = nearest(simple(stable(method)), known)
+    if "::" not in method and (near := nearest(method, {own_name(one) for one in known})):
+        alike += sorted(one for one in known if own_name(one) == near)
+    offered = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
+    return f"near are: {', '.join(offered)}" if offered else "write it as Class::method, as the JVM prints it"
+
+
+# The inlining logs of a run: which node starts left one, and where.
+
+_LOG_NAME = "jvm.log"
+_STDOUT_NAME = "stdout.log"
+_FLAG = "-XX:+PrintInlining"
+_HOW = "benchctl run --evidence inlining keeps one of every node start"
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """The log of one node start.
+
+    Attributes:
+        path: of the file.
+        variant: whose; empty for a file that belongs to no run.
+        block, boot: which node start.
+        schedules: positions of the challenges that ran on it.
+    """
+
+    path: Path
+    variant: str = ""
+    block: int = 0
+    boot: int = 0
+    schedules: tuple[int, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Which it is, for readers."""
+        return f"{self.variant}, block {self.block}, boot {self.boot}" if self.variant else str(self.path)
+
+
+def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
+    """All there are, by block and boot.
+
+    These are kept as evidence, or are the standard output of nodes whose variant had the flag itself.
+    """
+    return [
+        RunLog(path, fork.variant, fork.block, number, boot.schedules)
+        for fork in sorted(record.forks, key=lambda one: (one.block, one.position))
+        for number, boot in enumerate(fork.boots)
+        if (path := _kept(folder, fork.variant, fork.block, number, boot)) is not None
+    ]
+
+
+def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None) -> RunLog:
+    """The one that is asked for: of several blocks the first, of several boots the last.
+
+    Raises:
+        UsageError: there is none, or no variant is named where several have one.
+    """
+    if not logs:
+        raise UsageError("the run has no inlining log", hint=_HOW)
+    variants = list(dict.fromkeys(log.variant for log in logs))
+    if variant is None:
+        if len(variants) > 1:
+            raise UsageError(f"name one of the variants: {', '.join(variants)}", hint="with --variant")
+        variant = variants[0]
+    if variant not in variants:
+        raise UsageError(f"{variant} has no inlining log", hint=f"these have: {', '.join(variants)}")
+    own = [log for log in logs if log.variant == variant]
+    fitting = [log for log in own if block is None or log.block == block]
+    fitting = [log for log in fitting if log.block == fitting[0].block and (boot is None or log.boot == boot)]
+    if not fitting:
+        there = ", ".join(f"{log.block} (boot {log.boot})" for log in own)
+        raise UsageError("there is no such log", hint=f"{variant} has one of block {there}")
+    return fitting[-1]
+
+
+def _kept(folder: RunFolder, variant: str, block: int, number: int, boot: BootRecord) -> Path | None:
+    evidence = folder.evidence_folder(variant, block, number)
+    candidates = [evidence / _LOG_NAME, evidence / f"{_LOG_NAME}{PACKED_SUFFIX}"]
+    if _FLAG in boot.command and boot.logs:
+        candidates.append(folder.inside(boot.logs) / _STDOUT_NAME)
+    return next((path for path in candidates if path.is_file()), None)

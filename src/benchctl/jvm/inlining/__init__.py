@@ -1,1 +1,0 @@
-"""HotSpot's inlining log: what it compiled, what it inlined where, and why not."""

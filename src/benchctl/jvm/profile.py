@@ -1,0 +1,640 @@
+"""Where a JVM's threads were when they were looked at: recorded, kept, counted, compared."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import Place
+from benchctl.results.reading import UnknownTimesError, task_windows
+from benchctl.results.store import RunFolder
+from benchctl.results.versioned import read_versioned
+
+PROFILE_NAME = "profile.json"
+PROFILE_VERSION = 1
+
+Stack = tuple[str, ...]
+"""Frames from the thread's first method to the one that ran: `Class.method:line`, or without a line."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A thread as it was found once.
+
+    Attributes:
+        uptime_ns: when, since the JVM started; known to a millisecond.
+        thread: its name.
+        stack: empty where the JVM could not walk it.
+        native: it was in native code, where it may as well have waited; else it ran Java.
+        cut: the stack goes on towards the thread's first method.
+    """
+
+    uptime_ns: int
+    thread: str
+    stack: Stack
+    native: bool = False
+    cut: bool = False
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """All samples of one node start, column by column, in order of time.
+
+    Attributes:
+        profile_version: of this form.
+        frames: every frame once.
+        threads: every thread's name once.
+        stacks: every stack once, as positions in frames.
+        uptime_ns, native, cut: of each sample, as of `Sample`.
+        thread: of each sample, as position in threads.
+        stack: of each sample, as position in stacks.
+        unread: lines of the recording that were not understood.
+    """
+
+    profile_version: int
+    frames: tuple[str, ...]
+    threads: tuple[str, ...]
+    stacks: tuple[tuple[int, ...], ...]
+    uptime_ns: tuple[int, ...]
+    native: tuple[bool, ...]
+    cut: tuple[bool, ...]
+    thread: tuple[int, ...]
+    stack: tuple[int, ...]
+    unread: int = 0
+
+    def samples(self) -> Iterator[Sample]:
+        """All of them, in order of time."""
+        stacks = [tuple(self.frames[place] for place in stack) for stack in self.stacks]
+        columns = zip(self.uptime_ns, self.native, self.thread, self.stack, self.cut, strict=True)
+        for uptime_ns, native, thread, stack, cut in columns:
+            yield Sample(uptime_ns, self.threads[thread], stacks[stack], native=native, cut=cut)
+
+
+def profile_of(samples: Iterable[Sample], unread: int = 0) -> Profile:
+    """Put samples, in any order, into the form in which they are kept.
+
+    Args:
+        samples: of one node start.
+        unread: lines that were not understood.
+    """
+    frames: dict[str, int] = {}
+    threads: dict[str, int] = {}
+    stacks: dict[tuple[int, ...], int] = {}
+    rows = [
+        (
+            sample.uptime_ns,
+            sample.native,
+            sample.cut,
+            threads.setdefault(sample.thread, len(threads)),
+            stacks.setdefault(
+                tuple(frames.setdefault(frame, len(frames)) for frame in sample.stack), len(stacks)
+            ),
+        )
+        for sample in samples
+    ]
+    rows.sort(key=lambda row: row[0])
+    columns = tuple(zip(*rows, strict=True)) or ((),) * 5
+    uptime_ns, native, cut, thread, stack = columns
+    return Profile(
+        profile_version=PROFILE_VERSION,
+        frames=tuple(frames),
+        threads=tuple(threads),
+        stacks=tuple(stacks),
+        uptime_ns=uptime_ns,
+        native=native,
+        cut=cut,
+        thread=thread,
+        stack=stack,
+        unread=unread,
+    )
+
+
+def read_profile(folder: Path) -> Profile | None:
+    """The profile that is kept in a folder of evidence; None when there is none.
+
+    Raises:
+        BenchctlError: it cannot be read, is damaged, or of another version.
+    """
+    path = folder / PROFILE_NAME
+    found = read_versioned(path, Profile, "profile", PROFILE_VERSION)
+    if found is not None and not _holds_together(found):
+        raise BenchctlError(f"{path} is damaged: its columns do not belong together")
+    return found
+
+
+def _holds_together(profile: Profile) -> bool:
+    """Whether there is everything that its samples point to."""
+    columns = (profile.native, profile.cut, profile.thread, profile.stack)
+    pointers = (
+        (profile.thread, profile.threads),
+        (profile.stack, profile.stacks),
+        *((stack, profile.frames) for stack in profile.stacks),
+    )
+    return all(len(column) == len(profile.uptime_ns) for column in columns) and all(
+        not places or (min(places) >= 0 and max(places) < len(known)) for places, known in pointers
+    )
+
+
+# The text of `jfr print` -> samples, line by line.
+
+EVENTS = ("jdk.JVMInformation", "jdk.ExecutionSample", "jdk.NativeMethodSample")
+"""What must be in a recording; the first is there as it begins, and shows in which time zone all are."""
+
+_EVENT = re.compile(r"(?P<name>[\w.$]+) \{")
+_STARTED = "  startTime = "
+_TIME = re.compile(r"  startTime = (\d\d:\d\d:\d\d\.\d{3}) \((\d{4}-\d\d-\d\d)\)")
+_THREAD = re.compile(r'  sampledThread = (?:"(?P<name>.*)" )?\(.*\)')
+# Parameters tell overloads apart, which the line does as well; a profile is easier to read without them.
+_FRAME = re.compile(r"    (?P<method>[^\s(]+)\(.*\)(?: +line: (?P<line>\d+))?")
+_HIDDEN = re.compile(r"(\$\$Lambda)(?:\$\d+)?(?:[./+]0x[0-9a-f]+)?")
+_CUT = "    ..."
+_UNNAMED = "(a thread without a name)"
+_ZONES = timedelta(minutes=15)
+_FARTHEST_ZONE = timedelta(hours=18)
+
+
+@dataclass(frozen=True)
+class RecordingClock:
+    """When things happened by the host's clock, in UTC, without a time zone.
+
+    A recording is printed in the time zone of the JVM that made it, which it does not name; and what it calls
+    the JVM's start is when the JVM was done with its own start, seconds later.
+
+    Attributes:
+        started: the JVM's process.
+        begun: the recording, within minutes.
+    """
+
+    started: datetime
+    begun: datetime
+
+
+class RecordingText:
+    """Reads what `jfr print --events ... --stack-depth N` prints of a recording.
+
+    Args:
+        lines: of it, with or without line ends. They are read while samples are asked for.
+        clock: what its times are counted by.
+
+    Attributes:
+        unread: lines so far that were not understood; a sample whose time is among them is left out.
+    """
+
+    def __init__(self, lines: Iterable[str], clock: RecordingClock) -> None:
+        self._lines = (line.rstrip("\n") for line in lines)
+        self._clock = clock
+        self._started: datetime | None = None
+        self.unread = 0
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples, in the order of the text.
+
+        Raises:
+            BenchctlError: a sample says no time, or comes before the event that shows the time zone.
+        """
+        for line in self._lines:
+            event = _EVENT.fullmatch(line)
+            if event is None:
+                self.unread += bool(line.strip())
+            elif event["name"] == EVENTS[0]:
+                self._take_start()
+            elif event["name"] in EVENTS:
+                if (sample := self._sample(native=event["name"] == EVENTS[2])) is not None:
+                    yield sample
+            else:
+                self._skip()
+
+    def _take_start(self) -> None:
+        for line in self._body():
+            if self._started is not None or not line.startswith(_STARTED):
+                continue
+            when = _time(line)
+            zone = None if when is None else round((when - self._clock.begun) / _ZONES) * _ZONES
+            if zone is None or abs(zone) > _FARTHEST_ZONE:
+                self.unread += 1
+            else:
+                self._started = self._clock.started + zone
+
+    def _sample(self, *, native: bool) -> Sample | None:
+        """One; None where its time cannot be read, which is counted."""
+        when, thread, cut, timed = None, _UNNAMED, False, False
+        stack: list[str] = []
+        for line in self._body():
+            if line == _CUT:
+                cut = True
+            elif frame := _FRAME.fullmatch(line):
+                stack.append(_frame(frame))
+            elif line.startswith(_STARTED):
+                timed, when = True, _time(line)
+                self.unread += when is None
+            elif found := _THREAD.fullmatch(line):
+                thread = found["name"] or _UNNAMED
+            elif not line.startswith(("  state = ", "  stackTrace = ")) and line not in ("  ]", ""):
+                self.unread += 1
+        if self._started is None or not timed:
+            raise BenchctlError("the recording does not say when its samples were taken")
+        if when is None:
+            return None
+        uptime_ns = round((when - self._started).total_seconds() * 1000) * 1_000_000
+        return Sample(uptime_ns, thread, tuple(reversed(stack)), native=native, cut=cut)
+
+    def _skip(self) -> None:
+        for _ in self._body():
+            pass
+
+    def _body(self) -> Iterator[str]:
+        """The lines up to the one that ends the event."""
+        for line in self._lines:
+            if line == "}":
+                return
+            yield line
+
+
+def _time(line: str) -> datetime | None:
+    found = _TIME.fullmatch(line)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[2]}T{found[1]}")
+    except ValueError:  # There is no such day or hour.
+        return None
+
+
+def _frame(found: re.Match[str]) -> str:
+    """`Class.method:line`; the numbers that a JVM gives to lambdas are other ones in every JVM."""
+    method = _HIDDEN.sub(r"\1", found["method"])
+    # A frame has no separator of collapsed stacks in it, whatever other languages of the JVM name methods.
+    method = method.replace(";", ",")
+    return method if found["line"] is None else f"{method}:{found['line']}"
+
+
+# Collapsed stacks, the form that flame graph tools read: `frame;frame;frame COUNT`, the running one last.
+
+
+def collapse(stacks: Mapping[Stack, int]) -> str:
+    """Write stacks down, in their own order, one a line.
+
+    Args:
+        stacks: stack -> samples.
+    """
+    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
+
+
+def expand(lines: Iterable[str]) -> dict[Stack, int]:
+    """Read collapsed stacks; those that are there twice are added up.
+
+    Raises:
+        BenchctlError: a line ends with no count.
+    """
+    found: dict[Stack, int] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.rstrip("\n")
+        if not text:
+            continue
+        frames, _, count = text.rpartition(" ")
+        if not frames or not (count.isascii() and count.isdecimal()):
+            raise BenchctlError(f"line {number} is no collapsed stack with a count: {text[:80]!r}")
+        stack = tuple(frames.split(";"))
+        found[stack] = found.get(stack, 0) + int(count)
+    return found
+
+
+# Samples -> how often each stack was seen, of those that are asked for.
+
+Window = tuple[int, int]
+"""From when to when, nanoseconds since the JVM started; both belong to it."""
+
+# In native code a thread looks busy to the JVM while the kernel has it wait: for requests, for the most part,
+# and Elasticsearch's for its standard input.
+WAITS = frozenset({
+    "io.netty.channel.epoll.Native.epollWait",
+    "io.netty.channel.epoll.Native.epollWait0",
+    "java.io.FileInputStream.readBytes",
+    "java.lang.ProcessHandleImpl.waitForProcessExit0",
+    "jdk.internal.misc.Unsafe.park",
+    "sun.nio.ch.EPoll.wait",
+    "sun.nio.ch.KQueue.poll",
+    "sun.nio.ch.Net.accept",
+    "sun.nio.ch.Net.poll",
+    "sun.nio.fs.LinuxWatchService.poll",
+})  # fmt: skip
+
+UNKNOWN = "(unknown)"
+"""Stands for a stack that the JVM could not walk."""
+
+_ENGINE = re.compile(r"\borg\.(?:elasticsearch|opensearch)\.")
+_POOL = re.compile(r"\[(?P<pool>[^\[\]]+)\]+(?:\[T#\d+\])?$")
+# Takes the orders to begin and to end the recording.
+_OWN_THREAD = "Attach Listener"
+_NUMBER = re.compile(r"[-#\s]*\d+$")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which samples are counted.
+
+    Attributes:
+        native: those in native code that did not wait there; else those that ran Java.
+        thread: that the name of their thread matches somewhere; None for all.
+        windows: that were taken in one of them; None for any time.
+    """
+
+    native: bool = False
+    thread: re.Pattern[str] | None = None
+    windows: tuple[Window, ...] | None = None
+
+    def takes(self, sample: Sample) -> bool:
+        """Whether a sample is one of them."""
+        if sample.native != self.native or (self.native and _waits(sample)) or sample.thread == _OWN_THREAD:
+            return False
+        if self.thread is not None and self.thread.search(sample.thread) is None:
+            return False
+        return self.windows is None or any(first <= sample.uptime_ns <= last for first, last in self.windows)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The samples of one node start or of several.
+
+    Attributes:
+        stacks: stack -> samples.
+        total: samples that were recorded, counted or not.
+        cut: of those counted, how many have stacks that go on.
+    """
+
+    stacks: Mapping[Stack, int]
+    total: int
+    cut: int
+
+    @property
+    def samples(self) -> int:
+        """Those counted."""
+        return sum(self.stacks.values())
+
+
+def count_stacks(samples: Iterable[Sample], choice: Choice, *, pools: bool = False) -> Counted:
+    """Count stacks.
+
+    Args:
+        samples: to choose from.
+        choice: which of them count.
+        pools: begin each stack with the name of its thread pool in brackets.
+    """
+    stacks: Counter[Stack] = Counter()
+    total = cut = 0
+    for sample in samples:
+        total += 1
+        if choice.takes(sample):
+            root = (f"[{pool_of(sample.thread)}]",) if pools else ()
+            stacks[root + (sample.stack or (UNKNOWN,))] += 1
+            cut += sample.cut
+    return Counted(dict(stacks), total, cut)
+
+
+def pool_of(thread: str) -> str:
+    """What threads of one pool have in common: `search` of `elasticsearch[node][search][T#3]`."""
+    found = _POOL.search(thread)
+    name = found["pool"] if found else _NUMBER.sub("", thread)
+    return (name or thread).replace(";", ",")
+
+
+def merged(counted: Iterable[Counted]) -> Counted:
+    """The samples of several node starts together."""
+    stacks: Counter[Stack] = Counter()
+    total = cut = 0
+    for one in counted:
+        stacks.update(one.stacks)
+        total += one.total
+        cut += one.cut
+    return Counted(dict(stacks), total, cut)
+
+
+def engine_neutral(counted: Counted) -> Counted:
+    """With `org.elasticsearch` and `org.opensearch` written alike: most of both is the same code."""
+    stacks: Counter[Stack] = Counter()
+    for stack, count in counted.stacks.items():
+        stacks[tuple(_ENGINE.sub("org.<engine>.", frame) for frame in stack)] += count
+    return Counted(dict(stacks), counted.total, counted.cut)
+
+
+def without_lines(counted: Counted) -> Counted:
+    """With methods in place of lines."""
+    stacks: Counter[Stack] = Counter()
+    for stack, count in counted.stacks.items():
+        stacks[tuple(map(method_of, stack))] += count
+    return Counted(dict(stacks), counted.total, counted.cut)
+
+
+def method_of(frame: str) -> str:
+    """A frame without its line."""
+    method, colon, line = frame.rpartition(":")
+    return method if colon and line.isdecimal() else frame
+
+
+def _waits(sample: Sample) -> bool:
+    return bool(sample.stack) and method_of(sample.stack[-1]) in WAITS
+
+
+# Counted stacks -> which frames took which share of the samples, and how two sides differ in that.
+
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one frame, with some of its callers, took.
+
+    Attributes:
+        stack: the frame itself, then its callers outwards.
+        samples: of all forks.
+        share: of all forks' counted samples, 0 to 1.
+        least, most: of the forks' own shares; the share itself where there is one fork.
+    """
+
+    stack: Stack
+    samples: int
+    share: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one frame, with some of its callers, took on two sides.
+
+    Attributes:
+        stack: as in `Share`.
+        baseline, contender: of each side; with 0 samples where it was never seen.
+        noise: 95 % of the differences that sampling alone makes are smaller, as a share: binomial, and so a
+            lower bound, because the samples of one request are alike, and forks differ.
+    """
+
+    stack: Stack
+    baseline: Share
+    contender: Share
+    noise: float
+
+    @property
+    def difference(self) -> float:
+        """Contender's share minus baseline's, -1 to 1."""
+        return self.contender.share - self.baseline.share
+
+
+def shares(forks: Sequence[Counted], *, size: int = 1, inclusive: bool = False) -> list[Share]:
+    """What took most first; equal ones by name.
+
+    Args:
+        forks: of one variant; those without samples say nothing.
+        size: frames of a stack that are told apart, from the running one outwards, at least 1.
+        inclusive: count a frame wherever it is in a stack, once a stack, and not only where it runs itself;
+            the shares of all frames are then more than 1 together.
+    """
+    own = [_cut_to(fork.stacks, size, inclusive=inclusive) for fork in forks if fork.samples]
+    sizes = [fork.samples for fork in forks if fork.samples]
+    pooled: Counter[Stack] = Counter()
+    for counts in own:
+        pooled.update(counts)
+    found = [_share(stack, count, own, sizes) for stack, count in pooled.items()]
+    return sorted(found, key=lambda share: (-share.samples, share.stack))
+
+
+def differences(
+    baseline: Sequence[Counted],
+    contender: Sequence[Counted],
+    *,
+    size: int = 1,
+    inclusive: bool = False,
+) -> list[Difference]:
+    """What differs most first; equal ones by name.
+
+    Args:
+        baseline: forks of the one side.
+        contender: forks of the other.
+        size: as in `shares`.
+        inclusive: as in `shares`.
+    """
+    first = {share.stack: share for share in shares(baseline, size=size, inclusive=inclusive)}
+    second = {share.stack: share for share in shares(contender, size=size, inclusive=inclusive)}
+    sizes = merged(baseline).samples, merged(contender).samples
+    found = [
+        _difference(
+            first.get(stack, Share(stack, 0, 0.0, 0.0, 0.0)),
+            second.get(stack, Share(stack, 0, 0.0, 0.0, 0.0)),
+            sizes,
+        )
+        for stack in {**first, **second}
+    ]
+    return sorted(found, key=lambda one: (-abs(one.difference), one.stack))
+
+
+def _difference(baseline: Share, contender: Share, sizes: tuple[int, int]) -> Difference:
+    pairs = zip((baseline.share, contender.share), sizes, strict=True)
+    variance = sum(share * max(1 - share, 0.0) / size for share, size in pairs if size)
+    return Difference(baseline.stack, baseline, contender, _NORMAL_95 * math.sqrt(variance))
+
+
+def _cut_to(stacks: Mapping[Stack, int], size: int, *, inclusive: bool) -> Counter[Stack]:
+    found: Counter[Stack] = Counter()
+    for stack, count in stacks.items():
+        outwards = stack[::-1]
+        places = range(len(outwards)) if inclusive else range(1)
+        for cut in {outwards[place : place + size] for place in places}:
+            found[cut] += count
+    return found
+
+
+def _share(stack: Stack, count: int, forks: Sequence[Mapping[Stack, int]], sizes: Sequence[int]) -> Share:
+    own = [counts.get(stack, 0) / size for counts, size in zip(forks, sizes, strict=True)]
+    return Share(stack, count, count / sum(sizes), min(own), max(own))
+
+
+# The profiles that a run keeps, fork by fork, and when in them a task was measured.
+
+
+@dataclass(frozen=True)
+class ForkProfile:
+    """What was sampled in one fork.
+
+    Attributes:
+        fork: the fork's record.
+        boots: position of a node start in the fork -> its profile.
+    """
+
+    fork: ForkRecord
+    boots: dict[int, Profile]
+
+    @property
+    def unread(self) -> int:
+        """Lines of the recordings that were not understood."""
+        return sum(profile.unread for profile in self.boots.values())
+
+
+def fork_profiles(folder: RunFolder, record: RunRecord, variant: str) -> list[ForkProfile]:
+    """The profiles of a variant's finished forks, in block order; forks without any are passed over.
+
+    Raises:
+        BenchctlError: one cannot be read, is damaged, or of another version.
+    """
+    found = []
+    for fork in record.done(variant):
+        if "profile" not in fork.evidence:
+            continue
+        folders = {
+            number: folder.evidence_folder(variant, fork.block, number) for number in range(len(fork.boots))
+        }
+        boots = {number: read_profile(path) for number, path in folders.items()}
+        kept = {number: profile for number, profile in boots.items() if profile is not None}
+        if kept:
+            found.append(ForkProfile(fork, kept))
+    return found
+
+
+def count_fork(
+    profile: ForkProfile,
+    choice: Choice,
+    *,
+    folder: RunFolder,
+    tasks: Sequence[Place] | None,
+    pools: bool = False,
+) -> Counted:
+    """Count the stacks of one fork, of all its node starts.
+
+    Args:
+        profile: of the fork.
+        choice: which samples count; its windows are not looked at.
+        folder: of the run.
+        tasks: only samples of the measured window of one of them; None for all that was recorded.
+        pools: as of `count_stacks`.
+
+    Raises:
+        UnknownTimesError: it is not known when these tasks ran.
+    """
+    windows = None if tasks is None else _windows(folder, profile.fork, tasks)
+    counted = [
+        count_stacks(
+            samples.samples(),
+            Choice(choice.native, choice.thread, None if windows is None else windows.get(boot, ())),
+            pools=pools,
+        )
+        for boot, samples in profile.boots.items()
+    ]
+    return merged(counted)
+
+
+def _windows(folder: RunFolder, fork: ForkRecord, tasks: Sequence[Place]) -> dict[int, tuple[Window, ...]]:
+    """Node start -> when the tasks were measured on it, on the clock of its profile."""
+    found = task_windows(folder, fork)
+    windows: dict[int, tuple[Window, ...]] = {}
+    for window in (found[place] for place in tasks if place in found):
+        origin_ns = fork.boots[window.boot].origin_ns
+        if origin_ns is None:
+            raise UnknownTimesError(f"it is not known when the JVM of fork {fork.block} started")
+        own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
+        windows[window.boot] = (*windows.get(window.boot, ()), own)
+    return windows

@@ -1,1 +1,0 @@
-"""Where a JVM's threads were when they were looked at: recorded, kept, counted, compared."""

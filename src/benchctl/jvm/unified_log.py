@@ -1,0 +1,216 @@
+"""What a JVM logs of itself, on JDK 17 to 25: its compilers' work, and the times at which it stood still."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from benchctl.results.evidence import C2_LEVEL
+
+# Lines that begin with `[NANOSECONDSns][PID]`: System.nanoTime, and the process.
+
+DECORATIONS = "timenanos,pid"
+"""What `-Xlog` is told to begin lines with.
+
+The first is System.nanoTime, on Linux the monotonic clock of all processes. Uptimes would not do: they count
+from when the JVM was loaded, and OpenSearch's start script becomes the server a second or two after it began.
+"""
+
+_LINE = re.compile(r"\[(\d{1,18})ns\]\[(\d+)\s*\](.*)")
+
+
+def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple[int, str]]:
+    """What one process logged.
+
+    Start scripts run other JVMs with the same flags before a server, and lines may be cut by its end.
+
+    Args:
+        lines: of the log, with or without line ends.
+        pid: of the process; lines of others, and lines without decorations, are passed over.
+        started_ns: when it started, on the monotonic clock.
+
+    Yields:
+        (nanoseconds since it started, the rest of the line without white space at its end).
+    """
+    wanted = str(pid)
+    for line in lines:
+        found = _LINE.match(line)
+        if found is not None and found[2] == wanted:
+            yield int(found[1]) - started_ns, found[3].rstrip()
+
+
+# Compilations, compiled code that is given up, deoptimisations, as
+# `-Xlog:jit+compilation=debug,deoptimization=debug` writes them.
+
+JitWhat = Literal["compiled", "failed", "invalidated", "removed", "deoptimised", "unread"]
+
+FIRST_WITH_DEOPTIMIZATION = 21
+"""The first of the Java versions with long support that knows the tag; 17 refuses to start with it."""
+
+# id, flags (osr, synchronized, has handlers, blocking, native), level unless there is only one, and so on.
+_COMPILATION = re.compile(
+    r" *(?P<id>\d+) (?P<flags>[%s!bn ]{5})(?: (?P<level>[0-4-]))? +(?P<method>\S+::\S+)"
+    r"(?: @ -?\d+)? \((?:native|\d+ bytes)\)(?P<message>.*)"
+)
+_DEOPTIMISATION = re.compile(
+    r" *cid= *(?P<id>\d+) (?P<osr>osr)? *level=(?P<level>\d) (?P<method>\S+) trap_bci=-?\d+"
+    r"(?: osr_bci=-?\d+)? (?P<reason>\S+) "
+)
+_MESSAGES: dict[str, JitWhat] = {
+    "": "compiled",
+    "(static)": "compiled",
+    "made not entrant": "invalidated",
+    "made zombie": "removed",
+    "COMPILE SKIPPED": "failed",
+}
+
+
+@dataclass(frozen=True)
+class JitEvent:
+    """One line of the log.
+
+    Attributes:
+        uptime_ns: since the process started.
+        what: `compiled` when a compilation begins; `failed` when it cannot be done; `invalidated` when no
+            thread enters that code again, which for levels under C2 is what usually follows the next one;
+            `removed` when the code is gone; `deoptimised` when a thread left compiled code because what the
+            compiler had assumed was wrong; `unread` for a line of another form, whose text is `reason`.
+        compile_id: of the compilation; -1 for an unread line.
+        level: of it, 0 to 4; -1 where the JVM does not say.
+        osr: whether it is entered in the middle of a loop.
+        method: `package.Class::method`.
+        reason: why, where the JVM says so.
+    """
+
+    uptime_ns: int
+    what: JitWhat
+    compile_id: int = -1
+    level: int = -1
+    osr: bool = False
+    method: str = ""
+    reason: str = ""
+
+
+def read_events(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[JitEvent]:
+    """What the compilers of one process did, in the order of the log.
+
+    Args:
+        lines: of the log.
+        pid: of the process.
+        started_ns: when it started, on the monotonic clock.
+    """
+    for uptime_ns, text in decorated(lines, pid, started_ns):
+        yield _event(uptime_ns, text)
+
+
+def _event(uptime_ns: int, text: str) -> JitEvent:
+    if found := _COMPILATION.fullmatch(text):
+        message, _, detail = found["message"].strip().partition(":")
+        what = _MESSAGES.get(message)
+        if what is not None:
+            osr, level = "%" in found["flags"], found["level"]
+            number = C2_LEVEL if level is None else -1 if level == "-" else int(level)
+            return JitEvent(uptime_ns, what, int(found["id"]), number, osr, found["method"], detail.strip())
+    elif found := _DEOPTIMISATION.match(text):
+        method = _as_compiled(found["method"])
+        osr = found["osr"] is not None
+        return JitEvent(
+            uptime_ns, "deoptimised", int(found["id"]), int(found["level"]), osr, method, found["reason"]
+        )
+    return JitEvent(uptime_ns, "unread", reason=text.strip())
+
+
+def _as_compiled(method: str) -> str:
+    """`a.B.c(I)V` as compilations call it: `a.B::c`."""
+    owner, _, name = method.partition("(")[0].rpartition(".")
+    return f"{owner}::{name}"
+
+
+# Pauses of the collector, with the heap, and safepoints, as `-Xlog:gc*,safepoint` writes them.
+
+_NS_PER_MS = 1_000_000
+_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+# Numbers have no more digits than 64 bits hold in their unit: others were not written by a JVM.
+# Generational ZGC names the generation first; not all pauses know the heap before and after.
+_PAUSE = re.compile(
+    r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
+    r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
+    r" (?P<ms>\d{1,9}\.\d+)ms"
+)
+_SAFEPOINT = re.compile(r'(?:\[[^]]*\])* *Safepoint "(?P<what>[^"]+)", (?P<parts>.*)')
+_PART = re.compile(r"(?P<name>[A-Z][A-Za-z ]+): (?P<ns>\d{1,18}) ns")
+
+
+@dataclass(frozen=True)
+class GcPause:
+    """The collector stopped all threads.
+
+    Attributes:
+        start_ns: when it began, on the clock that its end was told by.
+        pause_ns: how long it took.
+        what: which pause and why, as the JVM says: `Young (Normal) (G1 Evacuation Pause)`.
+        before_bytes, after_bytes: of the heap in use, in the steps in which the JVM says it; None where it
+            does not.
+    """
+
+    start_ns: int
+    pause_ns: int
+    what: str
+    before_bytes: int | None = None
+    after_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Safepoint:
+    """All threads were stopped, for whatever the JVM wanted.
+
+    Attributes:
+        uptime_ns: when it was asked for, since the process started.
+        reach_ns: until the last thread had stopped.
+        total_ns: until they went on, reaching it included.
+        what: the JVM's word for what it wanted.
+    """
+
+    uptime_ns: int
+    reach_ns: int
+    total_ns: int
+    what: str
+
+
+def parse_pause(text: str, end_ns: int) -> GcPause | None:
+    """The pause whose end a line of a log tells, whatever the collector; None for other lines.
+
+    Args:
+        text: of the line; decorations in front of it are passed over.
+        end_ns: when it was written.
+    """
+    # Most lines are of other things, and a log may be long.
+    if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
+        return None
+    pause_ns = round(float(found["ms"]) * _NS_PER_MS)
+    before, after = _bytes(found, "before"), _bytes(found, "after")
+    return GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
+
+
+def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPause | Safepoint]:
+    """The times at which one process stood still, in the order of the log; other lines are passed over.
+
+    Args:
+        lines: of the log.
+        pid: of the process.
+        started_ns: when it started, on the monotonic clock.
+    """
+    for end_ns, text in decorated(lines, pid, started_ns):
+        if (pause := parse_pause(text, end_ns)) is not None:
+            yield pause
+        elif "Safepoint" in text and (found := _SAFEPOINT.fullmatch(text)):
+            parts = {part["name"]: int(part["ns"]) for part in _PART.finditer(found["parts"])}
+            if "Reaching safepoint" in parts and "Total" in parts:
+                total_ns = parts["Total"]
+                yield Safepoint(end_ns - total_ns, parts["Reaching safepoint"], total_ns, found["what"])
+
+
+def _bytes(found: re.Match[str], name: str) -> int | None:
+    number = found[name]
+    return None if number is None else int(number) * _BYTES[found[f"{name}_unit"]]

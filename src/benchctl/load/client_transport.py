@@ -1,0 +1,254 @@
+"""The other transport: the same requests through the engines' official clients, as applications send them.
+
+What it measures is engine and client together: encoding the body, the client's own work, and decoding the
+answer are part of the service time.
+"""
+
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import elasticsearch
+import msgspec
+import opensearchpy
+from urllib3.connectionpool import HTTPConnectionPool
+
+from benchctl.endpoint import Endpoint
+from benchctl.load.client import Wire
+from benchctl.load.request import Exchange, Request, judge_plain
+from benchctl.official import header_items, tls_options
+from benchctl.results.plan import EngineName
+from benchctl.results.samples import Outcome
+
+UNKNOWN_BYTES = -1
+_GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0, judge_plain)
+_REFUSED = ("Connection refused", "NewConnectionError")
+_JSON = "application/json"
+# They log every failure, which is in the samples.
+_CHATTY = ("opensearch", "elastic_transport")
+
+
+class _Unanswered(Exception):  # noqa: N818 - it says what happened
+    """A client's own words about a request that got no answer."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        super().__init__(detail)
+        self.outcome = outcome
+        self.detail = detail
+
+
+class _Library(Protocol):
+    """What of an official client is used."""
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, object]:
+        """Status and decoded body of any answer; _Unanswered when there is none."""
+        ...
+
+    def pools(self) -> list[HTTPConnectionPool]:
+        """Its connection pools, one a host."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class _Elasticsearch:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._client = elasticsearch.Elasticsearch(
+            list(endpoint.hosts),
+            headers=header_items(endpoint),
+            max_retries=0,
+            retry_on_timeout=False,
+            **tls_options(endpoint),
+        )
+        self._by_timeout: dict[float, Any] = {}
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, object]:
+        client = self._by_timeout.get(timeout_s)
+        if client is None:
+            client = self._by_timeout[timeout_s] = self._client.options(request_timeout=timeout_s)
+        try:
+            answer = client.perform_request(method, path, headers=headers, body=body)
+        except elasticsearch.ApiError as err:
+            return err.meta.status, err.body
+        except elasticsearch.ConnectionTimeout as err:
+            raise _Unanswered(Outcome.TIMEOUT, str(err)) from err
+        except elasticsearch.SerializationError as err:
+            raise _Unanswered(Outcome.BAD_BODY, str(err)) from err
+        except elasticsearch.TransportError as err:
+            detail = str(err.__cause__ or err)
+            raise _Unanswered(_lost(detail), detail) from err
+        return answer.meta.status, answer.body
+
+    def pools(self) -> list[HTTPConnectionPool]:
+        nodes: list[Any] = self._client.transport.node_pool.all()
+        return [node.pool for node in nodes]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class _OpenSearch:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._client = opensearchpy.OpenSearch(
+            list(endpoint.hosts),
+            headers=header_items(endpoint),
+            max_retries=0,
+            retry_on_timeout=False,
+            **tls_options(endpoint),
+        )
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: object, timeout_s: float
+    ) -> tuple[int, object]:
+        try:
+            answer = self._client.transport.perform_request(
+                method, path, body=body, timeout=timeout_s, headers=dict(headers)
+            )
+        except opensearchpy.ConnectionTimeout as err:
+            raise _Unanswered(Outcome.TIMEOUT, str(err.info)) from err
+        except opensearchpy.TransportError as err:
+            if isinstance(err.status_code, int):
+                return err.status_code, err.info
+            raise _Unanswered(_lost(str(err.info)), str(err.info)) from err
+        except opensearchpy.SerializationError as err:
+            raise _Unanswered(Outcome.BAD_BODY, str(err)) from err
+        return 200, answer
+
+    def pools(self) -> list[HTTPConnectionPool]:
+        return [connection.pool for connection in self._client.transport.connection_pool.connections]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+_LIBRARIES: Mapping[EngineName, Callable[[Endpoint], _Library]] = {
+    "elasticsearch": _Elasticsearch,
+    "opensearch": _OpenSearch,
+}
+
+
+@dataclass(frozen=True)
+class LibraryOpener:
+    """Makes the wire of a client, here or in another process.
+
+    Attributes:
+        engine: whose client it is.
+        endpoint: the cluster.
+    """
+
+    engine: EngineName
+    endpoint: Endpoint
+
+    def __call__(self, _client: int) -> Wire:
+        """Make one; nothing is sent yet."""
+        return LibraryWire(self.engine, self.endpoint)
+
+
+class LibraryWire:
+    """One client object with its own connections, for one thread at a time.
+
+    Times of connecting and of the first byte are unknown, and so is the size of an answer.
+
+    Args:
+        engine: whose client is used.
+        endpoint: the cluster; with several hosts the client takes them in turn, as it does by itself.
+    """
+
+    def __init__(self, engine: EngineName, endpoint: Endpoint) -> None:
+        for name in _CHATTY:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._library = _LIBRARIES[engine](endpoint)
+        self._sockets: list[socket.socket] = []
+        self._interrupted = False
+        self._loaded: Request | None = None
+        self._headers: dict[str, str] = {}
+        self._body: object = None
+        for pool in self._library.pools():
+            pool.ConnectionCls = _tracked(pool.ConnectionCls, self._sockets)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called: a failure after that is not the node's."""
+        return self._interrupted
+
+    def connect(self) -> Exchange:
+        """Open the connections by requests that are not searches."""
+        for _ in self._library.pools():
+            greeting = self.send(_GREETING)
+            if greeting.failure is not None:
+                break
+        return greeting
+
+    def send(self, request: Request) -> Exchange:
+        """Send a request and wait for the decoded answer; failures are part of the result."""
+        if request is not self._loaded:
+            self._load(request)
+        status, answer, failure, detail = 0, None, None, ""
+        start_ns = time.monotonic_ns()
+        try:
+            status, answer = self._library.ask(
+                request.method, request.path, self._headers, self._body, request.timeout_s
+            )
+        except _Unanswered as err:
+            failure, detail = err.outcome, err.detail
+        end_ns = time.monotonic_ns()
+        # The request's clock has stopped; the judges read bytes.
+        body = answer.encode() if isinstance(answer, str) else msgspec.json.encode(_plain(answer))
+        return Exchange(start_ns, 0, 0, end_ns, status, body, UNKNOWN_BYTES, failure, detail)
+
+    def interrupt(self) -> None:
+        """End a request in flight from another thread; the wire is of no use afterwards."""
+        self._interrupted = True
+        for one in self._sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                # It was closed meanwhile: there is nothing left to end.
+                continue
+
+    def close(self) -> None:
+        """Close the connections; harmless when repeated."""
+        self._library.close()
+
+    def _load(self, request: Request) -> None:
+        """An application hands over objects, not bytes; several lines go as they are, and so does a text."""
+        pairs = (line.partition(":") for line in request.headers)
+        self._headers = {"accept": _JSON} | {name.lower(): value.strip() for name, _, value in pairs}
+        self._body = None
+        if request.body:
+            self._body = request.body.decode()
+            if self._headers.get("content-type") == _JSON:
+                with contextlib.suppress(msgspec.DecodeError):
+                    self._body = msgspec.json.decode(request.body)
+        self._loaded = request
+
+
+def _plain(answer: object) -> object:
+    """What a client made of an answer, without its wrapper."""
+    return getattr(answer, "body", answer)
+
+
+def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:  # noqa: ANN401 - a class of urllib3's
+    """A connection class that notes the sockets it opens."""
+
+    class Tracked(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            if self.sock is not None:
+                sockets.append(self.sock)
+
+    return Tracked
+
+
+def _lost(detail: str) -> Outcome:
+    return Outcome.REFUSED if any(text in detail for text in _REFUSED) else Outcome.RESET

@@ -1,1 +1,0 @@
-"""A track's Python plug-in as a source of load."""

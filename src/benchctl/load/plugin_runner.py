@@ -1,0 +1,664 @@
+"""Drives a plug-in's runner: a coroutine in its client's thread, whose requests are one operation."""
+
+import asyncio
+import io
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+import elasticsearch
+import opensearchpy
+
+from benchctl import network
+from benchctl.load.plugin_work import OwnOperations, bulk_body
+from benchctl.load.request import (
+    Answer,
+    Exchange,
+    Judge,
+    Request,
+    judge_bulk,
+    judge_plain,
+    judge_search,
+    shorten,
+)
+from benchctl.load.work.searches import searches_in
+from benchctl.load.workload import (
+    CANCELLED,
+    Driven,
+    OpenWorkload,
+    Reply,
+    Script,
+    Send,
+    Together,
+    WorkContext,
+    WorkOrder,
+)
+from benchctl.network import Trouble, Unanswered
+from benchctl.official import JSON, elasticsearch_over, opensearch_over
+from benchctl.plugin.code import Code
+from benchctl.plugin.rally_classes import Unsupported
+from benchctl.plugin.session import PluginError, blamed
+from benchctl.results.plan import EngineName
+from benchctl.results.samples import Outcome
+
+_TIMEOUT_S = 60.0
+_PRODUCT = {"x-elastic-product": "Elasticsearch"}
+_CHATTY = ("opensearch", "elastic_transport")
+# What they say of themselves and of the connection is the wire's business.
+_OWN_HEADERS = frozenset({"user-agent", "connection", "x-elastic-client-meta", "accept-encoding"})
+_TO_OPTIONS = {"ignore": "ignore_status"}
+
+ENGINE_ERRORS = (
+    elasticsearch.ApiError,
+    elasticsearch.TransportError,
+    opensearchpy.OpenSearchException,
+)
+"""What the clients raise about a request."""
+
+
+class Cancelled(BaseException):
+    """The client of the task is to end; no plug-in is meant to catch it."""
+
+
+class Channel:
+    """Where the requests of one client of a task go: to whoever does its operation at the moment.
+
+    Args:
+        context: of the task.
+
+    Attributes:
+        send: sends a request; None between operations.
+        last: what came back last in the operation.
+    """
+
+    def __init__(self, context: WorkContext) -> None:
+        self._context = context
+        self.send: Send | None = None
+        self.last: Reply | None = None
+
+    def open(self, send: Send) -> None:
+        """An operation begins."""
+        self.send, self.last = send, None
+
+    def carry(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str], timeout_s: float | None
+    ) -> network.Answer:
+        """Send one request of the operation.
+
+        Raises:
+            Cancelled: the client is to end.
+            Unanswered: there was no whole answer.
+        """
+        if self.send is None:
+            raise RuntimeError("a client of benchctl's was used outside of its runner")
+        path = target if target.startswith("/") else f"/{target}"
+        request = Request(
+            method=method,
+            path=path,
+            body=body,
+            headers=tuple(f"{name}: {value}" for name, value in _plain_headers(headers).items()),
+            timeout_s=_TIMEOUT_S if timeout_s is None else timeout_s,
+            judge=_judge_of(path),
+            searches=searches_in(method, path, body, self._context),
+        )
+        self.last = self.send(request)
+        if self.last.answer.outcome is Outcome.CANCELLED:
+            raise Cancelled
+        found = self.last.exchange
+        if found.failure is not None:
+            trouble = Trouble.TIMEOUT if found.failure is Outcome.TIMEOUT else Trouble.BROKEN
+            raise Unanswered(trouble, found.detail)
+        said = {**_PRODUCT, "content-type": _content_type(found.body)}
+        return network.Answer(found.status, said, found.body, (found.end_ns - found.start_ns) / 1e9)
+
+
+def _judge_of(path: str) -> Judge:
+    last = path.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return {"_search": judge_search, "_bulk": judge_bulk}.get(last, judge_plain)
+
+
+def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Without what clients say of themselves, and plain JSON whatever the major version of the client."""
+    given = {name.lower(): value for name, value in headers.items()}
+    kept = {name: value for name, value in given.items() if name not in _OWN_HEADERS}
+    for name in ("accept", "content-type"):
+        if "vnd.elasticsearch+" in kept.get(name, ""):
+            kept[name] = kept[name].partition(";")[0].replace("vnd.elasticsearch+", "")
+    return kept
+
+
+class Engine(Protocol):
+    """An official client, in what the two differ."""
+
+    title: str
+    client: Any
+
+    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The client with options for the next request, and what has to go into its arguments instead."""
+        ...
+
+    def ask(
+        self,
+        client: Any,  # noqa: ANN401 - an official one
+        method: str,
+        path: str,
+        params: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str],
+        body: object,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        """Any request, by the client or one with other options."""
+        ...
+
+    def is_part(self, value: object) -> bool:
+        """Whether something is a part of the client with methods of its own."""
+        ...
+
+
+class _Elasticsearch:
+    title = "elasticsearch-py"
+
+    def __init__(self, channel: Channel) -> None:
+        self.client: Any = elasticsearch_over(channel.carry)
+        self._part = _base_of_parts(self.client)
+
+    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        named = {_TO_OPTIONS.get(name, name): value for name, value in given.items() if value is not None}
+        return (self.client.options(**named) if named else self.client), {}
+
+    def ask(
+        self,
+        client: Any,  # noqa: ANN401 - an official one
+        method: str,
+        path: str,
+        params: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str],
+        body: object,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        said = {"accept": JSON, **({} if body is None else {"content-type": JSON}), **headers}
+        return client.perform_request(method, path, params=params or None, headers=said, body=body)
+
+    def is_part(self, value: object) -> bool:
+        return isinstance(value, self._part)
+
+
+class _OpenSearch:
+    title = "opensearch-py"
+
+    def __init__(self, channel: Channel) -> None:
+        self.client: Any = opensearch_over(channel.carry)
+        self._part = _base_of_parts(self.client)
+
+    def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        back = {other: name for name, other in _TO_OPTIONS.items()}
+        return self.client, {
+            back.get(name, name): value for name, value in given.items() if value is not None
+        }
+
+    def ask(
+        self,
+        client: Any,  # noqa: ANN401 - an official one
+        method: str,
+        path: str,
+        params: Mapping[str, Any],
+        *,
+        headers: Mapping[str, str],
+        body: object,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        target = path if path.startswith("/") else f"/{path}"
+        return client.transport.perform_request(
+            method, target, params=dict(params), headers=dict(headers), body=body
+        )
+
+    def is_part(self, value: object) -> bool:
+        return isinstance(value, self._part)
+
+
+_ENGINES: Mapping[EngineName, Callable[[Channel], Engine]] = {
+    "elasticsearch": _Elasticsearch,
+    "opensearch": _OpenSearch,
+}
+
+
+def _open_engine(engine: EngineName, channel: Channel) -> Engine:
+    """An engine's official client that sends over a channel."""
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return _ENGINES[engine](channel)
+
+
+def _base_of_parts(client: Any) -> type:  # noqa: ANN401 - an official one
+    """The class that all parts of a client derive from, such as the one for indices."""
+    found: type = type(client.indices).__bases__[0]
+    return found
+
+
+def _content_type(body: bytes) -> str:
+    """The wire keeps no headers of answers; engines answer in JSON, but for their tables of text."""
+    return JSON if body.lstrip()[:1] in {b"{", b"["} else "text/plain"
+
+
+_LOOK_S = 0.05
+_MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
+
+_NOT_DONE = Answer(Outcome.OK)
+_NOTHING = Exchange(0, 0, 0, 0, 0, b"", 0)
+
+
+# What a plug-in's runner gets: an engine's official client, whose methods can be awaited.
+
+_OPTIONS = frozenset({"request_timeout", "ignore", "headers", "opaque_id"})
+
+
+class ClientLacksError(AttributeError):
+    """A runner wants a method that this engine's client does not have."""
+
+
+class ClientRefusesError(TypeError):
+    """A runner gives a method of this engine's client what that does not take."""
+
+
+LACKING = (ClientLacksError, ClientRefusesError)
+"""What the other engine's client may well have: its operations are unsupported on this one."""
+
+
+PerformOperation = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Does an operation of a type of benchctl's own with these parameters."""
+
+
+class RawResponse(io.BytesIO):
+    """An answer that was asked for as it came."""
+
+    @property
+    def body(self) -> "RawResponse":
+        """Itself: Rally has both forms."""
+        return self
+
+
+class _Use:
+    """What the clients of one operation share.
+
+    Attributes:
+        raw: whether answers are to be given as they came.
+    """
+
+    def __init__(self, engine: Engine, channel: Channel, perform: PerformOperation) -> None:
+        self.engine = engine
+        self.channel = channel
+        self.perform = perform
+        self.raw = False
+
+    def answer(self, decoded: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+        """A decoded answer, or the one as it came."""
+        last = self.channel.last
+        return RawResponse(last.exchange.body) if self.raw and last is not None else decoded
+
+
+class RunnerClient:
+    """What a runner gets: the official client, whose methods can be awaited.
+
+    Args:
+        use: of one operation.
+        path: names of the part of the client that it is.
+        options: for all of its requests.
+    """
+
+    def __init__(
+        self, use: _Use, path: tuple[str, ...] = (), options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._use = use
+        self._path = path
+        self._options = dict(options or {})
+
+    @classmethod
+    def for_operation(cls, engine: Engine, channel: Channel, perform: PerformOperation) -> "RunnerClient":
+        """The client for one operation of a runner."""
+        return cls(_Use(engine, channel, perform))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            value = _at(self._use.engine.client, (*self._path, name))
+        except AttributeError as err:
+            where = ".".join((*self._path, name))
+            raise ClientLacksError(f"{self._use.engine.title} has no '{where}'") from err
+        if self._use.engine.is_part(value):
+            return RunnerClient(self._use, (*self._path, name), self._options)
+        return self._method(name) if callable(value) else value
+
+    def options(self, **options: Any) -> "RunnerClient":  # noqa: ANN401 - the client's
+        """The same client with options for its requests."""
+        return RunnerClient(self._use, self._path, {**self._options, **options})
+
+    def return_raw_response(self) -> None:
+        """From now on answers of this operation are given as they came."""
+        self._use.raw = True
+
+    @property
+    def transport(self) -> "_Transport":
+        """What OpenSearch's plug-ins send requests with."""
+        return _Transport(self)
+
+    async def perform_request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        """Any request."""
+        options = dict(self._options)
+        said = {**(options.pop("headers", None) or {}), **(headers or {})}
+        if options.get("opaque_id") is not None:
+            said["x-opaque-id"] = options.pop("opaque_id")
+        if isinstance(body, list) and any("ndjson" in str(value) for value in said.values()):
+            # Only one of the two clients would make lines of it.
+            body = bulk_body(body)[0]
+        query = dict(params or {})
+        if "request_timeout" in query:
+            options["request_timeout"] = query.pop("request_timeout")
+        engine = self._use.engine
+        client, more = engine.options(options)
+        return self._use.answer(engine.ask(client, method, path, query | more, headers=said, body=body))
+
+    async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of a type of benchctl's own."""
+        return await self._use.perform(kind, params)
+
+    def __repr__(self) -> str:
+        return f"<{' '.join((self._use.engine.title, *self._path))} of benchctl>"
+
+    def _method(self, name: str) -> Callable[..., Awaitable[Any]]:
+        use, path, options = self._use, (*self._path, name), self._options
+
+        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the client's
+            # Clients of an earlier age took these as arguments, and plug-ins still give them so.
+            kwargs |= kwargs.pop("params", None) or {}
+            own = {key: kwargs.pop(key) for key in _OPTIONS & kwargs.keys()}
+            client, more = use.engine.options({**options, **own})
+            before = use.channel.last
+            try:
+                found = _at(client, path)(*args, **{**kwargs, **more})
+            except TypeError as err:
+                if use.channel.last is not before:
+                    raise
+                raise ClientRefusesError(f"{use.engine.title}: {err}") from err
+            return use.answer(found)
+
+        return call
+
+
+class _Transport:
+    """The transport of a client, as far as plug-ins use it."""
+
+    def __init__(self, client: RunnerClient) -> None:
+        self._client = client
+
+    async def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        **_: object,
+    ) -> Any:  # noqa: ANN401 - JSON of any shape
+        """Any request."""
+        return await self._client.perform_request(method, url, params=params, headers=headers, body=body)
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - whatever the client has
+    for name in path:
+        value = getattr(value, name)
+    return value
+
+
+# Drives a plug-in's runner.
+
+
+class Loop:
+    """An event loop for the thread of one client; made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:  # noqa: ANN401 - its result
+        """Run a coroutine to its end, and nothing that it has begun beyond that.
+
+        Args:
+            coroutine: what to run.
+            halted: whether to end it where it waits; looked at now and then.
+
+        Raises:
+            asyncio.CancelledError: it was ended.
+        """
+        loop = self._loop = self._loop or asyncio.new_event_loop()
+        task = loop.create_task(coroutine)
+        watch = loop.call_later(_LOOK_S, self._look, task, halted)
+        try:
+            return loop.run_until_complete(task)
+        finally:
+            watch.cancel()
+            if task.done() and not task.cancelled():
+                # What ended it is on its way; the loop would print it once more.
+                task.exception()
+            left = asyncio.all_tasks(loop)
+            for one in left:
+                one.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    def close(self) -> None:
+        """Close the loop; harmless when there is none."""
+        if self._loop is not None:
+            self._loop.close()
+        self._loop = None
+
+    def _look(self, task: asyncio.Task[Any], halted: Callable[[], bool]) -> None:
+        if task.done() or self._loop is None:
+            return
+        if halted():
+            task.cancel()
+        self._loop.call_later(_LOOK_S, self._look, task, halted)
+
+
+class RunnerWork:
+    """Does the operations of one client with a runner.
+
+    Args:
+        runner: a coroutine function, or an object with `async __call__`.
+        kind: the operation type that it is registered for.
+        name: of the operation.
+        code: of the plug-in, for messages.
+        order: for whom.
+        client: which client.
+        open_workload: opens operations of benchctl's own, for runners that call those.
+
+    Attributes:
+        last: what the last operation came to.
+    """
+
+    def __init__(
+        self,
+        runner: Any,  # noqa: ANN401 - foreign
+        kind: str,
+        name: str,
+        code: Code,
+        order: WorkOrder,
+        *,
+        client: int,
+        open_workload: OpenWorkload,
+    ) -> None:
+        self._runner = runner
+        self._kind = kind
+        self._name = name
+        self._code = code
+        self._order = order
+        self._client = client
+        self._open = open_workload
+        self._loop = Loop()
+        self._channel = Channel(order.context)
+        self._engine: Engine | None = None
+        self._own: dict[str, OwnOperations] = {}
+        self.last: Answer | None = None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the runner says that all is done; one that says nothing goes on."""
+        return bool(getattr(self._runner, "completed", False))
+
+    def script(self, params: Mapping[str, Any]) -> Script:
+        """One operation."""
+        answer = _NOT_DONE
+
+        def run(send: Send, halted: Callable[[], bool]) -> None:
+            nonlocal answer
+            answer = self._run({"name": self._name, "operation-type": self._kind, **params}, send, halted)
+
+        yield Driven(run)
+        self.last = answer
+        return answer
+
+    def close(self) -> None:
+        """Close the event loop."""
+        self._loop.close()
+
+    def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
+        self._channel.open(send)
+        try:
+            result = self._loop.run(self._operate(params), halted)
+        except (Cancelled, asyncio.CancelledError):
+            return CANCELLED
+        except ENGINE_ERRORS as err:
+            # Its frames refer to it, and nobody collects cycles while a task is measured.
+            return self._failure(err.with_traceback(None))
+        except (*LACKING, Unsupported) as err:
+            return Answer(Outcome.HTTP_ERROR, reason=shorten(str(err)), lacking=shorten(str(err)))
+        except (KeyboardInterrupt, PluginError):
+            raise
+        except BaseException as err:
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+        finally:
+            self._channel.send = None
+        return self._judged(result)
+
+    async def _operate(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+        try:
+            return await self._call(params)
+        except SystemExit as err:  # event loops let it pass, and print it
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+
+    async def _call(self, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
+        if self._engine is None:
+            self._engine = _open_engine(self._order.context.engine, self._channel)
+        client: Any = RunnerClient.for_operation(self._engine, self._channel, self._perform)
+        if getattr(self._runner, "multi_cluster", False):
+            client = {"default": client}
+        if hasattr(self._runner, "__aenter__") and hasattr(self._runner, "__aexit__"):
+            async with self._runner:
+                return await self._runner(client, params)
+        return await self._runner(client, params)
+
+    async def _perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of benchctl's own within one of the runner's."""
+        own = self._own.get(kind)
+        if own is None:
+            own = OwnOperations(kind, self._name, self._order, self._client, self._open)
+            self._own[kind] = own
+        made = own.make(params)
+        if made is None:
+            return {"weight": 0, "unit": "ops", "success": True}
+        if isinstance(made, Request):
+            answer, weight = self._send(made).answer, made.weight
+        else:
+            answer, weight = await self._follow(made), 1
+        found = {"weight": weight, "unit": "ops", "success": answer.outcome is Outcome.OK}
+        if answer.hits >= 0:
+            found |= {"hits": answer.hits, "hits_relation": "eq" if answer.hits_exact else "gte"}
+        return found | ({"took": answer.took_ms} if answer.took_ms >= 0 else {})
+
+    def _send(self, request: Request) -> Reply:
+        if self._channel.send is None:
+            raise PluginError("an operation was asked for outside of a runner")
+        reply = self._channel.last = self._channel.send(request)
+        if reply.answer.outcome is Outcome.CANCELLED:
+            raise Cancelled
+        return reply
+
+    async def _follow(self, script: Script) -> Answer:
+        """Several requests, and the pauses between them."""
+        reply: Reply | None = None
+        answer = Answer(Outcome.OK)
+        while True:
+            try:
+                item = script.send(reply)
+            except StopIteration as end:
+                return end.value or answer
+            reply = None
+            if isinstance(item, Request):
+                reply = self._send(item)
+                answer = reply.answer
+            elif isinstance(item, Together):
+                for one in item.scripts:
+                    answer = await self._follow(one)
+                reply = Reply(_NOTHING, answer)
+            elif isinstance(item, Driven):
+                raise PluginError("a runner cannot call another plug-in's runner this way")
+            else:
+                await asyncio.sleep(item)
+
+    def _failure(self, err: Exception) -> Answer:
+        """What the wire saw of a request whose failure the runner did not handle."""
+        last = self._channel.last
+        if last is not None and last.answer.outcome is not Outcome.OK:
+            return last.answer
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
+
+    def _judged(self, result: Any) -> Answer:  # noqa: ANN401 - foreign
+        """What the runner says of its operation, in the forms that Rally understands."""
+        if isinstance(result, tuple) and len(result) == len(("weight", "unit")):
+            return Answer(Outcome.OK, weight=self._weight(result[0]), unit=str(result[1]))
+        if not isinstance(result, dict):
+            return Answer(Outcome.OK, unit="ops")
+        weight, unit = self._weight(result.get("weight", 1)), str(result.get("unit", "ops"))
+        if not result.get("success", True):
+            return self._refused(result, weight, unit)
+        return Answer(
+            Outcome.OK,
+            took_ms=_count(result.get("took"), _MOST_32_BITS),
+            hits=_count(result.get("hits"), _MOST_64_BITS),
+            hits_exact=result.get("hits_relation") == "eq",
+            weight=weight,
+            unit=unit,
+        )
+
+    def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
+        last = self._channel.last
+        said = result.get("error-description") or result.get("error-type") or "nothing more"
+        outcome, reason = Outcome.BAD_BODY, f"its runner says that it did not succeed, and {said}"
+        if last is not None and last.answer.outcome is not Outcome.OK:
+            outcome, reason = last.answer.outcome, last.answer.reason
+        return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)
+
+    def _weight(self, value: object) -> int:
+        """Units of throughput as a whole number; what is no number counts as 1.
+
+        Raises:
+            PluginError: it is a number that nothing can have.
+        """
+        if not isinstance(value, int | float):
+            return 1
+        if not -_MOST_32_BITS <= value <= _MOST_32_BITS:  # NaN, too
+            raise PluginError(
+                f"{self._code.path}: the runner of operation '{self._name}' gave weight {value}"
+            )
+        return max(round(value), 0)
+
+
+def _count(value: object, most: int) -> int:
+    """A number of a runner's answer that samples can hold; -1 for anything else."""
+    return value if isinstance(value, int) and 0 <= value <= most else -1

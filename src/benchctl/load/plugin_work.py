@@ -1,0 +1,673 @@
+"""Operations of a track's Python plug-in: its parameter sources, runners and schedulers, as work."""
+
+import inspect
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from multiprocessing import current_process
+from types import FunctionType
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from benchctl.errors import BenchctlError
+from benchctl.load.pace import NS_PER_S, Extent, Timer, Turn
+from benchctl.load.request import Answer, Request, judge_bulk
+from benchctl.load.work.common import NDJSON, Envelope, cannot, lacking, with_body
+from benchctl.load.workload import OpenWorkload, Program, Script, WorkContext, Workload, WorkOrder, ask
+from benchctl.plugin.code import Code
+from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
+from benchctl.plugin.rally_track import task_of
+from benchctl.plugin.session import Loaded, PluginError, PluginNeedsError, blaming, loaded_plugin
+from benchctl.results.samples import Outcome
+from benchctl.track.document import encoded_names
+from benchctl.track.model import Task
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
+from benchctl.track.operations.common import Operation, url_param
+from benchctl.track.operations.search import Bulk
+
+Made = Request | Script | None
+
+# What they hold is of the plug-in's making; these name the operation.
+_OURS = frozenset({"name", "operation-type"})
+# Types whose requests differ by nothing but their body when that does.
+_BODY_AS_IT_IS = frozenset({"search"})
+_LISTS = frozenset({"index", "data-stream"})
+_TEMPLATES = ("index", "composable", "component")
+
+
+class OwnOperations:
+    """Makes the requests of an operation type of benchctl's own out of dictionaries, for one client.
+
+    As in Rally, keys that the type does not know mean nothing, and None is as good as absent. A dictionary
+    that says the same as the one before is the same request, which the wire need not load again; one that
+    differs in its body only is the same request with that body.
+
+    Args:
+        kind: the operation type.
+        name: of the operation.
+        order: for whom.
+        client: which client.
+        open_workload: opens the operations.
+
+    Raises:
+        PluginError: benchctl has no such type.
+    """
+
+    def __init__(
+        self, kind: str, name: str, order: WorkOrder, client: int, open_workload: OpenWorkload
+    ) -> None:
+        if kind not in OPERATION_TYPES:
+            raise PluginError(f"no runner is available for operation type '{kind}'")
+        self._kind = kind
+        self._name = name
+        self._order = order
+        self._client = client
+        self._open = open_workload
+        self._before = b""
+        self._content = b""
+        self._program: Program | None = None
+        self._template: Request | None = None
+
+    def make(self, params: Mapping[str, Any]) -> Made:
+        """The next request, or script, of what a source gave.
+
+        Raises:
+            PluginError: it gave what the type cannot do.
+        """
+        if self._kind == "bulk" and params.get("body") is not None:
+            return self._bulk(params)
+        body = params.get("body")
+        rest = {key: value for key, value in params.items() if key != "body"}
+        said, content = _encoded(rest), _encoded(body)
+        if said == self._before and self._program is not None:
+            if content == self._content:
+                return self._program()
+            if self._template is not None and isinstance(body, dict):
+                return with_body(self._template, content)
+        # Decoded again, they are plain JSON, and the plug-in may go on changing its own.
+        given = msgspec.json.decode(said) | ({} if body is None else {"body": msgspec.json.decode(content)})
+        self._program = self._begun(given)
+        self._before, self._content, self._template = said, content, None
+        made = self._program()
+        if isinstance(made, Request) and made.body == content and self._kind in _BODY_AS_IT_IS:
+            self._template = made
+        return made
+
+    def _begun(self, params: Mapping[str, Any]) -> Program:
+        """What asks for what a source gave: one operation, or in turn each of those that it lists."""
+        parts = _listed(params, self._kind)
+        if parts is None:
+            return self._open(self._operation(params), self._order).program(self._client)
+        programs = [self._open(self._operation(one), self._order).program(self._client) for one in parts]
+        return lambda: _in_turn(programs)
+
+    def _operation(self, params: Mapping[str, Any]) -> Operation:
+        return _own_operation(self._kind, self._name, params)
+
+    def _bulk(self, params: Mapping[str, Any]) -> Request:
+        """A body that the source has made itself."""
+        body, documents = bulk_body(params["body"])
+        rest = {key: value for key, value in params.items() if key not in {"body", "bulk-size"}}
+        encoded = _encoded(rest)
+        if encoded != self._before or self._template is None:
+            self._template = self._bulk_template(msgspec.json.decode(encoded))
+            self._before = encoded
+        template = self._template
+        size = params.get("bulk-size")
+        lines_each = 2 if params.get("action-metadata-present", True) else 1
+        return Request(
+            template.method,
+            template.path,
+            body,
+            template.headers,
+            template.timeout_s,
+            template.judge,
+            template.searches,
+            int(size) if isinstance(size, int | float) and size > 0 else max(documents // lines_each, 1),
+            template.retries,
+        )
+
+    def _bulk_template(self, params: Mapping[str, Any]) -> Request:
+        operation = self._operation({**params, "bulk-size": 1})
+        if not isinstance(operation, Bulk):
+            raise TypeError(f"{self._kind} is no bulk operation")
+        # Where actions are present, they say themselves where documents go, as in Rally.
+        index = None if params.get("action-metadata-present", True) else operation.index
+        own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
+        return Envelope(operation, content_type=NDJSON).request(
+            "POST",
+            f"/{self._order.index(index)}/_bulk" if index else "/_bulk",
+            params={
+                **{name: url_param(value) for name, value in own.items() if value is not None},
+                **operation.url_params,
+            },
+            judge=judge_bulk,
+        )
+
+
+def _own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
+    """An operation of one of benchctl's types out of what a source gave."""
+    try:
+        return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
+    except msgspec.ValidationError as err:
+        raise PluginError(
+            f"the parameter source of operation '{name}' gave what no {kind} operation can have: {err}"
+        ) from err
+
+
+_MATCHING = ("template", "delete-matching-indices", "index-pattern")
+_LISTED = {
+    "create-index": ("indices", ("index", "body")),
+    "delete-index": ("indices", ("index",)),
+    **dict.fromkeys(("create-data-stream", "delete-data-stream"), ("data-streams", ("data-stream",))),
+    **{f"create-{kind}-template": ("templates", ("template", "body")) for kind in _TEMPLATES},
+    **{f"delete-{kind}-template": ("templates", _MATCHING) for kind in _TEMPLATES},
+}
+"""Operation type -> what Rally's own sources list for it, and the keys that each entry stands for."""
+
+
+def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
+    """Parameters of each of the things that Rally does in one operation; None where nothing is listed."""
+    key, names = _LISTED.get(kind, ("", ()))
+    if not isinstance(params.get(key), list):
+        return None
+    rest = {name: value for name, value in params.items() if name != key}
+    entries = [one if isinstance(one, list) else [one] for one in params[key]]
+    return [{**rest, **dict(zip(names, one, strict=False))} for one in entries]
+
+
+def _in_turn(programs: Iterable[Program]) -> Script:
+    """Operations one after the other, as one; it ends with the first that fails."""
+    answer = Answer(Outcome.OK)
+    for program in programs:
+        made = program()
+        if isinstance(made, Request):
+            answer = (yield from ask(made)).answer
+        elif made is not None:
+            answer = (yield from made) or answer
+        if answer.outcome is not Outcome.OK:
+            break
+    return answer
+
+
+def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """What of the parameters means something to a type, in the form that tracks give it in."""
+    known = _known_keys(kind)
+    kept = {
+        key: ",".join(map(str, value)) if key in _LISTS and isinstance(value, list) else value
+        for key, value in params.items()
+        if key in known and value is not None and value != ""
+    }
+    if isinstance(kept.get("requests"), list):
+        kept["requests"] = [_kept_step(step) for step in kept["requests"]]
+    return kept
+
+
+def _kept_step(step: Any) -> Any:  # noqa: ANN401 - any JSON
+    """A part of a composite: a stream of such parts, or an operation."""
+    if not isinstance(step, dict):
+        return step
+    if isinstance(step.get("stream"), list):
+        return {"stream": [_kept_step(inner) for inner in step["stream"]]}
+    kind = step.get("operation-type")
+    if kind not in OPERATION_TYPES:
+        return step
+    return {**_kept(step, kind), **{key: step[key] for key in _OURS if key in step}}
+
+
+@cache
+def _known_keys(kind: str) -> frozenset[str]:
+    return frozenset(encoded_names(OPERATION_TYPES[kind])) - _OURS
+
+
+def bulk_body(body: object) -> tuple[bytes, int]:
+    """A body as it goes out, and how many lines it has."""
+    if isinstance(body, bytes | str):
+        raw = body.encode() if isinstance(body, str) else body
+        whole = raw if raw.endswith(b"\n") else raw + b"\n"
+        return whole, whole.count(b"\n")
+    if not isinstance(body, Iterable) or isinstance(body, Mapping):
+        raise PluginError(f"a bulk body of {type(body).__name__}: text, bytes or a list of lines is needed")
+    lines = [_line(one) for one in body]
+    return b"\n".join(lines) + b"\n", len(lines)
+
+
+def _line(line: object) -> bytes:
+    if isinstance(line, str):
+        return line.rstrip("\n").encode()
+    return line.rstrip(b"\n") if isinstance(line, bytes) else _encoded(line)
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
+    except (TypeError, ValueError, RecursionError) as err:
+        raise PluginError(f"a parameter source gave what is no JSON: {err}") from err
+    # What is not finite is written as null, and would ask something else.
+    if b"null" in encoded and not _is_finite(value):
+        raise PluginError("a parameter source gave what is no JSON: a number that is not finite")
+    return encoded
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple | set | frozenset) or all(map(_is_finite, value))
+
+
+def _plain(value: object) -> object:
+    """Plug-ins compute with numpy."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"an object of type {type(value).__name__}")
+
+
+# Parameter sources and runners as work for clients.
+
+# A composite's streams share the connections of their client; how many it has, only its parameters say.
+_COMPOSITE_CONNECTIONS = 8
+
+
+class _Runs(Protocol):
+    """What makes scripts of parameters, for one client."""
+
+    @property
+    def completed(self) -> bool: ...
+
+    @property
+    def last(self) -> Answer | None: ...
+
+    def script(self, params: Mapping[str, Any]) -> Script: ...
+
+    def close(self) -> None: ...
+
+
+def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
+    """An operation that only the plug-in knows how to do, or for which it makes the parameters.
+
+    Args:
+        operation: the operation.
+        order: for whom.
+        open_workload: makes the work of operations of benchctl's own.
+
+    Raises:
+        BenchctlError: no plug-in may be executed here, it does not have what is needed, or its code failed.
+    """
+    loaded = _plugin_of(order.context, f"operation '{operation.name}'")
+    runner = loaded.registry.runners.get(operation.type)
+    if runner is None and operation.type not in OPERATION_TYPES:
+        raise PluginError(f"the plug-in {loaded.code.path} registers no runner for '{operation.type}'")
+    _seed(f"{order.context.seed}/{order.key}/{current_process().name}")
+    try:
+        source = _source(operation, order, loaded)
+    except PluginNeedsError as err:
+        return cannot(err.message, order)
+    if runner is None and isinstance(source, BulkIndexParamSource) and source.is_plain():
+        return open_workload(_own_operation(operation.type, operation.name, source.bulk_params), order)
+    return PluginWork(operation, order, loaded, source, runner, open_workload)
+
+
+def _plugin_of(context: WorkContext, what: str) -> Loaded:
+    """The plug-in of a context, loaded."""
+    if context.plugin is None:
+        raise BenchctlError(f"{what} needs the track's Python plug-in, which may not be executed here")
+    return loaded_plugin(context.plugin)
+
+
+def as_processed(operation: Operation, order: WorkOrder) -> Operation:
+    """An operation as the plug-in's track processors leave it.
+
+    Args:
+        operation: as the track has it.
+        order: for whom; its key is the task's name.
+
+    Raises:
+        PluginNeedsError: they make of its task what benchctl does not do.
+        BenchctlError: the plug-in's code failed.
+    """
+    use = order.context.plugin
+    if use is None or use.challenge is None:
+        return operation
+    loaded = loaded_plugin(use)
+    task = next((one for one in use.challenge.schedule if one.label == order.key), None)
+    if not loaded.registry.processors or task is None:
+        return operation
+    asked = task_of(task, operation)
+    found = loaded.track(use.track, use.challenge).selected_challenge
+    left = [] if found is None else [one for one in found.schedule if one.name == asked.name]
+    if asked in left:
+        return operation
+    if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:
+        raise PluginNeedsError("a track processor changes how this task is run, which benchctl does not do")
+    changed = left[0].operation
+    if isinstance(operation, PluginOperation):
+        return msgspec.structs.replace(operation, params=changed.params, param_source=changed.param_source)
+    try:
+        return _own_operation(operation.type_name, operation.name, changed.params)
+    except PluginError as err:
+        raise PluginNeedsError(
+            f"a track processor changes this operation to what benchctl cannot do: {err.message}"
+        ) from err
+
+
+def _seed(text: str) -> None:
+    """Plug-ins draw from the global generators: every variant and fork is asked the same."""
+    random.seed(text)
+    np.random.seed(random.getrandbits(32))  # noqa: NPY002 - the generator that plug-ins draw from
+
+
+def _source(operation: PluginOperation, order: WorkOrder, loaded: Loaded) -> Any:  # noqa: ANN401 - foreign
+    """The task's parameter source, before clients have their parts of it; None without one of its own."""
+    name = operation.param_source
+    if name is None:
+        return None
+    made = loaded.registry.param_sources.get(name)
+    if made is None:
+        raise PluginError(f"the plug-in {loaded.code.path} registers no param source '{name}'")
+    use = order.context.plugin
+    track = None if use is None else loaded.track(use.track, use.challenge)
+    params = deepcopy(operation.params)
+    if isinstance(made, FunctionType):
+        return DelegatingParamSource(track, params, made)
+    with blaming(loaded.code, f"param source '{name}'"):
+        return made(track, params, task_name=order.key, operation_name=operation.name)
+
+
+class PluginWork:
+    """The work of a task.
+
+    Args:
+        operation: the operation.
+        order: for whom.
+        loaded: the plug-in.
+        source: of parameters; None for those of the track as they are.
+        runner: what does the operation; None for benchctl's own way.
+        open_workload: makes the work of operations of benchctl's own.
+    """
+
+    def __init__(
+        self,
+        operation: PluginOperation,
+        order: WorkOrder,
+        loaded: Loaded,
+        source: Any,  # noqa: ANN401 - foreign
+        runner: Any,  # noqa: ANN401 - foreign
+        open_workload: OpenWorkload,
+    ) -> None:
+        self._operation = operation
+        self._order = order
+        self._code = loaded.code
+        self._source = source
+        self._runner = runner
+        self._open = open_workload
+        # Rally's clients of a process take turns; here they are threads, and may share a source.
+        self._lock = threading.Lock()
+        self._programs: list[PluginProgram] = []
+        with blaming(self._code, f"param source '{operation.param_source}'"):
+            infinite = bool(getattr(source, "infinite", True))
+        self.endless = infinite and not _knows_its_end(runner)
+        composite = runner is None and operation.type == "composite"
+        self.connections = _COMPOSITE_CONNECTIONS if composite else 1
+
+    def program(self, client: int) -> "PluginProgram":
+        """What one client does, with its own part of the source."""
+        with self._lock:
+            source = self._source
+            if source is not None and hasattr(source, "partition"):
+                with blaming(self._code, f"param source '{self._operation.param_source}'"):
+                    source = source.partition(client, self._order.clients)
+            made = PluginProgram(
+                self._operation, self._code, source, self._lock, self._make(client), self._runs(client)
+            )
+            self._programs.append(made)
+            return made
+
+    def close(self) -> None:
+        """Close the event loops."""
+        for program in self._programs:
+            program.close()
+
+    def _make(self, client: int) -> OwnOperations | None:
+        if self._runner is not None:
+            return None
+        operation = self._operation
+        return OwnOperations(operation.type, operation.name, self._order, client, self._open)
+
+    def _runs(self, client: int) -> "_Runs | None":
+        if self._runner is None:
+            return None
+        # Both official clients take a while to load, which parameter sources need not wait for.
+        from benchctl.load.plugin_runner import RunnerWork  # noqa: PLC0415 - see above
+
+        operation = self._operation
+        return RunnerWork(
+            self._runner,
+            operation.type,
+            operation.name,
+            self._code,
+            self._order,
+            client=client,
+            open_workload=self._open,
+        )
+
+
+class PluginProgram:
+    """What one client does, one operation after the other.
+
+    Attributes:
+        source: of its parameters, the plug-in's object; schedulers look at it.
+    """
+
+    def __init__(
+        self,
+        operation: PluginOperation,
+        code: Code,
+        source: Any,  # noqa: ANN401 - foreign
+        lock: threading.Lock,
+        own: OwnOperations | None,
+        runs: _Runs | None,
+    ) -> None:
+        self.source = source
+        self._operation = operation
+        self._code = code
+        self._lock = lock
+        self._own = own
+        self._runs = runs
+        self._fixed = deepcopy(operation.params)
+        self._doing = f"param source '{operation.param_source}'"
+
+    def __call__(self) -> Request | Script | None:
+        """The next operation; None when the source or the runner has come to its end."""
+        if self._runs is not None and self._runs.completed:
+            return None
+        try:
+            params = self._params()
+        except StopIteration:
+            return None
+        except PluginNeedsError as err:
+            return lacking(err.message)
+        if self._runs is not None:
+            return self._runs.script(params)
+        return None if self._own is None else self._own.make(params)
+
+    @property
+    def last(self) -> Answer | None:
+        """What the last operation came to, where a runner did it."""
+        return None if self._runs is None else self._runs.last
+
+    def close(self) -> None:
+        """Close what the runner needs."""
+        if self._runs is not None:
+            self._runs.close()
+
+    def _params(self) -> dict[str, Any]:
+        if self.source is None:
+            return self._fixed
+        with self._lock, blaming(self._code, self._doing, may_end=True):
+            params = self.source.params()
+        if not isinstance(params, dict):
+            raise PluginError(
+                f"{self._code.path}: {self._doing} gave {type(params).__name__}, and not a dictionary"
+            )
+        return params
+
+
+def _knows_its_end(runner: object) -> bool:
+    return hasattr(runner, "completed") and hasattr(runner, "percent_completed")
+
+
+# Schedulers of a track's plug-in: each request of a client is due when its scheduler's `next` says so.
+
+NewPace = Callable[[Program], "PluginPace"]
+"""Makes the pace of a client that does this."""
+
+Clock = Callable[[], int]
+
+_MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
+
+
+def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewPace | None:
+    """Makes the paces of a task's clients; None when no plug-in's scheduler spaces its requests.
+
+    Raises:
+        BenchctlError: no plug-in may be executed here, or it has no such scheduler.
+    """
+    name = task.scheduler
+    if name is None:
+        return None
+    loaded = _plugin_of(context, f"scheduler '{name}'")
+    made = loaded.registry.schedulers.get(name)
+    if made is None:
+        raise PluginError(f"the plug-in {loaded.code.path} registers no scheduler '{name}'")
+
+    def new(program: Program) -> PluginPace:
+        with blaming(loaded.code, f"scheduler '{name}'"):
+            scheduler = _scheduler(made, task, operation)
+            if hasattr(scheduler, "parameter_source"):
+                scheduler.parameter_source = getattr(program, "source", None)
+        return PluginPace(name, scheduler, loaded.code, operation.unit)
+
+    return new
+
+
+class _Function:
+    """A function as a scheduler."""
+
+    def __init__(self, function: Callable[[float], float]) -> None:
+        self.next = function
+
+
+def _scheduler(made: Any, task: Task, operation: Operation) -> Any:  # noqa: ANN401 - foreign
+    """A client's scheduler, by what its constructor asks for: Rally's three ages of them."""
+    if isinstance(made, FunctionType):
+        return _Function(made)
+    subject = task_of(task, operation)
+    names = inspect.signature(made).parameters
+    if "params" in names:
+        return made(subject.params)
+    if "target_throughput" in names:
+        return made(subject, (task.rate_per_s or 1.0) / task.clients)
+    return made(subject)
+
+
+class PluginPace:
+    """When one client sends.
+
+    A scheduler is asked before the parameters of the request are made, and is told of the one before then, as
+    in Rally: schedulers and parameter sources look at each other.
+
+    Args:
+        name: of the scheduler, for messages.
+        scheduler: the plug-in's object.
+        code: of the plug-in.
+        unit: of the operation, where it does not say by itself.
+        clock: nanoseconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scheduler: Any,  # noqa: ANN401 - foreign
+        code: Code,
+        unit: str,
+        clock: Clock = time.monotonic_ns,
+    ) -> None:
+        self._name = name
+        self._scheduler = scheduler
+        self._code = code
+        self._unit = unit
+        self._clock = clock
+        self._current_s = 0.0
+        self._last: Answer | None = None
+
+    def paced(self, program: Program) -> Program:
+        """The same program, before each of whose operations the scheduler is asked."""
+
+        def next_one() -> Request | Script | None:
+            if self._last is not None:
+                # An operation of a runner says by itself what it was worth.
+                self._tell_of(getattr(program, "last", None) or self._last)
+            self._ask()
+            made = program()
+            self._last = Answer(Outcome.OK, weight=made.weight if isinstance(made, Request) else 1)
+            return made
+
+        return next_one
+
+    def turns(self, bounds: Extent, start_ns: int, timer: Timer) -> Iterator[Turn]:
+        """As those of `pace.turns`, when the scheduler says; where it says 0 or less, at once.
+
+        Args:
+            bounds: how long the client goes on.
+            start_ns: when it starts.
+            timer: its clock.
+        """
+        if not timer.wait_until(start_ns):
+            return
+        position = 0
+        while bounds.requests is None or position < bounds.requests:
+            due_ns: int | None = None
+            offset_ns = timer.now_ns() - start_ns
+            if self._current_s > 0:
+                offset_ns = round(self._current_s * NS_PER_S)
+                due_ns = start_ns + offset_ns
+            if bounds.period_ns is not None and offset_ns >= bounds.period_ns:
+                return
+            if not timer.wait_until(timer.now_ns() if due_ns is None else due_ns):
+                return
+            self._tell("before_request", self._clock() / NS_PER_S)
+            yield due_ns, bounds.is_warmup(position, offset_ns)
+            position += 1
+
+    def _tell_of(self, answer: Answer) -> None:
+        facts = {"success": answer.outcome is Outcome.OK}
+        unit = answer.unit or self._unit
+        self._tell("after_request", self._clock() / NS_PER_S, answer.weight, unit, facts)
+
+    def _ask(self) -> None:
+        with blaming(self._code, f"scheduler '{self._name}'"):
+            found = self._scheduler.next(self._current_s)
+        if not isinstance(found, int | float) or not -_MOST_S < found < _MOST_S:  # NaN, too
+            raise PluginError(
+                f"{self._code.path}: scheduler '{self._name}' gave {found!r}, and not a number of seconds"
+            )
+        self._current_s = float(found)
+
+    def _tell(self, method: str, *facts: Any) -> None:  # noqa: ANN401 - foreign
+        told = getattr(self._scheduler, method, None)
+        if told is not None:
+            with blaming(self._code, f"scheduler '{self._name}'"):
+                told(*facts)

@@ -1,0 +1,584 @@
+"""The clients of the tasks that run at the same time in one process: a thread each, one start, one end."""
+
+import ctypes
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+from benchctl.load.client import Assignment, Client, Wire, greet
+from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
+from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
+from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
+from benchctl.load.recorder import Failure, Recorder, merge_failures
+from benchctl.load.work.programs import open_workload
+from benchctl.load.workload import Program, WorkContext, Workload
+from benchctl.results.samples import Chunks, Columns, Place, RowFile
+from benchctl.track.model import Task
+from benchctl.track.operations.common import Operation
+
+
+class Lane(NamedTuple):
+    """What one connection is used for.
+
+    Attributes:
+        number: which lane, from 0.
+        of: how many there are.
+        posts: (task of the step, client of the task), one after the other.
+    """
+
+    number: int
+    of: int
+    posts: tuple[tuple[int, int], ...]
+
+
+class Completion:
+    """Counts the clients that are done, and knows when that ends the step.
+
+    Args:
+        tasks: of the step.
+        finish: called once, when a task that completes the step has ended.
+    """
+
+    def __init__(self, tasks: Sequence[Task], finish: Callable[[], None]) -> None:
+        self._tasks = tasks
+        self._left = [task.clients for task in tasks]
+        self._finish = finish
+        self._lock = threading.Lock()
+
+    def client_done(self, task: int) -> None:
+        """One client of that task has ended."""
+        with self._lock:
+            self._left[task] -= 1
+            ended = self._left[task] == 0
+        if ended and self._tasks[task].completes:
+            self._finish()
+
+    def unsupported(self, task: int) -> None:
+        """The node cannot do that task's operation; its clients end by themselves."""
+
+
+def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
+    """Who works where: client after client to lane after lane, and from the first again when all are taken.
+
+    Each client has a lane of its own, unless a parallel element has fewer clients than its tasks together:
+    then a lane works for several, one after the other, as in Rally.
+    """
+    posts = [(place, number) for place, task in enumerate(tasks) for number in range(task.clients)]
+    of = min((task.lanes for task in tasks if task.lanes is not None), default=len(posts))
+    of = min(of, len(posts))
+    return tuple(Lane(number, of, tuple(posts[number::of])) for number in range(of))
+
+
+# One task while it runs: what makes its clients, and when each of them sends.
+
+
+@dataclass
+class TaskRun:
+    """One task while it runs.
+
+    Attributes:
+        task: the task.
+        workload: what its clients ask.
+        recorders: makes the recorder of a client, for as many rows as it is expected to have.
+        seed: of Poisson arrivals.
+        measured: False makes all of it warm-up.
+        abort_on_failure: the first failed request ends everything with an error.
+        new_pace: makes the pace of a client, where the track's plug-in has a say in that.
+        halt: ends its clients.
+        clients: those that have begun, in any order.
+    """
+
+    task: Task
+    workload: Workload
+    recorders: "Recorders"
+    seed: int
+    measured: bool
+    abort_on_failure: bool
+    new_pace: NewPace | None = None
+    halt: threading.Event = field(default_factory=threading.Event)
+    clients: list[Client] = field(default_factory=list)
+    _paces: dict[int, PluginPace] = field(default_factory=dict)
+
+    def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
+        """Make one of its clients, with further connections where its work needs them."""
+        assignment = Assignment(
+            label=self.task.label,
+            client=number,
+            program=self._program(number),
+            measured=self.measured,
+            abort_on_failure=self.abort_on_failure,
+        )
+        client = Client(assignment, wire, Waiter(self.halt), self.recorders(number, self._expected()), spares)
+        self.clients.append(client)
+        return client
+
+    def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
+        """When that client sends."""
+        timer = Waiter(self.halt)
+        if number in self._paces:
+            bounds = open_ended(self.task) if self._until_exhausted() else extent(self.task)
+            return self._paces[number].turns(bounds, start_ns + ramp_up_ns, timer)
+        made = endless_turns if self._until_exhausted() else turns
+        return made(
+            self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
+        )
+
+    def _program(self, number: int) -> Program:
+        """What a client asks; of work that all share, it takes no more than it sends."""
+        program, most = self.workload.program(number), self._expected()
+        if self.new_pace is not None:
+            self._paces[number] = self.new_pace(program)
+            program = self._paces[number].paced(program)
+        if self.workload.endless or most is None:
+            return program
+        left = iter(range(most))
+        return lambda: None if next(left, None) is None else program()
+
+    def _until_exhausted(self) -> bool:
+        """Work that ends by itself is done to its end, unless the task says how much of it."""
+        return not self.workload.endless and self.task.iterations is None and self.task.time_period is None
+
+    def _expected(self) -> int | None:
+        return None if self._until_exhausted() else extent(self.task).requests
+
+
+# The clients, started and ended together.
+
+# Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
+_START_LEAD_NS = 2_000_000
+_STOP_POLL_S = 0.05
+_PROGRESS_EVERY_S = 0.25
+# A request in flight may end by itself when a task is stopped, but a hanging node must not delay the user.
+_GRACE_S = 0.5
+# Longer than an interrupted wire takes: whoever still works then is in code that knows nothing of wires.
+_OWN_CODE_S = 2.0
+
+OnProgress = Callable[[int], None]
+OpenWire = Callable[[int], Wire]
+"""Makes the wire of a client, by its number; nothing is sent before it is told to connect."""
+
+
+class StartLine:
+    """Holds all clients until every one is connected, and gives them one start.
+
+    Attributes:
+        start_ns: the start on the monotonic clock; 0 before.
+        cpu_s: CPU time of this process at the start.
+        suspended_ns: for how long the host had been suspended by then.
+    """
+
+    def __init__(self, clients: int) -> None:
+        self._barrier = threading.Barrier(clients, action=self._all_ready)
+        self.start_ns = 0
+        self.cpu_s = 0.0
+        self.suspended_ns = 0
+
+    def _all_ready(self) -> None:
+        self.cpu_s = time.process_time()
+        self.suspended_ns = suspended_ns()
+        self.start_ns = self._start_ns()
+
+    def _start_ns(self) -> int:
+        """The start, once every client is connected."""
+        return time.monotonic_ns() + _START_LEAD_NS
+
+    def wait(self) -> int | None:
+        """Return the start; None when a client could not come."""
+        try:
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            return None
+        return self.start_ns
+
+    def abort(self) -> None:
+        """Let nobody start any more."""
+        self._barrier.abort()
+
+
+class Listener(Protocol):
+    """Who is told what happens while the clients work; called in their threads."""
+
+    def client_done(self, task: int) -> None:
+        """A client of that task has done all of its assignment."""
+        ...
+
+    def unsupported(self, task: int) -> None:
+        """The node cannot do that task's operation."""
+        ...
+
+
+class Crew:
+    """Clients of a step of the schedule, each lane of them a thread.
+
+    Even a single client has a thread: the caller's one stays free for signals, for `stop` and for progress,
+    and never waits inside libcurl.
+
+    Args:
+        runs: the tasks of the step.
+        lanes: who works where.
+        open_wire: makes a lane's wire.
+        line: gives the start.
+
+    Attributes:
+        pulse: knows when this process did not run.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[TaskRun],
+        lanes: Sequence[Lane],
+        open_wire: OpenWire,
+        line: StartLine,
+    ) -> None:
+        self._runs = runs
+        self._lanes = lanes
+        self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
+        self._line = line
+        self.pulse = Pulse()
+        self._done = threading.Event()
+        self._threads: dict[int, int] = {}  # lane -> thread, while it works
+
+    def run(self, listener: Listener, stop: threading.Event, on_progress: OnProgress | None) -> None:
+        """Run to the end, to `stop`, or to the first error of a client, which is raised.
+
+        Args:
+            listener: told what happens.
+            stop: ends it when set.
+            on_progress: called with the number of requests so far, in this thread.
+        """
+        with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
+            working: list[Future[None]] = []
+            try:
+                for lane, wires in zip(self._lanes, self._wires, strict=True):
+                    working.append(pool.submit(self._work, lane, wires, listener))
+                self._watch(working, stop, on_progress)
+            finally:
+                try:
+                    self._let_end(working)
+                finally:
+                    # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
+                    while True:
+                        try:
+                            self._cut_off(working)
+                            break
+                        except KeyboardInterrupt:
+                            continue
+        for future in working:
+            future.result()
+
+    def halt(self, task: int | None = None) -> None:
+        """End the clients of a task, or all of them: each after the request that it is at."""
+        if task is not None:
+            self._runs[task].halt.set()
+            return
+        self._done.set()
+        for run in self._runs:
+            run.halt.set()
+
+    def _work(self, lane: Lane, wires: Sequence[Wire], listener: Listener) -> None:
+        wire, *spares = wires
+        try:
+            self._threads[lane.number] = threading.get_ident()
+            for one in wires:
+                greet(one)
+            # Its buffers are there before the start.
+            task, number = lane.posts[0]
+            client = self._runs[task].client(number, wire, spares)
+            start_ns = self._line.wait()
+            if start_ns is None:
+                return
+            ramp_up_ns = _ramp_up_ns(self._runs[task].task, lane)
+            self._serve(task, client, self._runs[task].turns(number, start_ns, ramp_up_ns), listener)
+            # Behind another client of its lane, a client starts when that one is done.
+            for task, number in lane.posts[1:]:
+                if not wire.interrupted:
+                    client = self._runs[task].client(number, wire, spares)
+                    turns = self._runs[task].turns(number, time.monotonic_ns(), 0)
+                    self._serve(task, client, turns, listener)
+        except BaseException:
+            self.halt()
+            raise
+        finally:
+            self._threads.pop(lane.number, None)
+            for one in wires:
+                one.close()
+
+    def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
+        client.run(turns)
+        client.ended_ns = time.monotonic_ns()
+        if client.unsupported is not None:
+            self.halt(task)
+            listener.unsupported(task)
+        listener.client_done(task)
+
+    def _watch(
+        self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
+    ) -> None:
+        report_at = time.monotonic() + _PROGRESS_EVERY_S
+        while self._goes_on(working):
+            if stop.is_set() or self._done.is_set():
+                return
+            if on_progress is not None and time.monotonic() >= report_at:
+                on_progress(self._requests())
+                report_at = time.monotonic() + _PROGRESS_EVERY_S
+        if on_progress is not None:
+            on_progress(self._requests())
+
+    def _goes_on(self, working: list[Future[None]]) -> bool:
+        with self.pulse.wait(_STOP_POLL_S):
+            return bool(wait(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done)
+
+    def _let_end(self, working: list[Future[None]]) -> None:
+        self.halt()
+        if not self._ended(working):
+            self._line.abort()
+            wait(working, timeout=_GRACE_S)
+
+    def _cut_off(self, working: list[Future[None]]) -> None:
+        if self._ended(working):
+            return
+        self.halt()
+        self._line.abort()
+        patience = time.monotonic() + _OWN_CODE_S
+        while True:
+            # The first Ctrl-C may have come while clients were being started, and one that is just connecting
+            # may miss an interruption.
+            for wire in chain.from_iterable(self._wires):
+                wire.interrupt()
+            if time.monotonic() > patience:
+                self._interrupt_code()
+                patience = time.monotonic() + _OWN_CODE_S
+            if not wait(working, timeout=_STOP_POLL_S).not_done:
+                return
+
+    def _ended(self, working: list[Future[None]]) -> bool:
+        return len(working) == len(self._lanes) and not wait(working, timeout=0).not_done
+
+    def _interrupt_code(self) -> None:
+        """End what a track's plug-in does in a client's thread, as soon as it executes Python again."""
+        for thread in list(self._threads.values()):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+            )
+
+    def _requests(self) -> int:
+        return sum(client.recorder.count for run in self._runs for client in run.clients)
+
+
+def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
+    """How many the clients of a lane need; they take turns."""
+    return max(runs[task].workload.connections for task, _ in lane.posts)
+
+
+def _ramp_up_ns(task: Task, lane: Lane) -> int:
+    """How much later than the task a client starts: client i of n after i/n of the ramp-up."""
+    return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
+
+
+# One process's share of a step: its lanes of clients, from the first connection to the last sample.
+
+NewFile = Callable[[Place], RowFile]
+"""Makes the file that takes the samples of one client."""
+
+
+HaltTask = Callable[[int | None], None]
+"""Ends the clients of a task of the step, or with None of all."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One task of a step.
+
+    Attributes:
+        task: clients, bounds, target.
+        operation: what its clients ask.
+        schedule: which of the fork's schedules it belongs to, for the samples.
+        position: which task of that schedule, for the samples.
+        measured: False marks every sample as warm-up, for warm-up challenges.
+    """
+
+    task: Task
+    operation: Operation
+    schedule: int
+    position: int
+    measured: bool = True
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one process has to do; can be sent to another.
+
+    Attributes:
+        jobs: the tasks of the step, all of them.
+        lanes: those of this process.
+        open_wire: makes the connection of a lane.
+        context: what operations need to know of the cluster.
+        origin_ns: the fork's origin on the monotonic clock; samples are counted from it.
+        boot: which node start of the fork, for the samples.
+        abort_on_failure: a failed request ends the step with an error, unless its task says otherwise.
+    """
+
+    jobs: tuple[Job, ...]
+    lanes: tuple[Lane, ...]
+    open_wire: OpenWire
+    context: WorkContext
+    origin_ns: int
+    boot: int
+    abort_on_failure: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process did of one task.
+
+    Attributes:
+        samples: client after client, in chunks.
+        unsupported: the node's reason when it cannot do the operation.
+        failures: what failed.
+        searches_sent: searches that can have reached the node.
+        ended_ns: when its last client had done all of it; 0 without one.
+        disk_waits: how often a client had to wait until its samples were on disk.
+        unit: what its operations' weights count, where they say so; else empty.
+    """
+
+    samples: Iterable[Columns]
+    unsupported: str | None
+    failures: tuple[Failure, ...]
+    searches_sent: int
+    ended_ns: int
+    disk_waits: int
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one process did of a step.
+
+    Attributes:
+        shares: one a job, in order.
+        start_ns: the common start on the monotonic clock; 0 when not all clients could connect.
+        cpu_s: CPU time of the process from the start on.
+        stops: when the process did not run, on the monotonic clock.
+        suspended_ns: for how long the host was suspended meanwhile.
+    """
+
+    shares: tuple[Share, ...]
+    start_ns: int
+    cpu_s: float
+    stops: tuple[Span, ...] = ()
+    suspended_ns: int = 0
+
+
+def work(
+    order: Order,
+    *,
+    line: StartLine,
+    listen: Callable[[HaltTask], Listener],
+    new_file: NewFile | None,
+    stop: threading.Event,
+    on_progress: OnProgress | None,
+) -> Done:
+    """Do an order in this process.
+
+    Args:
+        order: what to do.
+        line: gives the start to as many clients as the order has lanes.
+        listen: makes who is told what happens; gets the function that ends clients.
+        new_file: makes the files of the samples; without it they stay in memory.
+        stop: ends it when set.
+        on_progress: called with the number of requests so far, in this thread.
+
+    Raises:
+        NodeGone: the node does not answer any more.
+        TaskAborted: a request failed, and that was to end the step.
+        UsageError: a task's bounds make no sense, or an operation cannot be asked here.
+    """
+    with ExitStack() as stack:
+        recorders = [Recorders(job, order, new_file) for job in order.jobs]
+        runs = [
+            stack.enter_context(_open(job, order, kept))
+            for job, kept in zip(order.jobs, recorders, strict=True)
+        ]
+        crew = Crew(runs, order.lanes, order.open_wire, line)
+        stack.enter_context(_collector_paused())
+        crew.run(listen(crew.halt), stop, on_progress)
+        began = line.start_ns != 0
+        cpu_s = time.process_time() - line.cpu_s if began else 0.0
+        suspended = suspended_ns() - line.suspended_ns if began else 0
+        shares = tuple(_share(run) for run in runs)
+        return Done(shares, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
+
+
+@contextmanager
+def _open(job: Job, order: Order, recorders: "Recorders") -> Iterator[TaskRun]:
+    workload = open_workload(job.operation, order.context, clients=job.task.clients, key=job.task.label)
+    abort = order.abort_on_failure and job.task.ignore_response_error_level != "non-fatal"
+    with closing(workload):
+        paces = plugin_paces(job.task, job.operation, order.context)
+        yield TaskRun(job.task, workload, recorders, order.context.seed, job.measured, abort, paces)
+
+
+class Recorders:
+    """The recorders of a task, and what they hold at its end."""
+
+    def __init__(self, job: Job, order: Order, new_file: NewFile | None) -> None:
+        self._job = job
+        self._order = order
+        self._new_file = new_file
+        self._made: dict[int, tuple[Recorder, Place, RowFile | None]] = {}
+
+    def __call__(self, client: int, expected: int | None) -> Recorder:
+        """Make the recorder of a client, for as many rows as are expected where that is known."""
+        place = Place(
+            origin_ns=self._order.origin_ns,
+            schedule=self._job.schedule,
+            task=self._job.position,
+            boot=self._order.boot,
+            client=client,
+        )
+        file = None if self._new_file is None else self._new_file(place)
+        recorder = Recorder(expected, file, clients=self._job.task.clients)
+        self._made[client] = (recorder, place, file)
+        return recorder
+
+    def finish(self) -> tuple[Iterable[Columns], int]:
+        """The samples in order of clients, and how often one of these had to wait for the disk."""
+        made = [self._made[client] for client in sorted(self._made)]
+        for recorder, _, _ in made:
+            recorder.finish()
+        files = tuple(file for _, _, file in made if file is not None)
+        if self._new_file is not None:
+            return Chunks(files), sum(file.waits for file in files)
+        return [recorder.columns(place) for recorder, place, _ in made], 0
+
+
+def _share(run: TaskRun) -> Share:
+    samples, disk_waits = run.recorders.finish()
+    clients = sorted(run.clients, key=lambda client: client.assignment.client)
+    return Share(
+        samples=samples,
+        unsupported=next((client.unsupported for client in clients if client.unsupported), None),
+        failures=merge_failures(client.tally.failures() for client in clients),
+        searches_sent=sum(client.searches_sent for client in clients),
+        ended_ns=max((client.ended_ns for client in clients), default=0),
+        disk_waits=disk_waits,
+        unit=next((client.unit for client in clients if client.unit), ""),
+    )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's cycle collector out of the measurement; a request leaves no cycles behind."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,667 @@
+"""Administrative operations: single requests, waiting for an answer, making and removing what is declared."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from benchctl.errors import BenchctlError
+from benchctl.load.request import (
+    UNDECODABLE,
+    Answer,
+    Judge,
+    Request,
+    accepting,
+    is_unsupported,
+    judge_health,
+    judge_plain,
+    judge_shards,
+    judge_snapshot,
+    shorten,
+)
+from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, Form, own_body, said
+from benchctl.load.work.searches import PATH_SAFE, searches_in
+from benchctl.load.workload import (
+    Numbered,
+    Opener,
+    Repeated,
+    Reply,
+    Script,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    ask,
+)
+from benchctl.results.samples import Outcome
+from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
+from benchctl.track.operations import admin
+from benchctl.track.operations.admin import (
+    CreateComponentTemplate,
+    CreateComposableTemplate,
+    CreateDataStream,
+    CreateIndex,
+    CreateIndexTemplate,
+    CreateTemplate,
+    DeleteComponentTemplate,
+    DeleteComposableTemplate,
+    DeleteDataStream,
+    DeleteIndex,
+    DeleteIndexTemplate,
+    DeleteTemplate,
+    ForceMerge,
+    RunUntil,
+    WaitForCurrentSnapshotsCreate,
+    WaitForRecovery,
+    WaitForSnapshotCreate,
+    names_of,
+)
+from benchctl.track.operations.common import Condition, Criterion, Operation, is_number, url_param
+from benchctl.track.operations.search import Sleep
+
+_OK = Answer(Outcome.OK)
+
+Verdict = Callable[[int, bytes], Answer | None]
+"""HTTP status and body of an answer that came well -> how the whole ends; None: ask again."""
+
+
+class _Task(msgspec.Struct):
+    task: str
+
+
+class _TaskState(msgspec.Struct):
+    completed: bool
+    error: msgspec.Raw = msgspec.Raw()
+    response: "_TaskResponse | None" = None
+
+
+class _Shards(msgspec.Struct):
+    failed: int = 0
+
+
+class _TaskResponse(msgspec.Struct):
+    shards: _Shards = msgspec.field(name="_shards", default_factory=_Shards)
+
+
+class _SnapshotState(msgspec.Struct):
+    state: str = ""  # not in every list
+
+
+class _SnapshotStates(msgspec.Struct):
+    snapshots: list[_SnapshotState]
+
+
+class _ShardStage(msgspec.Struct):
+    stage: str
+
+
+class _IndexStages(msgspec.Struct):
+    shards: list[_ShardStage]
+
+
+_decode_task = msgspec.json.Decoder(_Task).decode
+_decode_task_state = msgspec.json.Decoder(_TaskState).decode
+_decode_snapshots = msgspec.json.Decoder(_SnapshotStates).decode
+_decode_stages = msgspec.json.Decoder(dict[str, _IndexStages]).decode
+
+
+def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
+    """A pause; nothing is sent."""
+
+    def script(_number: int) -> Script:
+        yield operation.duration
+        return _OK
+
+    return Numbered(script, order.clients)
+
+
+def judge_condition(condition: Condition, root: str = "") -> Judge:
+    """Judges an answer by what stands at one place in it.
+
+    Args:
+        condition: what has to stand where.
+        root: a path in front of the condition's.
+    """
+
+    def judge(status: int, body: bytes) -> Answer:
+        plain = judge_plain(status, body)
+        if plain.outcome is not Outcome.OK:
+            return plain
+        try:
+            found = at_path(msgspec.json.decode(body), f"{root}{condition.path}")
+        except UNDECODABLE as err:
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
+        if found == condition.expected_value:
+            return _OK
+        wanted = msgspec.json.encode(condition.expected_value).decode()
+        there = msgspec.json.encode(found).decode()
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"{condition.path} is {there}, not {wanted}"))
+
+    return judge
+
+
+def at_path(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
+    """What stands at a place, by keys with dots between them, numbers for lists; None where nothing does."""
+    for key in path.split("."):
+        if isinstance(found, dict):
+            found = found.get(key)
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return None
+    return found
+
+
+def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
+    """A request, sent again and again until its answer meets the criterion."""
+    given = operation.body
+    body = given.encode() if isinstance(given, str) else msgspec.json.encode(given) if given else b""
+    question = Envelope(operation).request(
+        operation.method,
+        quote(operation.path, safe=PATH_SAFE),
+        body,
+        params=operation.url_params,
+        judge=judge_plain,
+        searches=searches_in(operation.method, operation.path, body, order.context),
+    )
+
+    def verdict(_status: int, answer: bytes) -> Answer | None:
+        found = at_path(msgspec.json.decode(answer), operation.json_path)
+        return _OK if _meets(operation.criterion, found) else None
+
+    return _asked_until(question, verdict, operation.retry_wait_interval, order)
+
+
+def _meets(criterion: Criterion, found: object) -> bool:
+    if criterion.operator in {"exists", "not_exists"}:
+        return (found is not None) == (criterion.operator == "exists")
+    if not is_number(found):
+        return False
+    value, target = float(str(found)), float(str(criterion.value))
+    return {
+        "gte": value >= target,
+        "lte": value <= target,
+        "eq": value == target,
+        "neq": value != target,
+    }[criterion.operator]
+
+
+def _open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload:
+    """A merge that is started by one request, and asked after until it is done."""
+    envelope = Envelope(operation)
+    start = envelope.request(
+        "POST",
+        f"/{order.index(operation.target)}/_forcemerge",
+        params={**_force_merge_params(operation), "wait_for_completion": "false"},
+        judge=judge_plain,
+    )
+
+    def script(_number: int) -> Script:
+        started = yield from ask(start)
+        if started.answer.outcome is not Outcome.OK:
+            return started.answer
+        try:
+            task = _decode_task(started.exchange.body).task
+        except UNDECODABLE as err:
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"the merge has no task to ask after: {err}"))
+        question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}", judge=judge_plain)
+        return (yield from poll(question, _merge_verdict, operation.poll_period))
+
+    return Numbered(script, order.clients)
+
+
+def _force_merge_params(operation: ForceMerge) -> dict[str, str]:
+    """The query of a force-merge."""
+    most = operation.max_num_segments
+    return operation.url_params | ({} if most is None else {"max_num_segments": str(most)})
+
+
+def _merge_verdict(_status: int, body: bytes) -> Answer | None:
+    state = _decode_task_state(body)
+    if not state.completed:
+        return None
+    if error := bytes(state.error).decode(errors="replace"):
+        return Answer(Outcome.HTTP_ERROR, reason=shorten(f"the merge failed: {error}"))
+    failed = state.response.shards.failed if state.response is not None else 0
+    if failed:
+        return Answer(Outcome.PARTIAL, failed_shards=failed, reason=f"{failed} shards failed")
+    return _OK
+
+
+def open_wait_for_snapshot(operation: WaitForSnapshotCreate, order: WorkOrder) -> Workload:
+    """Until a snapshot is complete, or has failed."""
+    question = Envelope(operation).request(
+        "GET",
+        f"/_snapshot/{quote(operation.repository, safe='')}/{quote(operation.snapshot, safe='')}/_status",
+        params={"ignore_unavailable": "true", **operation.url_params},
+        judge=judge_plain,
+    )
+    return _asked_until(question, _snapshot_verdict, operation.completion_recheck_wait_period, order)
+
+
+def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
+    states = {snapshot.state for snapshot in _decode_snapshots(body).snapshots}
+    if not states:
+        return Answer(Outcome.HTTP_ERROR, reason="there is no such snapshot")
+    if states & {"FAILED", "PARTIAL", "ABORTED"}:
+        return Answer(Outcome.PARTIAL, reason=f"the snapshot is {', '.join(sorted(states))}")
+    return _OK if states == {"SUCCESS"} else None
+
+
+def open_wait_for_current_snapshots(operation: WaitForCurrentSnapshotsCreate, order: WorkOrder) -> Workload:
+    """Until no snapshot is being taken."""
+    question = Envelope(operation).request(
+        "GET",
+        f"/_snapshot/{quote(operation.repository, safe='')}/_current",
+        params={"verbose": "false", **operation.url_params},
+        judge=judge_plain,
+    )
+    return _asked_until(question, _no_snapshots, operation.completion_recheck_wait_period, order)
+
+
+def _no_snapshots(_status: int, body: bytes) -> Answer | None:
+    return None if _decode_snapshots(body).snapshots else _OK
+
+
+def open_wait_for_recovery(operation: WaitForRecovery, order: WorkOrder) -> Workload:
+    """Until every shard of an index has been recovered."""
+    question = Envelope(operation).request(
+        "GET",
+        f"/{order.index(operation.target)}/_recovery",
+        params=operation.url_params,
+        judge=judge_plain,
+    )
+    return _asked_until(question, _recovery_verdict, operation.completion_recheck_wait_period, order)
+
+
+def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
+    # There is nothing yet when the question comes before the recovery is planned.
+    stages = [shard.stage for index in _decode_stages(body).values() for shard in index.shards]
+    return _OK if stages and all(stage == "DONE" for stage in stages) else None
+
+
+def _asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
+    """A question that is asked every so many seconds until there is a verdict."""
+    return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
+
+
+def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
+    """Ask until there is a verdict, or until the question fails."""
+    while True:
+        reply: Reply = yield from ask(question)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        try:
+            found = verdict(reply.exchange.status, reply.exchange.body)
+        except UNDECODABLE as err:
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
+        if found is not None:
+            return found
+        yield period_s
+
+
+# Administrative operations of a single request: what each of them sends.
+
+
+def _wait_param(operation: admin.CreateSnapshot | admin.RestoreSnapshot) -> dict[str, str]:
+    return {"wait_for_completion": url_param(operation.wait_for_completion)}
+
+
+def _field_caps_body(operation: admin.FieldCaps) -> object:
+    chosen = {} if operation.index_filter is None else {"index_filter": operation.index_filter}
+    return {**operation.body, **chosen}
+
+
+def _concurrency(operation: admin.UpdateConcurrentSegmentSearchSettings) -> object:
+    settings: dict[str, Any] = {"search.concurrent_segment_search.enabled": url_param(operation.enable)}
+    if operation.max_slice_count is not None:
+        settings["search.concurrent.max_slice_count"] = operation.max_slice_count
+    return {"persistent": settings}
+
+
+def _put(path: str) -> Form:
+    return Form("PUT", path, own_body)
+
+
+def _delete_form(path: str) -> Form:
+    return Form("DELETE", path, missing=True)
+
+
+_timeouts = said("master_timeout", "timeout")
+
+_FORMS: Mapping[type[Operation], Form] = {
+    admin.ForceMerge: Form(
+        "POST",
+        "/{index}/_forcemerge",
+        params=_force_merge_params,
+        judge=judge_shards,
+        timeout_s=LONG_TIMEOUT_S,
+    ),
+    admin.Refresh: Form("POST", "/{index}/_refresh", judge=judge_shards, timeout_s=LONG_TIMEOUT_S),
+    admin.Flush: Form("POST", "/{index}/_flush", judge=judge_shards, timeout_s=LONG_TIMEOUT_S),
+    admin.ClusterHealth: Form("GET", "/_cluster/health/{index}", judge=judge_health),
+    admin.IndexStats: Form("GET", "/{index}/_stats"),
+    admin.NodeStats: Form("GET", "/_nodes/stats"),
+    admin.PutSettings: _put("/_cluster/settings"),
+    admin.UpdateConcurrentSegmentSearchSettings: Form("PUT", "/_cluster/settings", _concurrency),
+    admin.PutPipeline: Form("PUT", "/_ingest/pipeline/{id}", own_body, _timeouts),
+    admin.DeletePipeline: Form("DELETE", "/_ingest/pipeline/{id}", params=_timeouts, missing=True),
+    admin.CreateSearchPipeline: _put("/_search/pipeline/{id}"),
+    admin.CreateSnapshotRepository: _put("/_snapshot/{repository}"),
+    admin.DeleteSnapshotRepository: _delete_form("/_snapshot/{repository}"),
+    admin.CreateSnapshot: Form(
+        "PUT", "/_snapshot/{repository}/{snapshot}", own_body, _wait_param, judge_snapshot,
+        timeout_s=LONG_TIMEOUT_S,
+    ),
+    admin.RestoreSnapshot: Form(
+        "POST", "/_snapshot/{repository}/{snapshot}/_restore", own_body, _wait_param, judge_snapshot,
+        timeout_s=LONG_TIMEOUT_S,
+    ),
+    admin.FieldCaps: Form("POST", "/{index}/_field_caps", _field_caps_body, said("fields")),
+}  # fmt: skip
+
+ADMINISTRATIVE = tuple(_FORMS)
+"""The types that `open_administration` knows."""
+
+
+def open_administration(operation: Operation, order: WorkOrder) -> Workload:
+    """A request of the table, or a script where the operation wants to be asked again."""
+    form = _FORMS[type(operation)]
+    match operation:
+        case admin.ForceMerge(mode="polling"):
+            return _open_force_merge_polled(operation, order)
+        case admin.IndexStats(condition=Condition() as condition):
+            form = replace(form, judge=judge_condition(condition))
+        case admin.ClusterHealth() if operation.target is None:
+            # As in Rally it is that of the cluster: the track's index need not be there yet.
+            form = replace(form, path="/_cluster/health")
+        case _:
+            pass
+    return form.open(operation, order)
+
+
+# What a track declares is made and removed: a request for each index, data stream and template.
+
+_KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
+    CreateIndexTemplate: ("index", "_template"),
+    DeleteIndexTemplate: ("index", "_template"),
+    CreateComposableTemplate: ("composable", "_index_template"),
+    DeleteComposableTemplate: ("composable", "_index_template"),
+    CreateComponentTemplate: ("component", "_component_template"),
+    DeleteComponentTemplate: ("component", "_component_template"),
+}
+"""Operation type -> kind of template, and the path where those live."""
+
+_decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
+    """Indices, with the bodies that the track declares for them unless the operation has one."""
+    context = order.context
+    envelope = Envelope(operation)
+
+    def request(name: str) -> Request:
+        body = context.indices.get(name, context.index_body) if operation.body is None else operation.body
+        return envelope.request(
+            "PUT",
+            f"/{quote(name, safe='')}",
+            _encoded(_with_settings(body, operation.settings)),
+            params=operation.url_params,
+            judge=judge_plain,
+        )
+
+    return _each(map(request, names_of(operation.index) or _indices(operation, context)), order)
+
+
+def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
+    """Indices by name, or by patterns, which are looked up first: nodes refuse to delete by pattern."""
+    names = names_of(operation.index) or _indices(operation, order.context)
+    envelope = Envelope(operation)
+    if any("*" in name for name in names):
+        return Numbered(lambda _number: _delete_matching(operation, envelope, names), order.clients)
+    missing = operation.only_if_exists
+    return _each(
+        (_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names), order
+    )
+
+
+def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
+    """Data streams, by name or all of the track's; plain indices of their names where a node has none."""
+    names = names_of(operation.data_stream) or order.context.data_streams
+    if not names:
+        raise _nothing(operation, "data-stream", "data streams")
+    method = "DELETE" if isinstance(operation, DeleteDataStream) else "PUT"
+    missing = isinstance(operation, DeleteDataStream) and operation.only_if_exists
+    judge = accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ())
+    envelope = Envelope(operation)
+
+    def request(path: str, judge: Judge) -> Request:
+        return envelope.request(method, path, params=operation.url_params, judge=judge)
+
+    pairs = [
+        (
+            request(f"/_data_stream/{quote(name, safe=',*')}", _unless_lacking(judge)),
+            request(f"/{quote(name, safe=',*')}", judge),
+        )
+        for name in names
+    ]
+
+    def script(_number: int) -> Script:
+        for asked, plain in pairs:
+            reply = yield from ask(asked)
+            if _lacks(reply):
+                reply = yield from ask(plain)
+            if reply.answer.outcome is not Outcome.OK:
+                return reply.answer
+        return Answer(Outcome.OK)
+
+    return Numbered(script, order.clients)
+
+
+def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Workload:
+    """Templates, by name or all of their kind that the track declares."""
+    kind, path = _KINDS[type(operation)]
+    if operation.body is not None and operation.template is not None:
+        found = {operation.template: operation.body}
+    else:
+        declared = _templates(operation, kind, operation.template, order.context)
+        found = {template.name: template.body for template in declared}
+    # Settings of the newer kinds stand one level deeper.
+    settle = _with_settings if kind == "index" else _with_inner_settings
+    envelope = Envelope(operation)
+
+    def request(name: str, body: Mapping[str, Any]) -> Request:
+        return envelope.request(
+            "PUT",
+            f"/{path}/{quote(name, safe='')}",
+            _encoded(settle(body, operation.settings)),
+            params=operation.url_params,
+            judge=judge_plain,
+        )
+
+    made = [request(name, body) for name, body in found.items()]
+    if not any(DATA_STREAM in body for body in found.values()):
+        return _each(made, order)
+    plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
+    question = envelope.request("GET", DATA_STREAMS, judge=_unless_lacking(judge_plain))
+
+    def script(_number: int) -> Script:
+        reply = yield from ask(question)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        return (yield from _send_all(plain if _lacks(reply) else made)) or Answer(Outcome.OK)
+
+    return Numbered(script, order.clients)
+
+
+def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
+    """Templates, by name or all of their kind that the track declares, with the indices that they are for."""
+    kind, path = _KINDS[type(operation)]
+    if operation.template is not None:
+        names = [operation.template]
+        patterns = [operation.index_pattern] if operation.delete_matching_indices else []
+    else:
+        declared = _templates(operation, kind, None, order.context)
+        names = [template.name for template in declared]
+        patterns = [
+            template.index_pattern
+            for template in declared
+            if template.delete_matching_indices and operation.delete_matching_indices is not False
+        ]
+    envelope = Envelope(operation)
+    requests = [
+        _delete(operation, envelope, f"/{path}/{quote(name, safe='*')}", operation.only_if_exists)
+        for name in names
+    ]
+    matching = [pattern for pattern in patterns if pattern]
+    if not matching:
+        return _each(requests, order)
+
+    def script(_number: int) -> Script:
+        failed = yield from _send_all(requests)
+        if failed is not None:
+            return failed
+        return (yield from _delete_matching(operation, envelope, matching))
+
+    return Numbered(script, order.clients)
+
+
+def _unless_lacking(judge: Judge) -> Judge:
+    """That a node has no data streams is an answer like others: what stands in for them comes next."""
+
+    def judged(status: int, body: bytes) -> Answer:
+        return Answer(Outcome.OK) if is_unsupported(status, body) else judge(status, body)
+
+    return judged
+
+
+def _lacks(reply: Reply) -> bool:
+    return is_unsupported(reply.exchange.status, reply.exchange.body) is not None
+
+
+def _indices(operation: Operation, context: WorkContext) -> tuple[str, ...]:
+    if context.indices:
+        return tuple(context.indices)
+    if context.index_name and not context.data_streams:
+        return (context.index_name,)
+    raise _nothing(operation, "index", "indices")
+
+
+def _templates(
+    operation: Operation, kind: TemplateKind, name: str | None, context: WorkContext
+) -> list[Template]:
+    found = [
+        template
+        for template in context.templates
+        if template.kind == kind and name in (None, template.name)
+    ]  # fmt: skip
+    if not found:
+        raise _nothing(operation, "template", f"{kind} templates" if name is None else f"template '{name}'")
+    return found
+
+
+def _nothing(operation: Operation, key: str, what: str) -> BenchctlError:
+    return BenchctlError(
+        f"operation '{operation.name}': the track declares no {what}",
+        hint=f"declare them in the track, or say what is meant by the operation's '{key}'",
+    )
+
+
+def _delete(operation: Operation, envelope: Envelope, path: str, missing: bool) -> Request:  # noqa: FBT001 - of its key
+    return envelope.request(
+        "DELETE",
+        path,
+        params=operation.url_params,
+        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND} if missing else ()),
+    )
+
+
+def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterable[str]) -> Script:
+    """Look up the indices of patterns, and delete each."""
+    listed = quote(",".join(patterns), safe=",*-")
+    question = envelope.request(
+        "GET",
+        f"/{listed}/_alias",
+        params={"ignore_unavailable": "true"},
+        judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND}),
+    )
+    reply = yield from ask(question)
+    if reply.answer.outcome is not Outcome.OK or reply.exchange.status == HTTPStatus.NOT_FOUND:
+        return reply.answer
+    try:
+        names = list(_decode_names(reply.exchange.body))
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not a list of indices: {err}"))
+    # Another one may have deleted it in between.
+    requests = [_delete(operation, envelope, f"/{quote(name, safe='')}", missing=True) for name in names]
+    return (yield from _send_all(requests)) or reply.answer
+
+
+def _send_all(requests: Iterable[Request]) -> Script:
+    """Send one after the other; the answer of the first that fails, or None."""
+    for request in requests:
+        reply = yield from ask(request)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+    return None
+
+
+def _each(requests: Iterable[Request], order: WorkOrder) -> Workload:
+    """A request for each thing; a single one is the same object every time."""
+    made = list(requests)
+    if len(made) == 1:
+        return Repeated(made[0])
+
+    def script(_number: int) -> Script:
+        return (yield from _send_all(made)) or Answer(Outcome.OK)
+
+    return Numbered(script, order.clients)
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    # No body and an empty one are the same to both engines, and fewer bytes.
+    return msgspec.json.encode(body) if body else b""
+
+
+def _with_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not settings:
+        return body
+    return {**body, "settings": _flat(body.get("settings") or {}) | _flat(settings)}
+
+
+def _with_inner_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not settings:
+        return body
+    return {**body, "template": _with_settings(body.get("template") or {}, settings)}
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an index by their whole names, however they are nested: one can be laid over another."""
+    return {
+        name if name.startswith("index.") else f"index.{name}": value for name, value in _dotted(settings, "")
+    }
+
+
+def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+DECLARED: Mapping[type[Operation], Opener] = {
+    CreateIndex: _open_create_index,
+    DeleteIndex: _open_delete_index,
+    CreateDataStream: _open_data_streams,
+    DeleteDataStream: _open_data_streams,
+    CreateIndexTemplate: _open_create_template,
+    CreateComposableTemplate: _open_create_template,
+    CreateComponentTemplate: _open_create_template,
+    DeleteIndexTemplate: _open_delete_template,
+    DeleteComposableTemplate: _open_delete_template,
+    DeleteComponentTemplate: _open_delete_template,
+}
+"""What makes the work of each type."""

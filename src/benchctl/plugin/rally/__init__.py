@@ -1,1 +1,0 @@
-"""What plug-ins import of Rally and OpenSearch Benchmark, as far as real ones do; written anew."""

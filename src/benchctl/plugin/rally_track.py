@@ -1,0 +1,437 @@
+"""The track as plug-ins see it: Rally's classes with the attributes that they read and change."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.plugin.rally_classes import InvalidName, class_name
+from benchctl.track import model
+from benchctl.track.model import Corpus
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.operations.common import Operation as AnyOperation
+
+
+class _OperationType(Enum):
+    """benchctl's operation types as plug-ins name them: by their classes in Rally."""
+
+    @property
+    def admin_op(self) -> bool:
+        """Whether tables leave it out unless the track says otherwise."""
+        return not OPERATION_TYPES[self.value].shown
+
+    def to_hyphenated_string(self) -> str:
+        """The type as tracks name it."""
+        return str(self.value)
+
+    @classmethod
+    def from_hyphenated_string(cls, v: str) -> "_OperationType":
+        """The member of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        try:
+            return cls(v)
+        except ValueError as err:
+            raise KeyError(f"No enum value for [{v}]") from err
+
+
+OperationType = _OperationType("OperationType", {class_name(kind): kind for kind in OPERATION_TYPES})  # type: ignore[call-arg]
+
+
+class TypeName(str):
+    """A document type: a text, and in the oldest plug-ins an object with a name."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Itself."""
+        return str(self)
+
+
+@dataclass
+class Index:
+    """An index."""
+
+    name: str
+    body: dict[str, Any] | None = None
+    types: list[TypeName] = field(default_factory=list)
+
+
+@dataclass
+class DataStream:
+    """A data stream."""
+
+    name: str
+
+
+@dataclass
+class IndexTemplate:
+    """A template of indices, of either kind."""
+
+    name: str
+    pattern: str | None
+    content: dict[str, Any]
+    delete_matching_indices: bool = True
+
+
+@dataclass
+class ComponentTemplate:
+    """A part of composable templates."""
+
+    name: str
+    content: dict[str, Any]
+
+
+class Documents:
+    """A file of documents.
+
+    Not a dataclass: plug-ins derive classes from it that make properties of some attributes.
+    """
+
+    SOURCE_FORMAT_BULK = "bulk"
+
+    def __init__(  # noqa: PLR0913 - Rally's signature
+        self,
+        source_format: str = SOURCE_FORMAT_BULK,
+        document_file: str | None = None,
+        *,
+        document_archive: str | None = None,
+        base_url: str | None = None,
+        includes_action_and_meta_data: bool = False,
+        number_of_documents: int = 0,
+        compressed_size_in_bytes: int | None = None,
+        uncompressed_size_in_bytes: int | None = None,
+        target_index: str | None = None,
+        target_data_stream: str | None = None,
+        target_type: str | None = None,
+        meta_data: dict[str, Any] | None = None,
+    ) -> None:
+        given = {
+            "source_format": source_format,
+            "document_file": document_file,
+            "document_archive": document_archive,
+            "base_url": base_url,
+            "includes_action_and_meta_data": includes_action_and_meta_data,
+            "number_of_documents": number_of_documents,
+            "compressed_size_in_bytes": compressed_size_in_bytes,
+            "uncompressed_size_in_bytes": uncompressed_size_in_bytes,
+            "target_index": target_index,
+            "target_data_stream": target_data_stream,
+            "target_type": target_type,
+            "meta_data": meta_data or {},
+        }
+        for name, value in given.items():
+            own = getattr(type(self), name, None)
+            if not isinstance(own, property) or own.fset is not None:
+                setattr(self, name, value)
+
+    def has_compressed_corpus(self) -> bool:
+        """Whether it is known by its packed file."""
+        return self.document_archive is not None  # type: ignore[attr-defined]
+
+    def has_uncompressed_corpus(self) -> bool:
+        """Whether it is known by its plain file."""
+        return self.document_file is not None  # type: ignore[attr-defined]
+
+    @property
+    def number_of_lines(self) -> int:
+        """In the plain file."""
+        lines: int = self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)  # type: ignore[attr-defined]
+        return lines
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether its lines are documents."""
+        return bool(self.source_format == self.SOURCE_FORMAT_BULK)  # type: ignore[attr-defined]
+
+
+@dataclass
+class DocumentCorpus:
+    """A named set of documents."""
+
+    name: str
+    documents: list[Documents] = field(default_factory=list)
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+    def number_of_documents(self, source_format: str = Documents.SOURCE_FORMAT_BULK) -> int:
+        """How many there are in files of that format."""
+        return sum(
+            one.number_of_documents  # type: ignore[attr-defined]
+            for one in self.documents
+            if one.source_format == source_format  # type: ignore[attr-defined]
+        )
+
+    def filter(
+        self,
+        source_format: str | None = None,
+        target_indices: Sequence[str] | None = None,
+        target_data_streams: Sequence[str] | None = None,
+    ) -> "DocumentCorpus":
+        """With those of its documents that go to one of these places."""
+        wanted = {
+            "source_format": [source_format] if source_format else None,
+            "target_index": target_indices,
+            "target_data_stream": target_data_streams,
+        }
+        kept = [
+            one
+            for one in self.documents
+            if all(not names or getattr(one, key) in names for key, names in wanted.items())
+        ]
+        return DocumentCorpus(self.name, kept, dict(self.meta_data))
+
+
+@dataclass
+class Operation:
+    """What a task does."""
+
+    name: str
+    operation_type: str
+    params: dict[str, Any]
+    param_source: str | None = None
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        """Its operation type."""
+        return self.operation_type
+
+
+@dataclass
+class Task:
+    """An entry of a schedule."""
+
+    name: str
+    operation: Operation
+    clients: int = 1
+    warmup_iterations: int | None = None
+    iterations: int | None = None
+    warmup_time_period: float | None = None
+    time_period: float | None = None
+    schedule: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=list)
+    meta_data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def target_throughput(self) -> float | None:
+        """Requests a second over all clients."""
+        if self.params.get("target-interval"):
+            return 1 / float(self.params["target-interval"])
+        found: float | None = self.params.get("target-throughput")
+        return found
+
+    def __iter__(self) -> Iterator["Task"]:
+        return iter((self,))
+
+
+@dataclass
+class Challenge:
+    """A schedule with a name."""
+
+    name: str
+    description: str = ""
+    default: bool = False
+    selected: bool = False
+    meta_data: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    schedule: list[Task] = field(default_factory=list)
+    user_info: str = ""
+
+
+@dataclass
+class Track:
+    """The whole."""
+
+    name: str
+    description: str = ""
+    meta_data: dict[str, Any] = field(default_factory=dict)
+    challenges: list[Challenge] = field(default_factory=list)
+    indices: list[Index] = field(default_factory=list)
+    data_streams: list[DataStream] = field(default_factory=list)
+    templates: list[IndexTemplate] = field(default_factory=list)
+    composable_templates: list[IndexTemplate] = field(default_factory=list)
+    component_templates: list[ComponentTemplate] = field(default_factory=list)
+    corpora: list[DocumentCorpus] = field(default_factory=list)
+    dependencies: list[str] = field(default_factory=list)
+    root: str | None = None
+    has_plugins: bool = True
+
+    @property
+    def default_challenge(self) -> Challenge | None:
+        """The one marked so, or the only one."""
+        marked = [one for one in self.challenges if one.default]
+        return marked[0] if marked else self.challenges[0] if len(self.challenges) == 1 else None
+
+    @property
+    def selected_challenge(self) -> Challenge | None:
+        """The one that is being run."""
+        return next((one for one in self.challenges if one.selected), None)
+
+    @property
+    def selected_challenge_or_default(self) -> Challenge | None:
+        """The one that is being run, or would be."""
+        return self.selected_challenge or self.default_challenge
+
+    selected_test_procedure = selected_challenge
+    selected_test_procedure_or_default = selected_challenge_or_default
+
+    @property
+    def test_procedures(self) -> list[Challenge]:
+        """The challenges in OpenSearch Benchmark's words."""
+        return self.challenges
+
+    def find_challenge_or_default(self, name: str) -> Challenge | None:
+        """One of them by name.
+
+        Raises:
+            InvalidName: there is none of that name.
+        """
+        if not name:
+            return self.default_challenge
+        found = next((one for one in self.challenges if one.name == name), None)
+        if found is None:
+            raise InvalidName(f"Unknown challenge [{name}] for track [{self.name}]")
+        return found
+
+    def index_names(self) -> list[str]:
+        """Names of all indices."""
+        return [index.name for index in self.indices]
+
+    def data_stream_names(self) -> list[str]:
+        """Names of all data streams."""
+        return [stream.name for stream in self.data_streams]
+
+    @property
+    def number_of_documents(self) -> int:
+        """Of all corpora."""
+        return sum(corpus.number_of_documents() for corpus in self.corpora)
+
+
+def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) -> Track:
+    """A track for plug-ins; theirs to change, nothing of it reaches benchctl's own.
+
+    Args:
+        track: as it was read.
+        challenge: that is being run.
+        root: the track's folder.
+    """
+    known = dict(track.challenges)
+    if challenge is not None:
+        known[challenge.name] = challenge
+    return Track(
+        name=track.name,
+        description=track.description,
+        meta_data=_copy(track.meta),
+        challenges=[
+            _challenge(one, track, selected=challenge is not None and one.name == challenge.name)
+            for one in known.values()
+        ],
+        indices=[
+            Index(one.name, msgspec.to_builtins(one.body), [TypeName(kind) for kind in one.types])
+            for one in track.indices
+        ],
+        data_streams=[DataStream(name) for name in track.data_streams],
+        templates=_templates(track, "index"),
+        composable_templates=_templates(track, "composable"),
+        component_templates=[
+            ComponentTemplate(one.name, _copy(one.body)) for one in track.templates if one.kind == "component"
+        ],
+        corpora=[_corpus(one, root) for one in track.corpora],
+        dependencies=list(track.dependencies),
+        root=str(root),
+    )
+
+
+def task_of(task: model.Task, operation: AnyOperation) -> Task:
+    """A task for plug-ins."""
+    throttle = {
+        "clients": task.clients,
+        "target-throughput": task.target_throughput,
+        "target-interval": task.target_interval,
+    }
+    return Task(
+        name=task.label,
+        operation=_operation(operation),
+        clients=task.clients,
+        warmup_iterations=task.warmup_iterations,
+        iterations=task.iterations,
+        warmup_time_period=task.warmup_time_period,
+        time_period=task.time_period,
+        schedule=task.scheduler or task.schedule,
+        params={
+            **{name: value for name, value in throttle.items() if value is not None},
+            **_copy(task.scheduler_params),
+        },
+        tags=list(task.tags),
+        meta_data=_copy(task.meta),
+    )
+
+
+def _operation(operation: AnyOperation) -> Operation:
+    if isinstance(operation, PluginOperation):
+        return Operation(
+            operation.name,
+            operation.type,
+            _copy(operation.params),
+            operation.param_source,
+            _copy(operation.meta),
+        )
+    params: dict[str, Any] = msgspec.to_builtins(operation)
+    return Operation(operation.name, operation.type_name, params, None, _copy(operation.meta))
+
+
+def _challenge(challenge: model.Challenge, track: model.Track, *, selected: bool) -> Challenge:
+    operations = track.operations | challenge.operations
+    return Challenge(
+        name=challenge.name,
+        description=challenge.description,
+        default=challenge.default,
+        selected=selected,
+        meta_data=_copy(challenge.meta),
+        parameters=_copy(challenge.parameters),
+        schedule=[task_of(task, operations[task.operation]) for task in challenge.schedule],
+        user_info=challenge.user_info,
+    )
+
+
+def _templates(track: model.Track, kind: model.TemplateKind) -> list[IndexTemplate]:
+    return [
+        IndexTemplate(one.name, one.index_pattern, _copy(one.body), one.delete_matching_indices)
+        for one in track.templates
+        if one.kind == kind
+    ]
+
+
+def _corpus(corpus: Corpus, root: Path) -> DocumentCorpus:
+    return DocumentCorpus(
+        corpus.name,
+        [
+            Documents(
+                one.source_format,
+                str(root / one.source_file),
+                base_url=one.base_url,
+                includes_action_and_meta_data=one.includes_action_and_meta_data,
+                number_of_documents=one.document_count or 0,
+                compressed_size_in_bytes=one.compressed_bytes,
+                uncompressed_size_in_bytes=one.uncompressed_bytes,
+                target_index=one.target_index,
+                target_data_stream=one.target_data_stream,
+                target_type=one.target_type,
+                meta_data=_copy(one.meta),
+            )
+            for one in corpus.documents
+        ],
+        _copy(corpus.meta),
+    )
+
+
+def _copy(value: dict[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return copied

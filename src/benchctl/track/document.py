@@ -1,0 +1,376 @@
+"""JSON of a track and where its values stand: every complaint names file, line and JSON path."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from benchctl.errors import UsageError
+from benchctl.nearest import guess, nearest
+from benchctl.track.template import Rendered
+from benchctl.track.template_source import Origin, cut
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+|-?\d{19,}", re.ASCII)
+_BYTE = re.compile(r"\(byte (?P<offset>\d+)\)")
+_LARGEST = 2**64
+_COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
+_AROUND = 3  # lines shown before and behind an error
+_WIDEST = 160
+_PLACED = 100  # notes of a document that name their lines
+LIKE = 0.8
+"""What is that similar, in difflib's measure, is a typing mistake."""
+
+# Keys of Rally's and OpenSearch Benchmark's tracks that mean nothing, or nothing here.
+_PASSING = frozenset(
+    {
+        "default",
+        "short-description",
+        "index-settings",
+        "run-on-serverless",
+        "serverless",
+        "assertions",
+        "auto-managed",
+    }
+)
+
+
+# Where in a JSON text a value stands.
+
+_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<place>\d+)\]")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def offset_of(text: str, where: str, key: str | None = None) -> int:
+    """The character where a value begins, or where the innermost value around it does that can be found.
+
+    Args:
+        text: valid JSON.
+        where: a path such as `$.schedule[3].operation`.
+        key: of the object there; its name is looked for instead of the object.
+    """
+    at = _space(text, 0)
+    for match in _STEP.finditer(where.removeprefix("$")):
+        step: str | int = int(match["place"]) if match["place"] is not None else match["key"]
+        found = next((value for name, _, value in _children(text, at) if name == step), None)
+        if found is None:
+            return at
+        at = found
+    return next((start for name, start, _ in _children(text, at) if name == key), at)
+
+
+def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
+    """Keys that an object gives more than once; the readers of JSON take the last one without a word.
+
+    Args:
+        text: valid JSON.
+
+    Yields:
+        (JSON path of the object, key, character where the key is given again).
+
+    Raises:
+        RecursionError: the text is nested too deeply.
+    """
+    found = False
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len(dict(pairs)) < len(pairs)
+
+    # Numbers stay texts: their size is no concern of this.
+    json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
+    if found:  # where they are takes longer to say
+        yield from _repeated(text, _space(text, 0), "$")
+
+
+def _repeated(text: str, at: int, where: str) -> Iterator[tuple[str, str, int]]:
+    seen: set[str] = set()
+    for name, start, value in _children(text, at):
+        if isinstance(name, int):
+            inner = f"{where}[{name}]"
+        else:
+            inner = f"{where}.{name}"
+            if name in seen:
+                yield where, name, start
+            seen.add(name)
+        yield from _repeated(text, value, inner)
+
+
+def _children(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """The members of an object or array: key or place, where the member begins, where its value does."""
+    if text[at : at + 1] not in ("{", "["):
+        return
+    named = text[at] == "{"
+    at = _space(text, at + 1)
+    number = 0
+    while text[at] not in "}]":
+        start = at
+        name: str | int = number
+        if named:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _space(text, _space(text, at) + 1)
+        yield name, start, at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _space(text, at)
+        if text[at] == ",":
+            at = _space(text, at + 1)
+        number += 1
+
+
+def _space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+# JSON of a track and where its values stand.
+
+
+class Document:
+    """A JSON file of a track.
+
+    Args:
+        name: for messages.
+        rendered: its text; without it, places in files cannot be told.
+        lenient: whether keys that belong elsewhere are noted and passed over, as Rally does; typing mistakes
+            are errors all the same.
+
+    Attributes:
+        notes: what was passed over, one line each.
+    """
+
+    def __init__(self, name: str, rendered: Rendered | None = None, *, lenient: bool = False) -> None:
+        self.name = name
+        self.lenient = lenient
+        self.notes: list[str] = []
+        self._rendered = rendered
+
+    def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
+        """A complaint about a value.
+
+        Args:
+            where: JSON path of it.
+            message: what is wrong, in a sentence without its end.
+            hint: what to do.
+            key: of the object there that is meant.
+        """
+        return UsageError(f"{self.place(where, key)}: {cut(where)}: {cut(message)}", hint=cut(hint))
+
+    def note(self, where: str, message: str, *, key: str | None = None) -> None:
+        """Keep a remark about a value, or about a key of it."""
+        # To find a line, the whole text is looked through.
+        place = self.place(where, key) if len(self.notes) < _PLACED else self.name
+        self.notes.append(f"{place}: {cut(where)}: {cut(message)}")
+
+    def repeated(self, where: str, key: str, offset: int) -> None:
+        """Refuse a key that an object has already; pass over the first one in a lenient document.
+
+        Args:
+            where: JSON path of the object.
+            key: that it gives again.
+            offset: the character where it does.
+
+        Raises:
+            UsageError: the document is not lenient.
+        """
+        text = f"{self._place_at(offset)}: {cut(where)}: the key '{cut(key)}' is given twice"
+        if not self.lenient:
+            raise UsageError(text, hint="remove one of them: only the last would count")
+        self.notes.append(f"{text}, and the last one counts")
+
+    def place(self, where: str, key: str | None = None) -> str:
+        """File and line of a JSON path; only the file where the line cannot be told."""
+        if self._rendered is None:
+            return self.name
+        return self._place_at(offset_of(self._rendered.text, where, key))
+
+    def _place_at(self, offset: int) -> str:
+        origin = None if self._rendered is None else self._rendered.origin(offset)
+        return self.name if origin is None else str(origin)
+
+
+def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:
+    """The JSON of a rendered file.
+
+    Returns:
+        The document, and its value.
+
+    Raises:
+        UsageError: it is not JSON; the message shows the lines around the error and the file they came from.
+            Or a key stands twice in an object; where Rally's habits hold, that is noted, and the last counts.
+    """
+    document = Document(str(rendered.path), rendered, lenient=lenient)
+    try:
+        value = msgspec.json.decode(rendered.text)
+        for where, key, offset in repeated_keys(rendered.text):
+            document.repeated(where, key, offset)
+    except msgspec.ValidationError as err:
+        raise _beyond_bounds(rendered, str(err)) from err
+    except (msgspec.MsgspecError, UnicodeError) as err:
+        raise _broken(rendered, str(err)) from err
+    except RecursionError as err:
+        raise UsageError(f"{rendered.path}: its JSON is nested too deeply") from err
+    return document, value
+
+
+def _broken(rendered: Rendered, found: str) -> UsageError:
+    """Where the JSON breaks, in the words of Python's reader unless it takes what is no JSON, such as NaN."""
+    text = rendered.text
+    byte = _BYTE.search(found)
+    said = _BYTE.sub("", found).strip()
+    offset = (
+        0
+        if byte is None
+        else len(text.encode(errors="replace")[: int(byte["offset"])].decode(errors="replace"))
+    )
+    try:
+        if "trailing comma" in said:
+            said, offset = f"a trailing comma before {text[offset]}", text.rindex(",", 0, offset)
+        else:
+            json.loads(text)
+    except json.JSONDecodeError as err:
+        said, offset = err.msg, err.pos
+    except (RecursionError, ValueError):
+        pass
+    offset = min(offset, max(len(text) - 1, 0))
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    origin = rendered.origin(offset)
+    came = f", in {origin}" if origin is not None else f", line {line}"
+    return UsageError(
+        f"{rendered.path} is not JSON once its template is rendered: {said}{came}\n"
+        f"{_excerpt(rendered, line, column)}",
+        hint=_hint(rendered.undefined),
+    )
+
+
+def _beyond_bounds(rendered: Rendered, found: str) -> UsageError:
+    """A number that JSON allows and that no number type holds; msgspec does not say where it is."""
+    numbers = _NUMBER.finditer(rendered.text)
+    large = next((match for match in numbers if abs(float(match[0])) >= _LARGEST), None)
+    if large is None:
+        return UsageError(f"{rendered.path}: {found}")
+    place = rendered.origin(large.start()) or rendered.path
+    return UsageError(f"{place}: {cut(large[0])} is beyond all bounds")
+
+
+def _excerpt(rendered: Rendered, line: int, column: int) -> str:
+    """The rendered lines around an error, with the line numbers of the files that they came from."""
+    rows = rendered.text.split("\n")
+    shown: list[tuple[str, str]] = []
+    left = max(0, column - _WIDEST // 2) if column > _WIDEST else 0
+    offset = sum(len(row) + 1 for row in rows[: max(0, line - 1 - _AROUND)])
+    for number in range(max(1, line - _AROUND), min(len(rows), line + _AROUND) + 1):
+        row = rows[number - 1]
+        first = offset + len(row) - len(row.lstrip())
+        shown.append((_short(rendered.origin(first), number), row[left : left + _WIDEST]))
+        if number == line:
+            shown.append(("", " " * (column - 1 - left) + "^"))
+        offset += len(row) + 1
+    width = max(len(label) for label, _ in shown)
+    return "\n".join(f"  {label:>{width}} | {row}".rstrip() for label, row in shown)
+
+
+def _short(origin: Origin | None, number: int) -> str:
+    return f"{origin.path.name}:{origin.line}" if origin is not None else str(number)
+
+
+def _hint(undefined: Iterable[str]) -> str:
+    names = ", ".join(undefined)
+    return f"these have no value and came out as nothing: {names}; give them with --param" if names else ""
+
+
+def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:  # noqa: ANN401 - JSON of any shape
+    """JSON into a typed form.
+
+    Raises:
+        UsageError: it does not fit; the message names file and JSON path.
+    """
+    if isinstance(raw, Mapping):
+        raw = _fitting_keys(raw, encoded_names(kind), document, where)
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as err:
+        raise refused(err, document, where) from err
+
+
+def refused(err: msgspec.ValidationError, document: Document, where: str) -> UsageError:
+    """What msgspec found, said with the place in the file."""
+    text = str(err)
+    place = _PLACE.search(text)
+    inner = place["place"] if place else ""
+    return document.refuse(f"{where}{inner}", _PLACE.sub("", text))
+
+
+_KEYS: dict[Any, tuple[str, ...]] = {}
+
+
+def encoded_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any struct
+    """The keys that a struct has in JSON."""
+    if kind not in _KEYS:
+        # Finding them takes longer than reading a task.
+        _KEYS[kind] = tuple(field.encode_name for field in msgspec.structs.fields(kind))
+    return _KEYS[kind]
+
+
+_VOCABULARY: set[str] = set(_PASSING)
+
+
+def know(keys: Iterable[str]) -> None:
+    """Add keys that some kind of object has: elsewhere they are misplaced, and not unknown."""
+    _VOCABULARY.update(keys)
+
+
+def _fitting_keys(
+    raw: Mapping[str, Any], known: Sequence[str], document: Document, where: str
+) -> dict[str, Any]:
+    """An object without the keys that are only comments or belong elsewhere.
+
+    Raises:
+        UsageError: a key is unknown.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key in known:
+            kept[key] = value
+        else:
+            fitting_key(key, known, document, where)
+    return kept
+
+
+def fitting_key(
+    key: str, known: Sequence[str], document: Document, where: str, *, others: bool = False
+) -> None:
+    """Pass over a key that an object cannot have, if it is only a comment or belongs elsewhere.
+
+    Args:
+        key: that is none of the known ones.
+        known: keys that the object may have.
+        document: that it stands in; only lenient ones may hold what belongs elsewhere.
+        where: JSON path of the object.
+        others: pass over unknown keys that resemble no known one, too.
+
+    Raises:
+        UsageError: the key is unknown.
+    """
+    if _COMMENT.fullmatch(key):
+        return
+    near = nearest(key, known, alike=LIKE)
+    if not document.lenient or not (key in _VOCABULARY or (others and not near)):
+        raise document.refuse(where, f"unknown key '{key}'", hint=_meant(key, known), key=key)
+    document.note(where, f"'{key}' means nothing here and is passed over", key=key)
+
+
+def _meant(key: str, known: Sequence[str]) -> str:
+    meant = guess(key, known)
+    if meant:
+        return meant
+    if key in _VOCABULARY:
+        return f"'{key}' is a key of another kind of object"
+    elsewhere = nearest(key, sorted(_VOCABULARY))
+    if elsewhere is not None:
+        return f"'{elsewhere}' is a key of another kind of object; known here: {', '.join(known)}"
+    return f"known keys: {', '.join(known)}"

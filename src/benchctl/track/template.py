@@ -1,0 +1,444 @@
+"""Renders a track's files: Jinja2 in its sandbox, with what Rally and OpenSearch Benchmark bring along."""
+
+import contextlib
+import copy
+import posixpath
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2 import meta
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+
+from benchctl.errors import UsageError
+from benchctl.track.template_source import (
+    MISSING_PART,
+    MOST_BYTES,
+    MOST_CHARACTERS,
+    MOST_CPU_S,
+    Assembled,
+    BoundedEnvironment,
+    Origin,
+    OutOfTimeError,
+    Reach,
+    assemble,
+    bounded,
+    cut,
+    read_text,
+)
+
+_INTROSPECTION = "<introspection>"  # Jinja2's name of a template whose variables it looks for
+_BEYOND: Mapping[type[Exception], str] = {
+    OutOfTimeError: f"its template takes more than {MOST_CPU_S:g} s of CPU",
+    MemoryError: f"its template takes more than {MOST_BYTES >> 30} GiB of memory",
+    IndentationError: "its blocks are nested too deeply",  # Jinja2 compiles them to indented Python
+}
+# An expression of a template may fail in any way, and so may the Python that Jinja2 makes of it: of `1e999`
+# the name `inf`.
+_FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+_GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
+
+
+# What Rally and OpenSearch Benchmark give to the templates of tracks: helpers, filters and globals.
+
+RESERVED = ("now", "glob")
+"""Globals that no parameter replaces, as in Rally."""
+
+GIVEN: Mapping[str, Any] = {"build_flavor": "default", "serverless_operator": False}
+"""Variables that have a value unless a parameter says otherwise."""
+
+_HELPERS = """
+{%- macro collect(parts) -%}
+  {%- for part in glob(parts) -%}
+    {%- if not loop.first %},
+{% endif -%}
+    {%- include part -%}
+  {%- endfor -%}
+{%- endmacro -%}
+{%- macro exists_set_param(setting_name, value, default_value=None, comma=True) -%}
+  {%- if value is defined -%}
+    {{ "," if comma }} "{{ setting_name }}": {{ value | tojson }}
+  {%- elif default_value is not none -%}
+    {{ "," if comma }} "{{ setting_name }}": {{ default_value | tojson }}
+  {%- endif -%}
+{%- endmacro -%}
+"""
+
+HELPER_TEMPLATES: Mapping[str, str] = {"rally.helpers": _HELPERS, "benchmark.helpers": _HELPERS}
+"""Name of an import -> its template."""
+
+
+def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:  # noqa: ANN401 - whatever a template holds
+    """A moment from a datetime, seconds since 1970, or a text in a format."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=zone)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value, tz=zone)
+    found = datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
+    return found if found.tzinfo else found.replace(tzinfo=zone)
+
+
+def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:  # noqa: ANN401 - as above
+    """Whole days from one moment to another."""
+    return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
+
+
+def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:  # noqa: ANN401 - as above
+    """A moment as a date."""
+    return _moment(moment, date_format, default_tz).strftime(date_format)
+
+
+def get_end_date(
+    start: Any,  # noqa: ANN401 - as above
+    duration_days: int = 1,
+    date_format: str = "%Y-%m-%d",
+    default_tz: tzinfo = UTC,
+) -> str:
+    """The date so many days after a moment."""
+    return (_moment(start, date_format, default_tz) + timedelta(days=duration_days)).strftime(date_format)
+
+
+def version_between(version: str, first: str, last: str) -> bool:
+    """Whether a version such as 2.11.0 lies between two others, both included."""
+    low, found, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
+    return low <= found <= high
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "days_ago": days_ago,
+    "get_start_date": get_start_date,
+    "get_end_date": get_end_date,
+    "version_between": version_between,
+}
+"""Those beside Jinja2's own."""
+
+
+# Which line of a template each character of the rendered text came from.
+
+_MARK = re.compile("\ue000([0-9]+)\ue001")
+_DIGITS = 18
+_TAG_TOKENS = 64  # where a tag says by then whether it keeps its text
+# Blocks whose text is a value first.
+_KEEPING = frozenset({"set", "filter", "macro", "call"})
+
+OriginOf = Callable[[str | None, int], Origin | None]
+"""(name of a template, line) -> the line of a file."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Rendered text and where it came from.
+
+    Attributes:
+        text: without the marks.
+        offsets: where in the text a mark stood, ascending.
+        origins: what each mark stands for, as many.
+    """
+
+    text: str
+    offsets: tuple[int, ...]
+    origins: tuple[Origin, ...]
+
+    def origin(self, offset: int) -> Origin | None:
+        """The line of a file that a character of the text came from."""
+        place = bisect_right(self.offsets, offset) - 1
+        return self.origins[place] if place >= 0 else None
+
+
+class LineMarks:
+    """Puts marks into every template that an environment compiles from now on.
+
+    Args:
+        environment: its templates must not have been compiled before.
+        origin_of: what a line of a template stands for.
+    """
+
+    def __init__(self, environment: jinja2.Environment, origin_of: OriginOf) -> None:
+        self.origins: list[Origin] = []
+        self._origin_of = origin_of
+        marks = self
+
+        class Marking(Extension):
+            def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+                return marks.put_in(stream)
+
+        environment.add_extension(Marking)
+
+    def put_in(self, stream: TokenStream) -> Iterator[Token]:
+        """The tokens of a template with marks in its plain text."""
+        keeping = 0
+        tokens = list(stream)
+        for place, token in enumerate(tokens):
+            if token.type == "block_begin":
+                keeping += _keeps(tokens[place + 1 : place + _TAG_TOKENS])
+            if token.type == "data" and not keeping:
+                yield Token(token.lineno, "data", self._marked(stream.name, token.lineno, token.value))
+            else:
+                yield token
+
+    def _marked(self, name: str | None, line: int, text: str) -> str:
+        return "\n".join(self._mark(name, line + number) + row for number, row in enumerate(text.split("\n")))
+
+    def _mark(self, name: str | None, line: int) -> str:
+        origin = self._origin_of(name, line)
+        if origin is None:
+            return ""
+        self.origins.append(origin)
+        return f"\ue000{len(self.origins) - 1}\ue001"
+
+
+def _keeps(tag: Sequence[Token]) -> int:
+    """1 where a tag begins to keep its text as a value, -1 where one ends, else 0.
+
+    Args:
+        tag: the tokens behind `{%`.
+    """
+    word = tag[0].value if tag else ""
+    if word.startswith("end"):
+        return -int(word.removeprefix("end") in _KEEPING)
+    if word == "set":
+        # With the value in the tag, no text follows that would be kept.
+        ending = next((token.type for token in tag if token.type in {"assign", "pipe", "block_end"}), "")
+        return int(ending != "assign")
+    return int(word in _KEEPING)
+
+
+def _read_marks(text: str, marks: LineMarks) -> Marked:
+    """Take the marks out of what was rendered with them."""
+    parts: list[str] = []
+    offsets: list[int] = []
+    origins: list[Origin] = []
+    done = length = 0
+    for match in _MARK.finditer(text):
+        number = match[1]
+        if len(number) > _DIGITS or int(number) >= len(marks.origins):
+            continue  # the file's own characters
+        plain = text[done : match.start()]
+        parts.append(plain)
+        length += len(plain)
+        done = match.end()
+        offsets.append(length)
+        origins.append(marks.origins[int(number)])
+    parts.append(text[done:])
+    return Marked("".join(parts), tuple(offsets), tuple(origins))
+
+
+# Renders a track's files.
+
+
+class Rendered:
+    """A file's text with its template parts filled in.
+
+    Attributes:
+        path: of the file.
+        text: what came out.
+        undefined: variables that were printed without having a value, and came out as nothing.
+    """
+
+    def __init__(
+        self, path: Path, text: str, undefined: tuple[str, ...], mark: Callable[[], Marked | None]
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.undefined = undefined
+        self._mark = mark
+        self._marked: Marked | None = None
+        self._tried = False
+
+    def origin(self, offset: int) -> Origin | None:
+        """Which line of which file a character of the text came from; None when that cannot be told."""
+        if not self._tried:
+            # Only a mistake needs this, so only a mistake pays for it: the file is rendered once more.
+            self._tried = True
+            marked = self._mark()
+            self._marked = marked if marked is not None and marked.text == self.text else None
+        return None if self._marked is None else self._marked.origin(offset)
+
+
+class Renderer:
+    """Renders the files of one track folder and remembers which parameters they know.
+
+    Args:
+        folder: of the track: what includes are relative to, and what bounds the reach of all its files.
+        params: values for the templates' variables.
+        lenient: print undefined variables as nothing, as Rally does; else they are errors.
+        now_s: seconds since 1970 that templates see as `now`; the clock's unless given.
+    """
+
+    def __init__(
+        self, folder: Path, params: Mapping[str, Any], *, lenient: bool = False, now_s: float | None = None
+    ) -> None:
+        self.reach = Reach(folder.resolve())
+        self.known: set[str] = set()
+        self._folder = folder
+        self._params = dict(params)
+        self._parser = BoundedEnvironment(autoescape=False)  # as everywhere here
+        self._parser.filters.update(FILTERS)
+        self._parser.globals.update(dict.fromkeys(RESERVED))
+        self._lenient = lenient
+        self._now_s = time.time() if now_s is None else now_s
+        for name in RESERVED:
+            if name in self._params:
+                raise UsageError(f"--param {name}: templates know '{name}' as something else")
+
+    def render(self, path: Path) -> Rendered:
+        """The text of one file with its template parts filled in.
+
+        Raises:
+            UsageError: a file cannot be read, or its template is broken or asks for an unknown value.
+        """
+        source = assemble(path, self.reach)
+        undefined: dict[str, None] = {}
+        text = self._render(path, source, self._environment(source, undefined))
+
+        def mark() -> Marked | None:
+            environment = self._environment(source, {})
+            marks = LineMarks(environment, self._origins(path, source))
+            try:
+                return _read_marks(self._render(path, source, environment), marks)
+            except UsageError:
+                return None
+
+        return Rendered(path, text, tuple(undefined), mark)
+
+    def _origins(self, path: Path, source: Assembled) -> Callable[[str | None, int], Origin | None]:
+        """(template's name, line) -> the line of a file."""
+
+        def origin(name: str | None, line: int) -> Origin | None:
+            if name is None or name in HELPER_TEMPLATES:
+                return None
+            return source.origin(line) if name == str(path) else Origin(self._folder / name, line)
+
+        return origin
+
+    def _environment(self, source: Assembled, undefined: dict[str, None]) -> BoundedEnvironment:
+        """A sandbox of its own for one file: what it was asked for is noted there."""
+        environment = BoundedEnvironment(
+            loader=jinja2.ChoiceLoader(
+                [jinja2.DictLoader(HELPER_TEMPLATES), jinja2.FunctionLoader(self._include)]
+            ),
+            undefined=_noting(undefined) if self._lenient else jinja2.StrictUndefined,
+            autoescape=False,  # the output is JSON, not HTML
+        )
+
+        def missing(place: int) -> NoReturn:
+            raise UsageError(source.missing[place])
+
+        environment.filters.update(FILTERS)
+        environment.globals.update({"now": self._now_s, "glob": self._glob, MISSING_PART: missing})
+        return environment
+
+    def _render(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
+        """Render an assembled file; every failure names the line of the file that it came from."""
+        try:
+            with bounded():
+                text = self._rendered(path, source, environment)
+        except jinja2.TemplateSyntaxError as err:
+            own = err.name in (None, str(path), _INTROSPECTION)
+            here = source.origin(err.lineno) if own else None
+            place = str(here or Origin(path if own else self._folder / str(err.name), err.lineno))
+            raise UsageError(f"{place}: {cut(str(err.message))}") from err
+        except UsageError:
+            raise
+        except RecursionError as err:
+            raise UsageError(f"{path} is nested too deeply, or includes itself") from err
+        except Exception as err:
+            place = str(self._failed_at(path, source, err.__traceback__))
+            raise _explained(err, place, self.reach.folder) from err
+        if len(text) > MOST_CHARACTERS:
+            raise UsageError(f"{path} renders to more than {MOST_CHARACTERS:,} characters")
+        return text
+
+    def _rendered(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
+        tree = environment.parse(source.text, name=str(path))
+        # Before the parameters are there: what is a global is no parameter for Jinja2.
+        self.known |= meta.find_undeclared_variables(tree)
+        # Templates may change what they are given, and are rendered more than once.
+        environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))
+        code = environment.compile(tree, name=str(path), filename=str(path))
+        return jinja2.Template.from_code(environment, code, environment.make_globals(None)).render()
+
+    def _failed_at(self, path: Path, source: Assembled, trace: TracebackType | None) -> Origin | Path:
+        """The innermost line of a template that an error came through; Jinja2 puts them into tracebacks."""
+        found: Origin | None = None
+        while trace is not None:
+            names = trace.tb_frame.f_globals
+            if "__jinja_exception__" in names and names["__file__"] == str(path):
+                found = source.origin(trace.tb_lineno) or found
+            elif "__jinja_exception__" in names and Path(names["__file__"]).is_file():
+                found = Origin(Path(names["__file__"]), trace.tb_lineno)
+            trace = trace.tb_next
+        return found or path
+
+    def _include(self, name: str) -> tuple[str, str, None] | None:
+        """Text and path of a file that a template includes; None when there is none."""
+        path = self._folder / name
+        if posixpath.isabs(name) or not self.reach.holds(path):
+            return None
+        text = read_text(path)
+        with contextlib.suppress(jinja2.TemplateError):  # whoever includes it is about to find that
+            self.known |= meta.find_undeclared_variables(self._parser.parse(text))
+        return text, str(path), None
+
+    def _glob(self, parts: object) -> list[str]:
+        """The files that a `collect` names other than by a plain text, relative to the track's folder."""
+        patterns = (
+            [parts] if isinstance(parts, str) else list(parts) if isinstance(parts, list | tuple) else []
+        )
+        found: list[str] = []
+        for pattern in patterns:
+            paths = self.reach.find(self._folder, str(pattern), str(self._folder))
+            if not paths:
+                raise UsageError(f"collect(parts='{cut(str(pattern))}') finds no file in {self._folder}")
+            found += [posixpath.relpath(path, self._folder) for path in paths]
+        return found
+
+
+def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
+    """Jinja2's lenient kind of undefined value, which notes the names that were printed."""
+
+    class Noted(jinja2.Undefined):
+        def __str__(self) -> str:
+            if self._undefined_name is not None:
+                undefined[str(self._undefined_name)] = None
+            return ""
+
+    return Noted
+
+
+def _explained(err: Exception, place: str, folder: Path) -> UsageError:
+    """What a template raised, in words.
+
+    Raises:
+        Exception: it is not the template's fault.
+    """
+    if isinstance(err, jinja2.UndefinedError):
+        return UsageError(f"{place}: {cut(str(err.message))}", hint=_GIVE_IT)
+    if isinstance(err, jinja2.TemplateNotFound):
+        return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in {folder}")
+    if isinstance(err, jinja2.TemplateError):
+        return UsageError(f"{place}: {cut(str(err))}")
+    for kind, words in _BEYOND.items():
+        if isinstance(err, kind):
+            return UsageError(f"{place}: {words}")
+    if isinstance(err, _FAILURES):
+        return UsageError(f"{place}: its template fails: {cut(str(err))}")
+    raise err

@@ -1,0 +1,329 @@
+"""Files of tracks before they are rendered: parts put in their places, and bounds on what rendering takes."""
+
+import glob
+import io
+import os
+import re
+import resource
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import jinja2.runtime
+from jinja2.sandbox import SandboxedEnvironment
+
+from benchctl.disk import open_regular
+from benchctl.errors import UsageError
+
+_LONGEST = 500
+
+
+def cut(text: str) -> str:
+    """A text with its first characters only, where it has more than a message can hold."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+
+
+# Bounds on what rendering may take: somebody else's template may loop for ever, or fill the memory.
+
+MOST_CHARACTERS = 2**26
+"""Of a template with its parts, and of what it renders to: 64 million."""
+
+MOST_CPU_S = 2.0
+MOST_BYTES = 2**30
+_MOST_BITS = 2**16  # of a whole number
+_AGAIN_S = 0.1
+
+
+class OutOfTimeError(Exception):
+    """A template takes longer than it may."""
+
+
+class BoundedEnvironment(SandboxedEnvironment):
+    """Jinja2's sandbox without the operations that take for ever or any memory in a single step."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - whatever a template holds
+        """Multiply or raise to a power.
+
+        Raises:
+            OverflowError: the result would be too large.
+        """
+        if isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
+            if bits > _MOST_BITS:
+                raise OverflowError("a number has too many digits")
+        for sequence, times in ((left, right), (right, left)):
+            if isinstance(sequence, str | bytes | list | tuple) and isinstance(times, int):
+                _check_size(len(sequence) * times)
+        return super().call_binop(context, operator, left, right)
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_CHARACTERS:
+        raise OverflowError(f"a text or list would have {size:,} elements")
+
+
+@contextmanager
+def bounded(cpu_s: float = MOST_CPU_S, more_bytes: int = MOST_BYTES) -> Iterator[None]:
+    """Bound the block's CPU time, in the main thread, and the memory that it adds.
+
+    Args:
+        cpu_s: seconds of CPU, not of the clock: a busy machine makes no difference.
+        more_bytes: of address space.
+
+    Raises:
+        OutOfTimeError: it takes longer. A single step of an extension in C is not interrupted.
+        MemoryError: it takes more.
+    """
+    with _cpu_bound(cpu_s), _memory_bound(more_bytes):
+        yield
+
+
+@contextmanager
+def _cpu_bound(cpu_s: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        # Signals reach the main thread only, and that is where tracks are loaded.
+        yield
+        return
+    inside = True
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        if inside:
+            raise OutOfTimeError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    # Again and again: what is raised while Jinja2 tries a constant is lost.
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s, _AGAIN_S)
+    try:
+        try:
+            yield
+        finally:
+            inside = False
+    finally:
+        # Of its own: the signal may come in the very moment in which the block ends.
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL if before is None else before)
+
+
+@contextmanager
+def _memory_bound(more_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bound = _address_space_bytes() + more_bytes
+    for limit in (soft, hard):
+        bound = bound if limit == resource.RLIM_INFINITY else min(bound, limit)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return pages * resource.getpagesize()
+
+
+# Track files with their collected parts put in their places, and where each line came from.
+#
+# Rally and OpenSearch Benchmark put the parts' text in before anything is rendered: that is why a variable
+# that a track sets is known in its parts, and why a part may hold half an array.
+
+_COLLECT = re.compile(
+    r"""(?P<comment>\{\#(?:.*?\#\}|.*))
+      | \{\{-?\s*\w+\.collect\(\s*parts\s*=\s*
+        (?P<quote>["'])(?P<parts>(?:(?!(?P=quote)).)+)(?P=quote)\s*\)\s*-?\}\}""",
+    re.DOTALL | re.VERBOSE,
+)
+_MOST_PIECES = 20_000  # parts that collect others again and again would take for ever
+
+# Each `*/..` multiplies the folders that are looked through.
+_CLIMBS = re.compile(r"[*?\[].*/\.\.(/|$)", re.DOTALL)
+
+MISSING_PART = "benchctl_missing_part"
+"""The template function that stands where a part is missing: an error only where the template gets there."""
+
+
+class Origin(NamedTuple):
+    """A line of a file; the first one is 1."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}"
+
+
+class _Piece(NamedTuple):
+    text: str
+    start: Origin
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a track may read: its own folder, and the folders beside it.
+
+    Parts that several tracks of a repository share stand beside their folders. Files that lie beside the
+    track's folder, hidden folders there, and everything further up are out of reach.
+
+    Attributes:
+        folder: of the track, resolved.
+    """
+
+    folder: Path
+
+    def allows(self, path: Path) -> bool:
+        """Whether a resolved path may be read."""
+        if path.is_relative_to(self.folder):
+            return True
+        if not path.is_relative_to(self.folder.parent):
+            return False
+        inner = path.relative_to(self.folder.parent).parts
+        return len(inner) > 1 and not inner[0].startswith(".")
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path is that of a file that may be read."""
+        try:
+            return self.allows(path.resolve()) and path.is_file()
+        except (OSError, ValueError):  # no file can have such a name
+            return False
+
+    def find(self, base: Path, pattern: str, where: str) -> list[Path]:
+        """Files that match a pattern, sorted by path.
+
+        Args:
+            base: what the pattern is relative to.
+            pattern: of `glob`.
+            where: for messages.
+
+        Raises:
+            UsageError: the pattern points out of reach.
+        """
+        if _CLIMBS.search(pattern):
+            raise UsageError(f"{where}: '{cut(pattern)}' goes up again behind a wildcard")
+        if not self.allows(Path(os.path.normpath(base.resolve() / pattern))):
+            raise UsageError(f"{where}: '{cut(pattern)}' points outside the track and the folders beside it")
+        try:
+            found = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
+        except (ValueError, re.error) as err:
+            raise UsageError(f"{where}: '{cut(pattern)}' is no pattern of file names: {err}") from err
+        paths = [Path(os.path.normpath(name)) for name in found]
+        for path in paths:
+            if not self.allows(path.resolve()):
+                raise UsageError(f"{where}: '{path}' leads outside the track and the folders beside it")
+        return [path for path in paths if path.is_file()]
+
+
+@dataclass
+class Assembled:
+    """A file with its parts.
+
+    Attributes:
+        text: the template.
+        lines: where each line of it came from.
+        missing: patterns that matched no file; the template calls MISSING_PART with a place in this list.
+    """
+
+    text: str
+    lines: list[Origin]
+    missing: list[str] = field(default_factory=list)
+
+    def origin(self, line: int) -> Origin | None:
+        """Where a line of the template came from; the first one is 1."""
+        return self.lines[line - 1] if 1 <= line <= len(self.lines) else None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, with newlines as Jinja2 counts them.
+
+    Raises:
+        UsageError: it cannot be read, is not UTF-8, or is too large.
+    """
+    try:
+        with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+    except OSError as err:
+        raise UsageError(f"cannot read {path}: {err.strerror}") from err
+    except UnicodeDecodeError as err:
+        raise UsageError(f"{path} is not UTF-8 text: {err}", hint="save it as UTF-8") from err
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(f"{path} has more than {MOST_CHARACTERS:,} characters")
+    return text
+
+
+def assemble(path: Path, reach: Reach) -> Assembled:
+    """A file with everything that it collects.
+
+    Raises:
+        UsageError: a file cannot be read, lies out of reach, or collects itself.
+    """
+    missing: list[str] = []
+    pieces: list[_Piece] = []
+    characters = 0
+    for piece in _pieces(path, reach, (path.resolve(),), missing):
+        pieces.append(piece)
+        characters += len(piece.text)
+        if characters > MOST_CHARACTERS:
+            raise UsageError(f"{path} and its parts have more than {MOST_CHARACTERS:,} characters")
+        if len(pieces) > _MOST_PIECES:
+            raise UsageError(
+                f"{path} collects more than {_MOST_PIECES:,} parts", hint=f"the last one: {piece.start}"
+            )
+    return Assembled("".join(piece.text for piece in pieces), _line_origins(pieces), missing)
+
+
+def _pieces(path: Path, reach: Reach, inside: tuple[Path, ...], missing: list[str]) -> Iterator[_Piece]:
+    """The text of a file, cut where its parts go in."""
+    text = read_text(path)
+    done = 0
+    for match in _COLLECT.finditer(text):
+        if match["comment"]:
+            continue
+        yield _Piece(text[done : match.start()], _at(path, text, done))
+        done = match.end()
+        yield from _parts(_at(path, text, match.start()), match["parts"], reach, inside, missing)
+    yield _Piece(text[done:], _at(path, text, done))
+
+
+def _parts(
+    place: Origin, pattern: str, reach: Reach, inside: tuple[Path, ...], missing: list[str]
+) -> Iterator[_Piece]:
+    """The files that a `collect` names, with commas in between."""
+    found = reach.find(place.path.parent, pattern, str(place))
+    if not found:
+        yield _Piece(f"{{{{ {MISSING_PART}({len(missing)}) }}}}", place)
+        missing.append(f"{place}: collect(parts='{cut(pattern)}') finds no file in {place.path.parent}")
+    for number, part in enumerate(found):
+        resolved = part.resolve()
+        if resolved in inside:
+            steps = (*inside[inside.index(resolved) :], resolved)
+            way = " > ".join(os.path.relpath(step, reach.folder) for step in steps)
+            raise UsageError(f"{place}: collects itself: {way}")
+        if number:
+            yield _Piece(",\n", place)
+        yield from _pieces(part, reach, (*inside, resolved), missing)
+
+
+def _at(path: Path, text: str, offset: int) -> Origin:
+    return Origin(path, text.count("\n", 0, offset) + 1)
+
+
+def _line_origins(pieces: list[_Piece]) -> list[Origin]:
+    """For each line, the place of the first thing on it that is not white space."""
+    lines: list[Origin] = []
+    blank = False
+    for piece in pieces:
+        for number, row in enumerate(piece.text.split("\n")):
+            here = Origin(piece.start.path, piece.start.line + number)
+            if number or not lines:
+                lines.append(here)
+                blank = True
+            elif blank:
+                lines[-1] = here
+            blank = blank and not row.strip()
+    return lines
