@@ -96,19 +96,7 @@ def fetch_published(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """Get one version of any zip or jar from the Maven repository; at once when it is cached.
-
-    Args:
-        home: where the cache is.
-        coordinates: which file.
-        version: its version.
-        progress: told about the download.
-        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
-        free: how much can be written to a folder, bytes.
-
-    Raises:
-        BenchctlError: as for `fetch_archive`.
-    """
+    """Get one version of any zip or jar, by its coordinates; all else as for `fetch_archive`."""
     source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
     parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
     name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
