@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
 from benchctl.report.schema import Schema, schema
-from benchctl.results.views import QUERY_VIEWS, view_columns
+from benchctl.results.sql import QUERY_VIEWS, view_columns
 
 _FOLDER = "reference"
 _SCHEMAS = {

@@ -17,7 +17,7 @@ import benchctl.home as boundary_home
 from authority import certificate_file, server_context
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.cli.conclude import conclude
+from benchctl.cli.measuring import conclude
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.execution import tags_of

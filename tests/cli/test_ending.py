@@ -11,7 +11,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from benchctl.cli.ending import end_soon
+from benchctl.cli.boundary import end_soon
 
 print("result")
 {left}

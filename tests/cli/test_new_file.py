@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchctl.cli import root
-from benchctl.cli.new_file import check_new_file
+from benchctl.cli.options import check_new_file
 from benchctl.errors import UsageError
 
 

@@ -7,8 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.options import once
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.options import ParamOptions, once, param_options
 from benchctl.cli.run_options import settings_options
 from benchctl.errors import UsageError
 from foreign_tracks import write_files

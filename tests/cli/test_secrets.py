@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.cli.secrets import read_auth, read_secret_file
+from benchctl.cli.targets import read_auth, read_secret_file
 from benchctl.endpoint import Auth
 from benchctl.errors import UsageError
 

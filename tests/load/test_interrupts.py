@@ -44,7 +44,7 @@ def interrupted_when(ready: Callable[[], object], times: int = 1) -> Iterator[No
         for _ in range(times):
             sent.append(time.monotonic())
             signal.pthread_kill(us, signal.SIGINT)
-            assert times == 1 or eventually(lambda: "_end" in running(us))
+            assert times == 1 or eventually(lambda: "_let_end" in running(us))
 
     thread = threading.Thread(target=interrupt)
     thread.start()

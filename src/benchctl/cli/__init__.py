@@ -6,8 +6,7 @@ from collections.abc import Mapping
 import click
 
 import benchctl
-from benchctl.cli.boundary import guarded
-from benchctl.cli.ending import end_soon
+from benchctl.cli.boundary import end_soon, guarded
 from benchctl.cli.lazy import LazyCommand, LazyGroup
 from benchctl.errors import ExitCode
 
@@ -97,7 +96,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Take results of Rally or OpenSearch Benchmark over as a run.",
         ),
         "export": (
-            "benchctl.cli.export",
+            "benchctl.cli.sql",
             "export_command",
             "Write runs as Parquet, for other tools.",
         ),

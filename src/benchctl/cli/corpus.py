@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import DocumentsType
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.options import DocumentsType, ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import list_corpora

@@ -10,7 +10,7 @@ from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.report.evidence.tables import COUNTED, evidence_grids, evidence_lines, read_run_evidence
+from benchctl.report.evidence import COUNTED, evidence_grids, evidence_lines, read_run_evidence
 from benchctl.report.numbers import json_text
 from benchctl.report.tables import render_page
 from benchctl.results.model import RunRecord

@@ -25,10 +25,16 @@ from benchctl.jvm.call_sites import (
 )
 from benchctl.jvm.inlining_log import InliningLog
 from benchctl.jvm.inlining_tree import C2_LEVEL, cut_tree, simple
-from benchctl.report.inlining.differences import differences_document, differences_text
-from benchctl.report.inlining.groups import GroupedFork, groups_document, groups_text
-from benchctl.report.inlining.trees import tree_document, tree_text
-from benchctl.report.inlining.words import FOUND_WORDS
+from benchctl.report.inlining import (
+    FOUND_WORDS,
+    GroupedFork,
+    differences_document,
+    differences_text,
+    groups_document,
+    groups_text,
+    tree_document,
+    tree_text,
+)
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.places import task_named

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.new_file import check_new_file
+from benchctl.cli.options import check_new_file
 from benchctl.cli.streams import say
 from benchctl.cli.variants import resolve_variants
 from benchctl.cli.watch import watching

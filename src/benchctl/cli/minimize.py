@@ -11,10 +11,16 @@ import click
 import msgspec
 
 from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.new_file import check_new_file
-from benchctl.cli.options import DurationType, PercentType, format_option
-from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.resuming import refuse_beside
+from benchctl.cli.options import (
+    DurationType,
+    ParamOptions,
+    PercentType,
+    SectionedCommand,
+    check_new_file,
+    format_option,
+    param_options,
+    refuse_beside,
+)
 from benchctl.cli.run_options import (
     BUILT_IN,
     PREPARING,
@@ -24,7 +30,6 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.targets import endpoints_of
 from benchctl.cli.trust_option import trust_option

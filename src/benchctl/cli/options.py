@@ -1,23 +1,72 @@
-"""Options that several commands share, and their types."""
+"""Options that several commands share: their types, sections in the help, and what may stand together."""
 
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 
-from benchctl.cli.sections import under
 from benchctl.cli.streams import note
 from benchctl.corpus.documents import parse_documents
+from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading
+from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
+
+# Help in sections: options of a command under headings that are named where the options are declared.
+
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_OWN: Final = "Options"
+_HEADINGS: Final = "__headings__"
+
+
+def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
+    """An option under a heading in the help of a `SectionedCommand`.
+
+    Args:
+        heading: the section.
+        option: click's decorator.
+    """
+
+    def decorate(command: F) -> F:
+        command = option(command)
+        # Click itself keeps the options of what is no command yet in a list on the function, the newest last.
+        known = vars(command)
+        known.setdefault(_HEADINGS, {})[known["__click_params__"][-1].name] = heading
+        return command
+
+    return decorate
+
+
+class SectionedCommand(click.Command):
+    """A command with so many options that its help has sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options, section by section."""
+        headings = getattr(self.callback, _HEADINGS, {})
+        sections: dict[str, list[tuple[str, str]]] = {one: [] for one in (_OWN, *get_args(Heading))}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                usual = "Output" if "--help" in param.opts else _OWN
+                sections[headings.get(param.name, usual)].append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+# Options that several commands share, and their types.
+
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
 
@@ -211,3 +260,117 @@ def keyed(values: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option} is given twice for {key or 'all variants'}")
         found[key] = value
     return found
+
+
+# Files that commands write once they are done: what can never be written is told before the work.
+
+
+def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours: bool = False) -> None:
+    """Refuse a file that cannot be written, and to lose one that is there.
+
+    Args:
+        option: which names it.
+        path: as given.
+        beside: files that are written with it.
+        ours: what is there may be what the same command wrote before.
+
+    Raises:
+        UsageError: its folder is missing, it is a folder itself, or it, or one beside it, is there already.
+        BenchctlError: the file system does not let us look.
+    """
+    whole = path.absolute()
+    with disk_errors(f"write {path}"):
+        if not whole.parent.is_dir() or whole.is_dir():
+            raise UsageError(f"{option}: '{path}' is no file in a folder that is there", hint="name another")
+        there = next((one for one in (whole, *beside) if one.is_file()), None)
+    if there is not None and not ours:
+        raise UsageError(f"{option}: {there} is there already", hint="name another file, or remove it")
+
+
+# What may stand beside `--resume` and `--more`: what is measured was said when it was begun.
+
+
+def refuse_beside(option: str, context: click.Context, allowed: Collection[str], what: str) -> None:
+    """Refuse options that would silently have no effect.
+
+    Args:
+        option: that goes on with what there is, such as `--resume`.
+        context: of the command.
+        allowed: names of parameters that say where things are and what to show, not what to measure.
+        what: is gone on with, such as `a run`.
+
+    Raises:
+        UsageError: other options were given.
+    """
+    given = [
+        other.opts[0]
+        for other in context.command.params
+        if other.name not in allowed
+        and context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        names = ", ".join(given)
+        raise UsageError(
+            f"{option} goes on with {what} as it was begun: {names} cannot change it",
+            hint=f"leave out {names}, or start anew",
+        )
+
+
+# Options that set the parameters of templates: benchctl's, and Rally's spelling of the same.
+
+
+@dataclass(frozen=True)
+class ParamOptions:
+    """Parameters, in the order in which a later kind replaces what an earlier one says.
+
+    Attributes:
+        param_files: JSON or YAML.
+        track_params: as Rally has them: `NAME:VALUE` with commas in between, JSON, or the path of a file.
+        params: `NAME=VALUE` each.
+    """
+
+    param_files: tuple[Path, ...]
+    track_params: tuple[str, ...]
+    params: tuple[str, ...]
+
+    def read(self) -> dict[str, Any]:
+        """All of them by name.
+
+        Raises:
+            UsageError: a text or file is not what it should be.
+        """
+        found = read_parameter_files(self.param_files)
+        for text in self.track_params:
+            found.update(parse_rally_params(text))
+        return {**found, **parse_params(self.params)}
+
+
+param_options = grouped(
+    "param_options",
+    ParamOptions,
+    "What is measured",
+    click.option(
+        "--param",
+        "params",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
+    ),
+    click.option(
+        "--param-file",
+        "param_files",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Parameters from a JSON or YAML file; --param goes before it.",
+    ),
+    click.option(
+        "--track-params",
+        "--workload-params",
+        "track_params",
+        multiple=True,
+        metavar="NAME:VALUE,...|FILE",
+        help="Parameters as Rally has them; --param goes before them.",
+    ),
+)
+"""The options; the command gets them as one, `param_options`."""

@@ -6,8 +6,14 @@ from typing import Any
 import click
 import msgspec
 
-from benchctl.cli.options import PercentType, open_store, runs_option
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.options import (
+    ParamOptions,
+    PercentType,
+    SectionedCommand,
+    open_store,
+    param_options,
+    runs_option,
+)
 from benchctl.cli.run_options import (
     ScheduleOptions,
     SubjectOptions,
@@ -16,7 +22,6 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.sections import SectionedCommand
 from benchctl.cli.streams import emit, text_width
 from benchctl.cli.tables import TableFormat, table_format_option
 from benchctl.errors import UsageError

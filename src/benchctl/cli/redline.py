@@ -7,10 +7,17 @@ from typing import Any, Literal
 
 import click
 
-from benchctl.cli.conclude import conclude
-from benchctl.cli.measuring import measuring, measuring_options
-from benchctl.cli.options import PercentType, format_option, open_store, runs_option, verbose_option
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.measuring import conclude, measuring, measuring_options
+from benchctl.cli.options import (
+    ParamOptions,
+    PercentType,
+    SectionedCommand,
+    format_option,
+    open_store,
+    param_options,
+    runs_option,
+    verbose_option,
+)
 from benchctl.cli.run_options import (
     PREPARING,
     SubjectOptions,
@@ -18,7 +25,6 @@ from benchctl.cli.run_options import (
     settings_options,
     subject_options,
 )
-from benchctl.cli.sections import SectionedCommand
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
 from benchctl.results.plan import RedlineSpec

@@ -12,17 +12,19 @@ import msgspec
 import psutil
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.conclude import conclude
-from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
+from benchctl.cli.measuring import conclude, dry_run_option, measuring, measuring_options
 from benchctl.cli.options import (
+    ParamOptions,
+    SectionedCommand,
     TagType,
     format_option,
     open_store,
+    param_options,
+    refuse_beside,
     runs_option,
+    under,
     verbose_option,
 )
-from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.resuming import refuse_beside
 from benchctl.cli.run_options import (
     AS_MANY_WORKERS_AS_NEEDED,
     EvidenceOptions,
@@ -38,7 +40,6 @@ from benchctl.cli.run_options import (
     trial_option,
     workers_option,
 )
-from benchctl.cli.sections import SectionedCommand, under
 from benchctl.cli.streams import say
 from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, target_options
 from benchctl.cli.trust_option import trust_option

@@ -12,9 +12,16 @@ import psutil
 from click.core import ParameterSource
 
 from benchctl.cli.completion import completing
-from benchctl.cli.options import DocumentsType, DurationType, HeapType, PercentType, grouped, once
-from benchctl.cli.param_options import ParamOptions
-from benchctl.cli.sections import under
+from benchctl.cli.options import (
+    DocumentsType,
+    DurationType,
+    HeapType,
+    ParamOptions,
+    PercentType,
+    grouped,
+    once,
+    under,
+)
 from benchctl.cli.variants import resolve_variants, variants_option
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion

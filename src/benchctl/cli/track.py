@@ -12,8 +12,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from benchctl.cli.options import DocumentsType
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.options import DocumentsType, ParamOptions, param_options
 from benchctl.cli.run_options import settings_options
 from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
 from benchctl.cli.targets import certificates, endpoint_of

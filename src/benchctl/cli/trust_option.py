@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from benchctl.cli.sections import under
+from benchctl.cli.options import under
 from benchctl.cli.streams import say
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, Consent, read_code

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchctl.report.charts.panels import Frame
-from benchctl.report.evidence.charts import jit_chart
+from benchctl.report.evidence import jit_chart
 from benchctl.stats.task_shape import JitCourse
 
 FRAME = Frame("0-0", "range", ("es", "os"))

@@ -4,7 +4,7 @@ import json
 
 from benchctl.jvm.call_sites import Compared, compare_sites, newest_sites
 from benchctl.jvm.inlining_log import InliningLog
-from benchctl.report.inlining.differences import differences_document, differences_text
+from benchctl.report.inlining import differences_document, differences_text
 from jvm_logs import INLINED_VISIT, INTS, VIRTUAL_VISIT, head, visits
 
 SIDES = ("es", "os")

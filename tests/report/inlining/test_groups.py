@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.report.inlining.groups import CAVEAT, GroupedFork, grouped, groups_document, groups_text
+from benchctl.report.inlining import CAVEAT, GroupedFork, grouped, groups_document, groups_text
 
 
 def fork(block: int, fate: str, per_s: float | None) -> GroupedFork:

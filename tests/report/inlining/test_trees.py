@@ -6,7 +6,7 @@ from pathlib import Path
 from benchctl.jvm.call_sites import find_newest
 from benchctl.jvm.inlining_log import InliningLog
 from benchctl.jvm.inlining_tree import cut_tree
-from benchctl.report.inlining.trees import tree_document, tree_text
+from benchctl.report.inlining import tree_document, tree_text
 from jvm_logs import INLINED_VISIT, INTS, head, in_file, plain, thread, visits
 
 TESTS = Path(__file__).parents[2]

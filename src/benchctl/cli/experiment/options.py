@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from benchctl.cli.options import DocumentsType, DurationType, HeapType, grouped
-from benchctl.cli.param_options import ParamOptions
+from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOptions, grouped
 from benchctl.errors import UsageError
 from benchctl.experiment.changes import Changes, left_out
 from benchctl.experiment.check import Experiment

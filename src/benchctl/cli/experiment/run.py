@@ -10,8 +10,7 @@ import click
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
 from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
 from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
-from benchctl.cli.param_options import ParamOptions, param_options
-from benchctl.cli.resuming import refuse_beside
+from benchctl.cli.options import ParamOptions, param_options, refuse_beside
 from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError

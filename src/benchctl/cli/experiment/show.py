@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
-from benchctl.cli.param_options import ParamOptions, param_options
+from benchctl.cli.options import ParamOptions, param_options
 from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.cli.tables import print_listing
 from benchctl.experiment.check import Experiment, load_experiment

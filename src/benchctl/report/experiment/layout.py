@@ -18,7 +18,7 @@ from benchctl.report.grid import (
     judged,
     worded,
 )
-from benchctl.report.inlining.words import FOUND_WORDS, PARTLY
+from benchctl.report.inlining import FOUND_WORDS, PARTLY
 from benchctl.report.layout import Notes, better, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,

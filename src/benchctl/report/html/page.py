@@ -22,7 +22,7 @@ from benchctl.report.charts.requests import sample_charts
 from benchctl.report.command_line import command
 from benchctl.report.curve import curve_grids
 from benchctl.report.details import further_grids, order_grids
-from benchctl.report.evidence.charts import evidence_charts
+from benchctl.report.evidence import evidence_charts
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import OPERATION, Grid, worded
 from benchctl.report.html.parts import (

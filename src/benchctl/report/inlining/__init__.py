@@ -1,1 +1,0 @@
-"""Inlining logs, as text and JSON for readers."""
