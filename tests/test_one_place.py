@@ -1,4 +1,4 @@
-"""What is declared in one place, shown by making the change in a copy of the sources, and nowhere else in it."""
+"""What is declared in one place, shown by making the change in a copy of the sources and nowhere else."""
 
 import os
 import shutil
