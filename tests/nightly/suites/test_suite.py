@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.notify.specs import CommandSpec
-from benchctl.nightly.suites.suite import Suite, Variant, load_suite
+from benchctl.nightly.notify import CommandSpec
+from benchctl.nightly.suite import Suite, Variant, load_suite
 from benchctl.results.model import DEFAULT_FORKS
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
@@ -249,13 +249,13 @@ def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
 
 
 def test_the_template_is_a_suite(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     suite = suite_of(tmp_path, text)
     assert [role for role, _, _ in suite.members()] == ["watched", "watched", "canary"]
 
 
 def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     setting = re.compile(r"^( *)# (( *- )?( *[a-z_0-9-]+:( .*)?)|- es-noinline.*)$", re.MULTILINE)
     suite = suite_of(tmp_path, setting.sub(r"\1\2", text))
     assert {spec.title for spec in suite.notify} == {
@@ -277,7 +277,7 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
 
 
 def test_the_template_has_the_defaults_that_it_says(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     template, least = suite_of(tmp_path, text), suite_of(tmp_path, LEAST)
     same = ("confirm", "on_busy", "on_cut_off", "host", "retention", "forks", "restart", "track")
     assert {name: getattr(template, name) for name in same} == {name: getattr(least, name) for name in same}

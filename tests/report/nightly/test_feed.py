@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.report.nightly.site import atom_feed
+from benchctl.nightly.site.publish import atom_feed
 from benchctl.results.nightly.model import Acknowledged
 from nightly_suites import eventful_log, eventful_nights, make_night, make_raised, night_id
 

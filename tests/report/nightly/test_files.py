@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.report.nightly.files import MARK, refuse_foreign, remove_partials, remove_stale, write_changed
+from benchctl.nightly.site.publish import MARK, refuse_foreign, remove_partials, remove_stale, write_changed
 
 
 def test_a_file_is_written_once_and_again_only_when_its_text_changes(tmp_path: Path):

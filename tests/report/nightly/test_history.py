@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.report.nightly.history import history_of, tasks_of
-from benchctl.report.nightly.spark import sparkline
+from benchctl.nightly.site.charts import sparkline
+from benchctl.nightly.site.history import history_of, tasks_of
 from benchctl.results.nightly.model import Series, SeriesKey
 from nightly_suites import KEY, make_series
 

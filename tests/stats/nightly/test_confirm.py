@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
+from benchctl.nightly.screening import forks_to_confirm, judge
 from benchctl.stats.compare import Comparison
-from benchctl.stats.nightly.confirm import forks_to_confirm, judge
 from stats.nightly.made import drawn, series
 
 

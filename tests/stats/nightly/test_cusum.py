@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.stats.nightly.screen import LIMIT, SLACK, rise
+from benchctl.nightly.screening import LIMIT, SLACK, rise
 
 
 def plainly(steps: list[float]) -> tuple[float, int | None]:

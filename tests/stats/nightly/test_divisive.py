@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.nightly.change_points import change_points, likeliest_cut, q_hat, significance
+from benchctl.nightly.screening import Nights
 from benchctl.stats.arrays import Floats
-from benchctl.stats.nightly.divisive import change_points, likeliest_cut, q_hat, significance
-from benchctl.stats.nightly.nights import Nights
 
 
 def nights(means: Floats, numbers: Floats | None = None) -> Nights:

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from benchctl.stats.nightly.generate import Process, generate
-from benchctl.stats.nightly.nights import nights_of
+from benchctl.nightly.screening import nights_of
+from benchctl.nightly.simulation import Process, generate
 
 
 def rng() -> np.random.Generator:

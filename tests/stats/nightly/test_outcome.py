@@ -1,8 +1,6 @@
+from benchctl.nightly.screening import Screened
+from benchctl.nightly.simulation import Delay, Process, Replayed, ReplayedFinding, outcome_of
 from benchctl.results.nightly.model import FindingStatus
-from benchctl.stats.nightly.generate import Process
-from benchctl.stats.nightly.outcome import Delay, outcome_of
-from benchctl.stats.nightly.screen import Screened
-from benchctl.stats.nightly.simulate import Replayed, ReplayedFinding
 
 SCREENED = Screened(("step",), "slower", 10.0, 5.0, 15.0, 9, 2.3, 0.095, 10, 9)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.stats.nightly.recorded import Columns, Recorded, read_recorded
+from benchctl.nightly.simulation import Columns, Recorded, read_recorded
 
 
 def read(text: str, **columns: str) -> Recorded:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from benchctl.stats.nightly.recovery import recovered
+from benchctl.nightly.screening import recovered
 from stats.nightly.made import series
 
 OLD = math.log(10)

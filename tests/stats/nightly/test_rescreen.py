@@ -1,7 +1,7 @@
 import math
 from dataclasses import replace
 
-from benchctl.stats.nightly.rescreen import rescreen
+from benchctl.nightly.simulation import rescreen
 from stats.nightly.made import drawn
 
 

@@ -4,9 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchctl.stats.nightly.generate import Process, generate
-from benchctl.stats.nightly.outcome import outcome_of
-from benchctl.stats.nightly.simulate import Replayed, replay
+from benchctl.nightly.simulation import Process, Replayed, generate, outcome_of, replay
 
 TEN = math.log(1.1)
 
