@@ -114,7 +114,6 @@ def _digest(value: object) -> str:
 
 
 def _operations(track: Track, challenges: Iterable[Challenge]) -> dict[str, TrackOperation]:
-    """Those that challenges use, by name."""
     challenges = tuple(challenges)
     operations = track.with_challenges(*challenges).operations
     names = {task.operation for challenge in challenges for task in challenge.schedule}
@@ -257,9 +256,6 @@ def _words(value: object) -> str:
     return "" if value is None else str(value)
 
 
-# Answers of nights: kept with the night, held against the last, and against those before an alarm.
-
-
 # Searches that are answered otherwise than in an earlier night, although the documents are the same.
 
 _MOST_CHARACTERS = 100
@@ -376,7 +372,6 @@ def _buckets(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
 
 
 def _parting(part: Unlike) -> _Said:
-    """Where aggregations part, with the way there shortened."""
     where = part.where.removeprefix(".")
     match part.how:
         case "values":
@@ -456,7 +451,7 @@ def _place(place: int) -> str:
     return "top hit" if place == 1 else f"hit {place}"
 
 
-# Answers of nights.
+# Answers kept with their night, held against the last night's, and against those before an alarm.
 
 
 def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> None:

@@ -71,7 +71,6 @@ class Confirmer:
         return done, runs
 
     def _of_rivals(self, findings: list[Finding]) -> tuple[list[Finding], str]:
-        """Findings about one variant that have the same last-good night."""
         variant = self.tonight.variant(findings[0].key.variant)
         good = night_of(self.nights, number_of(findings[0].last_good))
         then = None if good is None else good.variant(findings[0].key.variant)

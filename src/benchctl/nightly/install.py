@@ -815,7 +815,6 @@ def local_zone(path: Path = _LOCAL_TIME) -> ZoneInfo:
 
 
 def _zone_name(path: Path) -> str:
-    """Such as `Europe/Berlin`, from where the link leads; empty when it is none."""
     return str(path.resolve()).partition("/zoneinfo/")[2]
 
 

@@ -332,7 +332,6 @@ class Measuring:
     def _told(
         self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]
     ) -> NightRecord:
-        """The night's record with what its run says."""
         failed = run.missing()
         caveats = [*record.caveats, *([run.stopped] if run.stopped else [])]
         if failed:

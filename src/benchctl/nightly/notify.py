@@ -332,7 +332,7 @@ def _inside_base64(raw: bytes, before: int) -> str:
     return encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
 
 
-# Why somebody could not be told.
+# A message on its way, and why it did not arrive.
 
 
 class SendError(Exception):
@@ -349,9 +349,6 @@ class SendError(Exception):
         self.reason = reason
         self.silent = silent
         self.final = final
-
-
-# One message for one notifier, as it waits to be delivered.
 
 
 LETTER_VERSION: Final = 1
@@ -605,7 +602,7 @@ def post(spec: WebhookSpec, letter: Letter, *, environ: Mapping[str, str], redac
     Raises:
         SendError: there was no answer in time, or another one than 2xx.
     """
-    url = spec.url or _webhook_secret(environ, spec.url_env)
+    url = spec.url or _stripped_secret(environ, spec.url_env)
     if not is_postable(url):
         raise SendError(f"{spec.url_env} holds no http or https address")
     if not is_private(url) and (spec.headers_env or "@" in urlsplit(url).netloc):
@@ -629,7 +626,6 @@ def post(spec: WebhookSpec, letter: Letter, *, environ: Mapping[str, str], redac
 def _exchange(
     spec: WebhookSpec, url: str, headers: Mapping[str, str], body: bytes, environ: Mapping[str, str]
 ) -> tuple[int, bytes]:
-    """Send one request; status and the beginning of the answer."""
     lines = [f"{name}: {value}" for name, value in {"User-Agent": "benchctl", **headers}.items()]
     with Courier(ca=environ.get("REQUESTS_CA_BUNDLE") or None, outside=True) as courier:
         try:
@@ -648,13 +644,13 @@ def _exchange(
 
 
 def _header_value(environ: Mapping[str, str], variable: str) -> str:
-    value = _webhook_secret(environ, variable)
+    value = _stripped_secret(environ, variable)
     if not value.isascii() or not value.isprintable():
         raise SendError(f"{variable} holds characters that no header can carry")
     return value
 
 
-def _webhook_secret(environ: Mapping[str, str], variable: str) -> str:
+def _stripped_secret(environ: Mapping[str, str], variable: str) -> str:
     value = environ.get(variable, "").strip()
     if not value:
         raise SendError(f"the environment variable {variable} is not set")

@@ -245,7 +245,6 @@ def _wants(spec: NotifierSpec, message: Message) -> bool:
 def _keep_all(
     outbox: Path, message: Message, notifiers: Iterable[NotifierSpec], now: datetime
 ) -> list[_Waiting]:
-    """Write tonight's letters down."""
     letters = [
         write_letter(
             message, destination=destination(spec), title=spec.title, created=now.isoformat("T", "seconds")

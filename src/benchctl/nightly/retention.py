@@ -71,9 +71,6 @@ def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightR
     return next((night for night in nights if night.id in tags and night.suite in tags), None)
 
 
-# What is kept of old nights: figures and records for ever, samples, logs and engines for some time.
-
-
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
 RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
@@ -262,7 +259,6 @@ def _passed_over(_message: str) -> None:
 
 
 def _keys(night: NightRecord) -> Iterator[str]:
-    """What its variants used."""
     for variant in night.variants:
         if variant.facts is not None:
             yield variant.facts.archive_sha256
@@ -278,6 +274,9 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
         return
     if key := made.archive_sha256 or made.key or made.sha256:
         yield Leftover(key, made_s, paths)
+
+
+# Figures and records are kept for ever, samples, logs and engines for some time.
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -514,7 +514,6 @@ def canary_moved(
 
 
 def _named(variant: str) -> str:
-    """A canary by its label, which often says already that it is one."""
     if variant == "canary":
         return "the canary"
     return variant if "canary" in variant else f"canary {variant}"

@@ -1,1 +1,1 @@
-"""What nights look like: a static site, a feed, a summary of one screen."""
+"""The pages of suites: a static site and a feed."""

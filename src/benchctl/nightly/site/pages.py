@@ -291,7 +291,6 @@ def _confirmation(one: Confirmation) -> str:
 
 
 def _facts(night: NightRecord) -> Iterable[tuple[str, str]]:
-    """What there is to know of a night beyond its findings."""
     yield "Status", f"{night.status}{f': {night.reason}' if night.reason else ''}"
     if night.run:
         yield "Run", night.run
@@ -435,7 +434,6 @@ def _row(suite: SuitePages, history: History) -> Row:
 
 
 def _listed(suite: SuitePages, marks: Sequence[Mark]) -> list[_Listed]:
-    """The newest of them, with what they link to."""
     pages = {night.number: f"nights/{night.id}.html" for night in suite.nights}
     newest = sorted(marks, key=lambda mark: -mark.number)[:_MOST_MARKS]
     return [
@@ -575,7 +573,6 @@ def _subtitle(suite: SuitePages) -> tuple[str, ...]:
 
 
 def _line(suite: SuitePages, task: Task) -> _Line:
-    """A task by its first metric."""
     metric, histories = next(iter(task.metrics.items()))
     found = {history.key.variant: history for history in histories}
     key = SeriesKey("", task.challenge, task.task, metric)

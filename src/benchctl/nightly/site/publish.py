@@ -134,7 +134,7 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-# The static site of a suite: pages that need no network, no server and no script to be read.
+# The static site of a suite: its pages need no network, no server and no script to be read.
 
 
 CARD = "suite.json"
@@ -152,8 +152,6 @@ _NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """One entry: what makes its id, when, and what it says."""
-
     name: str
     at: str
     title: str

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.nightly.screening import canary_moved
 from benchctl.results.nightly.model import Series, SeriesKey
-from stats.nightly.made import KEY, series
+from nightly.made import KEY, series
 
 NIGHTS = 20
 

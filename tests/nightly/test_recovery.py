@@ -3,7 +3,7 @@ import math
 import pytest
 
 from benchctl.nightly.screening import recovered
-from stats.nightly.made import series
+from nightly.made import series
 
 OLD = math.log(10)
 

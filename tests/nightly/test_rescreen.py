@@ -2,7 +2,7 @@ import math
 from dataclasses import replace
 
 from benchctl.nightly.simulation import rescreen
-from stats.nightly.made import drawn
+from nightly.made import drawn
 
 
 def test_a_recorded_step_is_screened_once_and_located():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.nightly.screening import nights_of
-from stats.nightly.made import series
+from nightly.made import series
 
 NIGHTS = st.lists(st.lists(st.floats(0.01, 1e6), max_size=6), max_size=12)
 

@@ -6,7 +6,7 @@ from scipy.stats import ttest_ind
 
 from benchctl.nightly.screening import forks_to_confirm, judge
 from benchctl.stats.compare import Comparison
-from stats.nightly.made import drawn, series
+from nightly.made import drawn, series
 
 
 def compared(p: float | None, effect: float | None = 10.0, *, forks: int = 5) -> Comparison:
