@@ -33,7 +33,7 @@ def where_is(name: str, environ: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=environ.get("PATH", os.defpath))
 
 
-def run_program(
+def _run_program(
     command: Sequence[str], environ: Mapping[str, str], *, told: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end, whatever its exit status; it speaks English.
@@ -65,7 +65,7 @@ def complaint_of(ended: subprocess.CompletedProcess[bytes]) -> str:
 # A time of day on some days of the week: as people, cron and systemd write it, and when it is next.
 
 
-DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 EVERY_DAY = tuple(range(7))
 
 _AT = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})", re.ASCII)
@@ -127,13 +127,13 @@ class Daily:
     @property
     def calendar(self) -> str:
         """What systemd calls a calendar event."""
-        names = ",".join(DAY_NAMES[day].capitalize() for day in self.days)
+        names = ",".join(_DAY_NAMES[day].capitalize() for day in self.days)
         return ("" if self.days == EVERY_DAY else f"{names} ") + f"*-*-* {self.at:%H:%M}:00"
 
     @property
     def text(self) -> str:
         """For people."""
-        days = ", ".join(DAY_NAMES[day].capitalize() for day in self.days)
+        days = ", ".join(_DAY_NAMES[day].capitalize() for day in self.days)
         return f"{self.at:%H:%M} " + ("every day" if self.days == EVERY_DAY else f"on {days}")
 
     def next_after(self, now: datetime, zone: ZoneInfo, *, makes_up: bool) -> datetime:
@@ -201,18 +201,18 @@ def _days(text: str) -> tuple[int, ...]:
 
 
 def _day(name: str, text: str) -> int:
-    if name not in DAY_NAMES:
+    if name not in _DAY_NAMES:
         raise UsageError(
             f"'{text}' names no days of the week", hint="write them as mon-fri, or mon,wed,fri, or sat-sun"
         )
-    return DAY_NAMES.index(name)
+    return _DAY_NAMES.index(name)
 
 
 # What is started every night: program, suite, environment, log, and where its secrets are.
 
 
 LOG_NAME = "nightly.log"
-SECRETS_NAME = "environment"
+_SECRETS_NAME = "environment"
 
 _SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 # What of the shell that installs it the night needs as well: where things are, and how to reach them.
@@ -289,7 +289,7 @@ class Job:
     @property
     def secrets(self) -> Path:
         """A file of `NAME='value'` lines that nobody else may read; it need not be there."""
-        return self.folder / SECRETS_NAME
+        return self.folder / _SECRETS_NAME
 
 
 def find_program(executable: str = sys.executable) -> tuple[str, ...]:
@@ -437,7 +437,7 @@ class Crontab:
         Raises:
             BenchctlError: it cannot be read. Nothing may be written then, or other lines might be lost.
         """
-        ended = run_program([self._program, "-l"], self._environ)
+        ended = _run_program([self._program, "-l"], self._environ)
         if ended.returncode:
             why = complaint_of(ended)
             if not _NONE_YET.search(why) or ended.stdout:
@@ -472,7 +472,7 @@ class Crontab:
         after = with_block(before, suite, block)
         if after == before:
             return False
-        ended = run_program(
+        ended = _run_program(
             [self._program, "-"], self._environ, told=after.encode("utf-8", "surrogateescape")
         )
         if ended.returncode:
@@ -540,16 +540,15 @@ def _text(raw: bytes) -> str:
 # Systemd: a service and its timer, for one user or, as root, for the system.
 
 
-SYSTEM_UNITS = Path("/etc/systemd/system")
-BOOTED = Path("/run/systemd/system")
+_SYSTEM_UNITS = Path("/etc/systemd/system")
+_BOOTED = Path("/run/systemd/system")
 LINGERING = Path("/var/lib/systemd/linger")
 
 _STOP_TIMEOUT_S = 300
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
 
-def unit_name(suite: str) -> str:
-    """Of the units of a suite, without `.service` and `.timer`."""
+def _unit_name(suite: str) -> str:
     return f"benchctl-nightly-{suite}"
 
 
@@ -620,13 +619,13 @@ class Units:
     folder: Path
     system: bool
     environ: Mapping[str, str]
-    booted: Path = BOOTED
+    booted: Path = _BOOTED
 
     @classmethod
     def usual(cls, environ: Mapping[str, str], *, euid: int | None = None) -> "Units":
         """Root's are the system's; everybody else has their own."""
         if (os.geteuid() if euid is None else euid) == 0:
-            return cls(SYSTEM_UNITS, system=True, environ=environ)
+            return cls(_SYSTEM_UNITS, system=True, environ=environ)
         config = Path(environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser())
         return cls(config / "systemd" / "user", system=False, environ=environ)
 
@@ -637,7 +636,7 @@ class Units:
 
     def files(self, job: Job) -> dict[Path, str]:
         """What is to be written."""
-        name = unit_name(job.suite)
+        name = _unit_name(job.suite)
         return {
             self.folder / f"{name}.service": service_of(job),
             self.folder / f"{name}.timer": timer_of(job),
@@ -645,7 +644,7 @@ class Units:
 
     def timer_path(self, suite: str) -> Path:
         """Where the timer of a suite is, if it is installed."""
-        return self.folder / f"{unit_name(suite)}.timer"
+        return self.folder / f"{_unit_name(suite)}.timer"
 
     def install(self, job: Job) -> bool:
         """Write both units, and have the timer started now and at every boot.
@@ -665,10 +664,10 @@ class Units:
                 write_whole(path, content.encode())
                 changed = True
         self._tell("daemon-reload")
-        self._tell("enable", "--now", f"{unit_name(job.suite)}.timer")
+        self._tell("enable", "--now", f"{_unit_name(job.suite)}.timer")
         if changed:
             # One that runs already keeps to the time that it was started with.
-            self._tell("restart", f"{unit_name(job.suite)}.timer")
+            self._tell("restart", f"{_unit_name(job.suite)}.timer")
         return changed
 
     def remove(self, suite: str) -> bool:
@@ -697,11 +696,11 @@ class Units:
         """What `systemctl` prints; None where it cannot be asked."""
         if not self.is_running:
             return None
-        ended = run_program(self._systemctl(*arguments), self.environ)
+        ended = _run_program(self._systemctl(*arguments), self.environ)
         return None if ended.returncode else ended.stdout
 
     def _tell(self, *arguments: str) -> None:
-        ended = run_program(self._systemctl(*arguments), self.environ)
+        ended = _run_program(self._systemctl(*arguments), self.environ)
         if ended.returncode:
             raise BenchctlError(
                 f"systemctl {' '.join(arguments)}: {complaint_of(ended)}",
@@ -849,7 +848,7 @@ def _from_systemd(suite: str, units: Units, now: datetime, zone: ZoneInfo) -> Sc
     lines = [line.partition("=")[2] for line in content.splitlines() if line.startswith("OnCalendar=")]
     daily = Daily.from_calendar(lines[0]) if len(lines) == 1 else None
     text = f"changed by hand: {' and '.join(lines)}" if daily is None else daily.text
-    listed = units.ask("list-timers", "--all", "--output=json", f"{unit_name(suite)}.timer")
+    listed = units.ask("list-timers", "--all", "--output=json", f"{_unit_name(suite)}.timer")
     if listed is None:
         # Not running, or too old to speak JSON.
         guess = daily.next_after(now, zone, makes_up=False) if daily and units.is_running else None
@@ -867,12 +866,12 @@ def _from_systemd(suite: str, units: Units, now: datetime, zone: ZoneInfo) -> Sc
 
 
 MOST_BYTES = 4_000_000
-KEPT_BYTES = 1_000_000
+_KEPT_BYTES = 1_000_000
 
 _MARK = b"[older lines were removed]\n"
 
 
-def bound_log(path: Path, *, most: int = MOST_BYTES, kept: int = KEPT_BYTES) -> bool:
+def bound_log(path: Path, *, most: int = MOST_BYTES, kept: int = _KEPT_BYTES) -> bool:
     """Cut the older lines off a log that has become long, in place: this process may be appending to it.
 
     To be called before a night begins, under the suite's lock. A log that cannot be cut is left as it is.

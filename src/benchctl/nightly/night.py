@@ -45,7 +45,7 @@ from benchctl.run.fitness import examine
 from benchctl.run.host import describe_host
 from benchctl.stats.metrics import metric_of
 
-NIGHTS_TO_SEE = 5
+_NIGHTS_TO_SEE = 5
 """From so many earlier nights on, it is known how much nights differ; before, only how much forks do."""
 
 
@@ -356,7 +356,7 @@ class _Night:
             texts.append("there are no earlier nights to hold this one against")
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
-        elif earlier < NIGHTS_TO_SEE:
+        elif earlier < _NIGHTS_TO_SEE:
             nights = "1 earlier night" if earlier == 1 else f"{earlier} earlier nights"
             texts.append(f"with only {nights} to be held against, only large changes stand out yet")
         if found.gone:

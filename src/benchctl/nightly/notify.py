@@ -102,7 +102,7 @@ class WebhookSpec(
                 raise ValueError(
                     "the address of a chat is a secret: put it into the environment, and name it in `url-env`"
                 )
-            if self.headers_env and not is_private(self.url):
+            if self.headers_env and not _is_private(self.url):
                 raise ValueError("`headers-env` holds secrets, which want https, or a host on loopback")
         else:
             _check_variable(self.url_env)
@@ -196,14 +196,13 @@ def _is_host(name: str) -> bool:
     return bool(name) and name.isprintable() and not any(part in name for part in " /@")
 
 
-def is_private(url: str) -> bool:
+def _is_private(url: str) -> bool:
     """Whether nobody on the way can read what is sent to an address."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
-def is_postable(url: str) -> bool:
-    """Whether an address can be posted to at all."""
+def _is_postable(url: str) -> bool:
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -214,7 +213,7 @@ def is_postable(url: str) -> bool:
 
 
 def _check_open_url(url: str) -> None:
-    if not is_postable(url):
+    if not _is_postable(url):
         raise ValueError("`url` is no http or https address")
     parts = urlsplit(url)
     if "@" in parts.netloc:
@@ -603,9 +602,9 @@ def post(spec: WebhookSpec, letter: Letter, *, environ: Mapping[str, str], redac
         SendError: there was no answer in time, or another one than 2xx.
     """
     url = spec.url or _stripped_secret(environ, spec.url_env)
-    if not is_postable(url):
+    if not _is_postable(url):
         raise SendError(f"{spec.url_env} holds no http or https address")
-    if not is_private(url) and (spec.headers_env or "@" in urlsplit(url).netloc):
+    if not _is_private(url) and (spec.headers_env or "@" in urlsplit(url).netloc):
         raise SendError(f"the address in {spec.url_env} is http: its secrets want https")
     headers = {"Content-Type": "application/json; charset=utf-8", "Idempotency-Key": letter.key}
     for name, variable in spec.headers_env.items():

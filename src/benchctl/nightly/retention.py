@@ -73,7 +73,7 @@ def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightR
 
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
-RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
+_RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
 """What of a run's folder is raw: samples, what nodes used, their logs, and what was collected beside them."""
 
 
@@ -138,7 +138,7 @@ _USE: Final = msgspec.json.Decoder(RunUse)
 _MADE: Final = msgspec.json.Decoder(_Made)
 
 
-def run_use(folder: RunFolder) -> RunUse:
+def _run_use(folder: RunFolder) -> RunUse:
     """What a run used.
 
     Raises:
@@ -200,7 +200,7 @@ class Leftovers:
         kept = {key for night in nights if night.id not in ids for key in _keys(night)}
         try:
             for folder in self.store.folders():
-                use = run_use(folder)
+                use = _run_use(folder)
                 night = night_of_run(use.tags, old)
                 if night is not None:
                     began_s = datetime.fromisoformat(night.started).timestamp()
@@ -331,9 +331,9 @@ def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
     """Remove what is raw of the runs of old nights, also of those that were cut off before they named one."""
     for folder in store.folders() if old else ():
         # Most runs were looked at in an earlier night, and have nothing left.
-        raw = [folder.path / name for name in RAW_FOLDERS if (folder.path / name).is_dir()]
+        raw = [folder.path / name for name in _RAW_FOLDERS if (folder.path / name).is_dir()]
         try:
-            night = night_of_run(run_use(folder).tags, old) if raw else None
+            night = night_of_run(_run_use(folder).tags, old) if raw else None
             if night is not None:
                 record = folder.load()
                 # The record first: should we be killed here, the next night removes the rest.

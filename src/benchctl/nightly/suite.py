@@ -37,6 +37,17 @@ from benchctl.yaml_file import (
     seconds,
 )
 
+MOST_FORKS: Final = 1000
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
+_RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
+_FEWEST_TO_CONFIRM: Final = 2
+_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
+_CHALLENGES: Final = Meta(min_length=1, description="a list of challenges such as [range-only]")
+
+Positive = Annotated[int, Meta(ge=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """How much a confirmation may cost.
@@ -51,18 +62,6 @@ class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     least_forks: int = 5
     most_forks: int = 20
     share_of_budget: float = 0.4
-
-
-MOST_FORKS: Final = 1000
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
-_RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
-_FEWEST_TO_CONFIRM: Final = 2
-_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
-_CHALLENGES: Final = Meta(min_length=1, description="a list of challenges such as [range-only]")
-
-Positive = Annotated[int, Meta(ge=1)]
-Text = Annotated[str, Meta(min_length=1)]
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -187,16 +186,6 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     def documents(self) -> int | None:
         """How many documents; None for as many as there usually are."""
         return parse_documents(self.docs) if isinstance(self.docs, str) else self.docs
-
-    @property
-    def report_folder(self) -> Path | None:
-        """Of the pages; None for the one in benchctl's home."""
-        return None if self.report is None else Path(self.report)
-
-    @property
-    def runs_folder(self) -> Path | None:
-        """Of the runs; None for the one in benchctl's home."""
-        return None if self.runs is None else Path(self.runs)
 
     @property
     def margins(self) -> dict[str, float]:

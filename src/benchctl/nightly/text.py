@@ -37,7 +37,7 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
     """What became of a night, from its record and the log of alarms."""
     if record.status == "running":
         return "running"
-    if raised_in(record, events):
+    if _raised_in(record, events):
         return "alarm"
     measured = record.forks_done or not record.forks_planned
     return "quiet" if record.status == "done" and measured else "broken"
@@ -51,13 +51,13 @@ def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["un
 
 def headline(record: NightRecord, events: Sequence[Event]) -> str:
     """The same as a clause: `quiet`, `2 alarms raised, 1 recovered`, `broken: refused, the load was 3.1`."""
-    recovered = recovered_in(record, events)
+    recovered = _recovered_in(record, events)
     status = "" if record.status == "done" else record.status
     broken = ", ".join(part for part in (status, record.reason) if part)
     found: dict[Standing, str] = {
         "running": "still running",
         "quiet": "quiet",
-        "alarm": f"{counted(len(raised_in(record, events)), 'alarm')} raised",
+        "alarm": f"{counted(len(_raised_in(record, events)), 'alarm')} raised",
         "broken": f"broken: {broken}",
     }
     parts = [found[standing(record, events)]]
@@ -108,13 +108,11 @@ def not_watched(record: NightRecord) -> list[str]:
     return [sentence(text) for text in (*found, *record.caveats)]
 
 
-def raised_in(record: NightRecord, events: Iterable[Event]) -> list[Raised]:
-    """The alarms that a night raised."""
+def _raised_in(record: NightRecord, events: Iterable[Event]) -> list[Raised]:
     return [event for event in events if isinstance(event, Raised) and event.night == record.id]
 
 
-def recovered_in(record: NightRecord, events: Iterable[Event]) -> list[Recovered]:
-    """The alarms that recovered in a night."""
+def _recovered_in(record: NightRecord, events: Iterable[Event]) -> list[Recovered]:
     return [event for event in events if isinstance(event, Recovered) and event.night == record.id]
 
 
@@ -306,9 +304,9 @@ def status_text(
 
 def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int, sizes: _Sizes) -> list[str]:
     alarms = {alarm.raised.alarm: alarm for alarm in alarms_of(events)}
-    raised = raised_in(record, events)
+    raised = _raised_in(record, events)
     new = {event.alarm for event in raised}
-    recovered = [alarms[event.alarm] for event in recovered_in(record, events) if event.alarm in alarms]
+    recovered = [alarms[event.alarm] for event in _recovered_in(record, events) if event.alarm in alarms]
     waiting = [one for one in alarms.values() if one.state == "open" and one.raised.alarm not in new]
     rest = [_title(event) for event in raised[sizes.detailed :]]
     parts = [

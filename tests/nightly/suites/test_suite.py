@@ -34,8 +34,8 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     assert suite.budget_s is None
     assert suite.canaries == ()
     assert suite.margins == {}
-    assert suite.report_folder is None
-    assert suite.runs_folder is None
+    assert suite.report is None
+    assert suite.runs is None
     assert suite.documents is None
     assert suite.heap_mb >= 256
 
@@ -96,8 +96,8 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert suite.track == str(tmp_path / "here")
     assert suite.corpus == str(tmp_path / "docs.json")
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
-    assert suite.report_folder == tmp_path / "site"
-    assert suite.runs_folder == tmp_path / "../runs"
+    assert suite.report == str(tmp_path / "site")
+    assert suite.runs == str(tmp_path / "../runs")
 
 
 def test_paths_within_a_variant_are_relative_to_the_suite_file_too(

@@ -105,7 +105,7 @@ def _alarm_text(alarm: Alarm) -> str:
 # What the site's script draws a history from: compact arrays; texts are put together in the browser.
 
 
-HEIGHT_PX = 380
+_HEIGHT_PX = 380
 _RANGE_ALPHA = 0.3
 _TABLE_NIGHTS = 30
 _SHORT_HASH = 12
@@ -165,7 +165,7 @@ def metric_figure(
         title=f"{metric_title(metric)[:1].upper()}{metric_title(metric)[1:]}",
         about=about,
         json=embedded(data),
-        height_px=HEIGHT_PX,
+        height_px=_HEIGHT_PX,
         table=Grid.of(
             f"{metric_title(metric)}, {first.unit}: the last {counted(_TABLE_NIGHTS, 'night')}",
             (

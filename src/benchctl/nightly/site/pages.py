@@ -147,8 +147,7 @@ class _Alarm(msgspec.Struct, frozen=True):
     command: str
 
 
-def night_row(suite: SuitePages, night: NightRecord, pages: Collection[str]) -> NightRow:
-    """A night as lists show it."""
+def _night_row(suite: SuitePages, night: NightRecord, pages: Collection[str]) -> NightRow:
     events = suite.events_of(night)
     return NightRow(
         number=night.number,
@@ -170,7 +169,7 @@ def nights_page(suite: SuitePages, pages: Collection[str]) -> str:
         depth=1,
         title="Nights",
         subtitle=(f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",),
-        nights=[night_row(suite, night, pages) for night in reversed(suite.nights)],
+        nights=[_night_row(suite, night, pages) for night in reversed(suite.nights)],
     )
 
 
@@ -190,7 +189,7 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
         depth=2,
         title=f"Night {night.number}",
         subtitle=(f"Suite {suite.heading}, {moment(night.started)}", night.id),
-        row=night_row(suite, night, pages),
+        row=_night_row(suite, night, pages),
         headline=headline(night, events),
         neighbours={
             word: suite.nights[other].id for word, other in around.items() if 0 <= other < len(suite.nights)
@@ -445,7 +444,7 @@ def _listed(suite: SuitePages, marks: Sequence[Mark]) -> list[_Listed]:
 # The page of a suite: its last night, what is open, every task at a glance; and the page of all suites.
 
 
-CARD_VERSION = 1
+_CARD_VERSION = 1
 
 _LAST_NIGHTS = 14
 _STRIP_NIGHTS = 60
@@ -496,7 +495,7 @@ def card_of(suite: SuitePages) -> Card:
     """How a suite stands."""
     last = suite.nights[-1] if suite.nights else None
     return Card(
-        card_version=CARD_VERSION,
+        card_version=_CARD_VERSION,
         name=suite.name,
         title=suite.heading,
         standing="" if last is None else look(last, suite.events_of(last)),
@@ -515,7 +514,7 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
         suite: which.
         pages: ids of the runs that have a page.
     """
-    rows = [night_row(suite, night, pages) for night in suite.nights[-_STRIP_NIGHTS:]]
+    rows = [_night_row(suite, night, pages) for night in suite.nights[-_STRIP_NIGHTS:]]
     last = suite.nights[-1] if suite.nights else None
     return rendered(
         "nightly-suite.html.jinja",

@@ -137,9 +137,9 @@ def _is_ours(path: Path) -> bool:
 # The static site of a suite: its pages need no network, no server and no script to be read.
 
 
-CARD = "suite.json"
+_CARD = "suite.json"
 INDEX = "index.html"
-FEED = "feed.xml"
+_FEED = "feed.xml"
 RUNS, TASKS, NIGHTS = "runs", "tasks", "nights"
 
 
@@ -292,9 +292,9 @@ def write_site(
     remove_stale(own / NIGHTS, set(names))
     write_changed(own / "nights.html", nights_page(suite, pages))
     write_changed(own / "alarms.html", alarms_page(suite, pages))
-    write_changed(own / FEED, atom_feed(suite.name, suite.heading, suite.nights, suite.events))
+    write_changed(own / _FEED, atom_feed(suite.name, suite.heading, suite.nights, suite.events))
     write_changed(own / INDEX, suite_page(suite, pages))
-    write_changed(own / CARD, msgspec.json.encode(card_of(suite)).decode() + "\n")
+    write_changed(own / _CARD, msgspec.json.encode(card_of(suite)).decode() + "\n")
     write_top(folder)
     return own / INDEX
 
@@ -306,7 +306,7 @@ def write_top(folder: Path) -> Path:
         Its path.
     """
     cards, unreadable = [], []
-    for path in sorted(folder.glob(f"*/{CARD}")):
+    for path in sorted(folder.glob(f"*/{_CARD}")):
         try:
             card = msgspec.json.decode(read_file(path), type=Card)
             cards.append(msgspec.structs.replace(card, name=path.parent.name))
