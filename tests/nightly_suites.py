@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchctl.report.nightly.suite import SuitePages
+from benchctl.nightly.site.history import SuitePages
 from benchctl.results.model import EngineFacts
 from benchctl.results.nightly.model import (
     NIGHT_VERSION,

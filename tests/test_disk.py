@@ -9,7 +9,7 @@ import pytest
 from benchctl.corpus.generated import load_corpus
 from benchctl.disk import MOST_BYTES, read_file
 from benchctl.errors import BenchctlError
-from benchctl.nightly.suites.suite import load_suite
+from benchctl.nightly.suite import load_suite
 from benchctl.results.foreign import read_race
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore

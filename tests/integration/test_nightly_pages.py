@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.report.nightly.site import write_site
-from benchctl.report.nightly.suite import SuitePages
-from benchctl.report.nightly.task_page import page_name
+from benchctl.nightly.site.history import SuitePages
+from benchctl.nightly.site.pages import page_name
+from benchctl.nightly.site.publish import write_site
 from integration.chromium import Browser, View, chromium
 from nightly_suites import KEY, eventful_suite, make_night, make_series, night_id
 

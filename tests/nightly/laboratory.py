@@ -13,7 +13,7 @@ import numpy as np
 from benchctl.home import Home
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
-from benchctl.nightly.suites.suite import load_suite
+from benchctl.nightly.suite import load_suite
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.nightly.folder import SuiteFolder

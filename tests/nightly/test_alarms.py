@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
-from benchctl.nightly.baseline import Baselines
+from benchctl.nightly.detection import Baselines
 from benchctl.results.nightly.model import (
     Acknowledged,
     AlarmKind,

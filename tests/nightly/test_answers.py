@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.engine.answers import cut, digested
 from benchctl.errors import BenchctlError
-from benchctl.nightly.answers import changed, comparable, noted, recalled
+from benchctl.nightly.changes import changed, comparable, noted, recalled
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, TopHits, VariantAnswers
 
 SINCE = "00041-20261120-0300"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.baseline import Baselines, number_of
+from benchctl.nightly.detection import Baselines, number_of
 from benchctl.results.nightly.model import (
     Acknowledged,
     Annotated,

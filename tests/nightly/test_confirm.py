@@ -9,7 +9,7 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.nightly.confirm import LAST_GOOD, TONIGHT, Confirmer, pinned_pair
-from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.nightly.suite import ConfirmLimits
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore

@@ -5,8 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.nightly.baseline import Baselines
-from benchctl.nightly.detect import Detected, Detector, same_engine
+from benchctl.nightly.detection import Baselines, Detected, Detector, same_engine
 from benchctl.results.nightly.model import NightRecord, Series, SeriesKey
 from night_records import KEY, night, variant
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
-from benchctl.report.nightly.message import message_of
+from benchctl.nightly.text import message_of
 from benchctl.report.schema import schema
 from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.results.plan import Plan
@@ -429,7 +429,7 @@ def test_a_bug_in_a_page_comes_after_what_is_to_be_told(
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("benchctl.nightly.pages.write_site", bug)
+    monkeypatch.setattr("benchctl.nightly.site.publish.write_site", bug)
     ended = usual.night(flags=SLOW_FLAG)
     assert (ended.record.status, len(ended.raised), ended.index) == ("done", 2, None)
     assert isinstance(ended.bug, ZeroDivisionError)

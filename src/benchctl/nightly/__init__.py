@@ -1,1 +1,1 @@
-"""Unattended nights: run, screen, confirm, keep, tell somebody only when something is true."""
+"""Unattended nights: measured, screened, confirmed, alerted on, and shown."""

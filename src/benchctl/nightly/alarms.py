@@ -7,7 +7,8 @@ from itertools import groupby
 
 import msgspec
 
-from benchctl.nightly.baseline import Baselines, number_of
+from benchctl.nightly.detection import Baselines, number_of
+from benchctl.nightly.screening import CanaryReport, recovered
 from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.results.nightly.model import (
     Alarm,
@@ -25,8 +26,6 @@ from benchctl.results.nightly.model import (
     annotations_of,
 )
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.nightly.canary import CanaryReport
-from benchctl.stats.nightly.recovery import recovered
 
 NIGHTS_UNTIL_BLIND = 5
 """So many nights in a row that the canary is off, and nobody can be said to watch any more."""

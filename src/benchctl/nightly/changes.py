@@ -1,16 +1,27 @@
-"""What is not what it was in the night before, and what makes nights comparable at all."""
+"""What differs between nights: the host, benchctl, variants, and what searches are answered."""
 
+import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from benchctl.engine.answers import SCORE_TOLERANCE, Unlike, digested, same, unlike
+from benchctl.errors import BenchctlError
+from benchctl.nightly.detection import number_of
+from benchctl.report.numbers import counted
+from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
 from benchctl.results.likeness import deciding
 from benchctl.results.model import EngineFacts, Environment
-from benchctl.results.nightly.model import Change, NightRecord, NightVariant
+from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.results.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
+from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation
+
+# What is not what it was in the night before, and what makes nights comparable at all.
+
 
 _GIB: Final = 2**30
 _HOST: Final[Mapping[str, str]] = {
@@ -103,7 +114,6 @@ def _digest(value: object) -> str:
 
 
 def _operations(track: Track, challenges: Iterable[Challenge]) -> dict[str, TrackOperation]:
-    """Those that challenges use, by name."""
     challenges = tuple(challenges)
     operations = track.with_challenges(*challenges).operations
     names = {task.operation for challenge in challenges for task in challenge.schedule}
@@ -244,3 +254,283 @@ def _hosts(target: TargetSpec | None) -> str:
 
 def _words(value: object) -> str:
     return "" if value is None else str(value)
+
+
+# Searches that are answered otherwise than in an earlier night, although the documents are the same.
+
+_MOST_CHARACTERS = 100
+
+_Said = tuple[str, str]
+"""What it was and what it is, in words."""
+
+
+def noted(answers: VariantAnswers) -> dict[str, KeptAnswer]:
+    """A variant's answers as a night notes them: by the operation's name."""
+    return {answer.operation: answer for answer in answers.answers}
+
+
+def recalled(variant: str, answers: Mapping[str, Any]) -> VariantAnswers:
+    """A variant's answers from what a night noted.
+
+    Args:
+        variant: its label.
+        answers: operation -> its answer, as plain JSON.
+
+    Raises:
+        BenchctlError: another benchctl wrote them, in another form.
+    """
+    try:
+        known = msgspec.convert(list(answers.values()), type=tuple[KeptAnswer, ...])
+    except msgspec.ValidationError as err:
+        raise BenchctlError(
+            f"answers of {variant} are in a form that this benchctl does not read: {err}"
+        ) from err
+    return VariantAnswers(ANSWERS_VERSION, variant, anew=True, answers=known)
+
+
+def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[AnswerChange, ...]:
+    """What a variant answers otherwise than it did: of every operation the first difference, in words.
+
+    Compared are operations that ask the same in both nights, and whose answers stay as they are while nothing
+    changes. Numbers may differ by what rounding explains; documents that sort alike may come in any order.
+
+    Args:
+        before: of an earlier night on the same documents.
+        now: of tonight.
+        since: id of the earlier night.
+
+    Returns:
+        In the order in which they were asked tonight.
+    """
+    known = {answer.question: answer for answer in before.answers}
+    found = []
+    for new in now.answers:
+        old = known.get(new.question)
+        said = None if old is None else _said(old, new)
+        if said is not None:
+            found.append(AnswerChange(now.variant, new.operation, _short(said[0]), _short(said[1]), since))
+    return tuple(found)
+
+
+def comparable(before: VariantAnswers, now: VariantAnswers) -> set[str]:
+    """Names of the operations that ask the same in both nights, and whose answers stay as they are."""
+    known = {answer.question: answer for answer in before.answers}
+    return {
+        new.operation
+        for new in now.answers
+        if (old := known.get(new.question)) is not None and not (old.unsteady or new.unsteady)
+    }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+def _said(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+    """How two answers to one question differ; None when they agree, or it cannot be told."""
+    if old.unsteady or new.unsteady:
+        return None
+    if _refusal(old) or _refusal(new):
+        # Whether it is answered counts: reasons may name nodes and addresses.
+        return None if _refusal(old) == _refusal(new) else (_outcome(old), _outcome(new))
+    if old.total != new.total:
+        return _hits(old.total), _hits(new.total)
+    if old.returned != new.returned:
+        return _both(old.returned, new.returned, lambda number: f"{counted(number, 'hit')} returned")
+    return _buckets(old, new) or _sorting(old, new) or _scores(old, new) or _top(old, new)
+
+
+def _refusal(answer: KeptAnswer) -> str:
+    """How it was not answered; empty when it was."""
+    if answer.unsupported is not None:
+        return "unsupported"
+    return "failed" if answer.failed is not None else ""
+
+
+def _outcome(answer: KeptAnswer) -> str:
+    refusal = _refusal(answer)
+    return f"{refusal}: {answer.unsupported or answer.failed}" if refusal else "answered"
+
+
+def _hits(total: int | None) -> str:
+    return "hits not counted" if total is None else counted(total, "hit")
+
+
+def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _Said:  # noqa: ANN401 - JSON of any shape
+    return words(old), words(new)
+
+
+def _buckets(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+    if old.aggregations_cut or new.aggregations_cut:
+        return _cuts(
+            old.aggregations_cut or digested(old.aggregations),
+            new.aggregations_cut or digested(new.aggregations),
+            "bucket",
+        )
+    part = unlike(old.aggregations, new.aggregations, "")
+    return None if part is None else _parting(part)
+
+
+def _parting(part: Unlike) -> _Said:
+    where = part.where.removeprefix(".")
+    match part.how:
+        case "values":
+            return _both(part.expected, part.found, lambda value: f"{where or 'aggregations'} is {value}")
+        case "keys":
+            inside = f" in {where}" if where else ""
+            lost, new = part.expected, part.found
+            return f"{lost or f'no {new}'}{inside}", f"{new or f'no {lost}'}{inside}"
+        case "entries":
+            inside, _, what = where.rpartition(".")
+            # `buckets` of an aggregation; any other list is named itself.
+            noun, place = ("bucket", inside) if what == "buckets" else ("value", where)
+            return _both(
+                int(part.expected), int(part.found), lambda number: f"{counted(number, noun)} in {place}"
+            )
+
+
+def _cuts(old: Cut, new: Cut, what: str) -> _Said | None:
+    """Of what is too large to keep, only the number of its parts and a digest are known."""
+    if old.digest == new.digest:
+        return None
+    if old.entries != new.entries:
+        return counted(old.entries, what), counted(new.entries, what)
+    return _both(old, new, lambda cut: f"{counted(cut.entries, what)} with digest {cut.digest}")
+
+
+def _sorting(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+    if old.sort_values_cut or new.sort_values_cut:
+        return _cuts(
+            old.sort_values_cut or digested(old.sort_values),
+            new.sort_values_cut or digested(new.sort_values),
+            "sort value",
+        )
+    if len(old.sort_values) != len(new.sort_values):
+        return _both(old, new, lambda one: f"{counted(len(one.sort_values), 'hit')} sorted")
+    for place, (one, other) in enumerate(zip(old.sort_values, new.sort_values, strict=True), 1):
+        if unlike(one, other, "") is not None:
+            return _sorted_by(place, one), _sorted_by(place, other)
+    return None
+
+
+def _sorted_by(place: int, values: list[Any]) -> str:
+    return f"{_place(place)} sorts by {', '.join(map(str, values))}"
+
+
+def _scores(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+    if len(old.scores) != len(new.scores):
+        return _both(old, new, lambda one: f"{counted(len(one.scores), 'hit')} scored")
+    for place, (one, other) in enumerate(zip(old.scores, new.scores, strict=True), 1):
+        if not same(one, other, SCORE_TOLERANCE):
+            return f"{_place(place)} scores {one:.7g}", f"{_place(place)} scores {other:.7g}"
+    return None
+
+
+def _top(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
+    groups = {group.first: group for group in new.top}
+    for one in old.top:
+        other = groups.get(one.first)
+        # Scores within rounding may put another document into the group; nothing is to be told then.
+        if other is not None and other.documents == one.documents and other.digest != one.digest:
+            return _documents(one, other)
+    return None
+
+
+def _documents(old: TopHits, new: TopHits) -> _Said:
+    if old.documents > 1:
+        places = f"hits {old.first} to {old.first + old.documents - 1}"
+        return _both(old, new, lambda group: f"{places} are documents {group.digest}")
+    name = _place(old.first)
+    shown = [_short(f"{name} is {group.begins}") for group in (old, new)]
+    if shown[0] == shown[1]:
+        return _both(old, new, lambda group: f"{name} is document {group.digest}")
+    return shown[0], shown[1]
+
+
+def _place(place: int) -> str:
+    return "top hit" if place == 1 else f"hit {place}"
+
+
+# Answers kept with their night, held against the last night's, and against those before an alarm.
+
+
+def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> None:
+    """Copy what the night's run was answered: a run may be deleted, a night is kept for ever.
+
+    Raises:
+        BenchctlError: the disk is full or cannot be written, or the answers cannot be read.
+    """
+    found = {one.label: run.read_answers(one.label) for one in night.variants}
+    kept = {label: noted(answers) for label, answers in found.items() if answers is not None}
+    if kept:
+        folder.write_answers(night.id, kept)
+
+
+def answer_changes(
+    folder: SuiteFolder, nights: Iterable[NightRecord], tonight: NightRecord
+) -> tuple[AnswerChange, ...]:
+    """What is answered otherwise than in the newest earlier night that asked the same of the same documents.
+
+    Args:
+        folder: of the suite.
+        nights: of it.
+        tonight: whose answers are kept already.
+    """
+    now = _answers(folder, tonight.id)
+    earlier = sorted(
+        (
+            night
+            for night in nights
+            if night.status == "done" and night.era == tonight.era and night.number < tonight.number
+        ),
+        key=lambda night: night.number,
+        reverse=True,
+    )
+    found: list[AnswerChange] = []
+    for label, answers in now.items():
+        for night in earlier:
+            before = _answers(folder, night.id).get(label)
+            if before is not None:
+                found += changed(before, answers, night.id)
+                break
+    return tuple(found)
+
+
+def answers_recovered(
+    folder: SuiteFolder, tonight: NightRecord, alarms: Sequence[Alarm], now: str
+) -> list[Recovered]:
+    """Alarms about answers that are what they were before.
+
+    Args:
+        folder: of the suite.
+        tonight: whose answers are kept already.
+        alarms: as they stand.
+        now: the wall clock, ISO 8601.
+    """
+    answers = _answers(folder, tonight.id)
+    found = []
+    for alarm in alarms:
+        raised = alarm.raised
+        if raised.kind != "answer" or alarm.recovered is not None or raised.key.variant not in answers:
+            continue
+        before = _answers(folder, raised.last_good).get(raised.key.variant)
+        if before is None:
+            continue
+        about = set(raised.operations)
+        now_answered = answers[raised.key.variant]
+        still = changed(before, now_answered, raised.last_good)
+        if about <= comparable(before, now_answered) and not any(one.operation in about for one in still):
+            text = f"answered as in night {number_of(raised.last_good)} again"
+            found.append(Recovered(raised.alarm, now, tonight.id, text))
+    return found
+
+
+def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:
+    """Label -> its answers of a night; empty where none are kept, or in a form of another version."""
+    found = {}
+    # What another version of benchctl kept, or a damaged file, is as good as never asked.
+    with contextlib.suppress(BenchctlError):
+        for label, answers in ((folder.answers(night) if night else None) or {}).items():
+            with contextlib.suppress(BenchctlError):
+                found[label] = recalled(label, answers)
+    return found

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.nightly.baseline import night_of, number_of
-from benchctl.nightly.detect import same_engine
-from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.nightly.detection import night_of, number_of, same_engine
+from benchctl.nightly.measure import task_names
+from benchctl.nightly.screening import DEFAULT_MARGIN, judge
+from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
 from benchctl.results.model import RunRecord
 from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
@@ -21,9 +22,6 @@ from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import METRICS
-from benchctl.stats.nightly.confirm import judge
-from benchctl.stats.nightly.rows import task_names
-from benchctl.stats.nightly.screen import DEFAULT_MARGIN
 from benchctl.track.model import Track
 
 LAST_GOOD = "last-good"
@@ -73,7 +71,6 @@ class Confirmer:
         return done, runs
 
     def _of_rivals(self, findings: list[Finding]) -> tuple[list[Finding], str]:
-        """Findings about one variant that have the same last-good night."""
         variant = self.tonight.variant(findings[0].key.variant)
         good = night_of(self.nights, number_of(findings[0].last_good))
         then = None if good is None else good.variant(findings[0].key.variant)

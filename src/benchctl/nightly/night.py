@@ -11,15 +11,22 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
-from benchctl.nightly.answers import answer_changes, answers_recovered, keep_answers
-from benchctl.nightly.baseline import Baselines
-from benchctl.nightly.changes import changes
+from benchctl.nightly.changes import answer_changes, answers_recovered, changes, keep_answers
 from benchctl.nightly.confirm import Confirmer
-from benchctl.nightly.detect import Detected, Detector
-from benchctl.nightly.measure import CONFIRM_TAG, Laboratory, Measured, Measuring, cut_off, unmeasured
-from benchctl.nightly.pages import Publisher
-from benchctl.nightly.retention.rules import apply_retention
-from benchctl.nightly.suites.suite import Suite
+from benchctl.nightly.detection import Baselines, Detected, Detector
+from benchctl.nightly.measure import (
+    CONFIRM_TAG,
+    Laboratory,
+    Measured,
+    Measuring,
+    cut_off,
+    figure_rows,
+    unmeasured,
+)
+from benchctl.nightly.retention import apply_retention
+from benchctl.nightly.screening import NIGHTS_TO_RECOVER
+from benchctl.nightly.site.publish import Publisher
+from benchctl.nightly.suite import Suite
 from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import (
@@ -37,10 +44,8 @@ from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
 from benchctl.run.host import describe_host
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.nightly.recovery import NIGHTS_TO_RECOVER
-from benchctl.stats.nightly.rows import figure_rows
 
-NIGHTS_TO_SEE = 5
+_NIGHTS_TO_SEE = 5
 """From so many earlier nights on, it is known how much nights differ; before, only how much forks do."""
 
 
@@ -351,7 +356,7 @@ class _Night:
             texts.append("there are no earlier nights to hold this one against")
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
-        elif earlier < NIGHTS_TO_SEE:
+        elif earlier < _NIGHTS_TO_SEE:
             nights = "1 earlier night" if earlier == 1 else f"{earlier} earlier nights"
             texts.append(f"with only {nights} to be held against, only large changes stand out yet")
         if found.gone:

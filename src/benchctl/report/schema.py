@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from benchctl.report.formats import Document
-from benchctl.report.nightly.message import MESSAGE_VERSION, Message
 from benchctl.report.numbers import json_text
 from benchctl.results.model import RECORD_VERSION, RunRecord
+from benchctl.results.nightly.model import MESSAGE_VERSION, Message
 from benchctl.stats.analysis import SCHEMA_VERSION
 
 SchemaName = Literal["analysis", "run", "message"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.nightly.init import init_command
+from benchctl.cli.nightly.suites import init_command
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.suites.suite import load_suite
+from benchctl.nightly.suite import load_suite
 
 
 def test_the_template_is_printed_or_written_and_can_be_loaded(tmp_path: Path):

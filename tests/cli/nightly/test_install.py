@@ -5,7 +5,7 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli.nightly.install import install_command
-from benchctl.cli.nightly.status import status_command
+from benchctl.cli.nightly.suites import status_command
 from benchctl.errors import BenchctlError, UsageError
 from nightly.install.fake_cron import FakeCron, fake_cron
 

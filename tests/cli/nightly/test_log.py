@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from benchctl import home as boundary_home
 from benchctl.cli.nightly import nightly_group
 from benchctl.errors import UsageError
-from benchctl.nightly.suites.remembered import Known, remember
+from benchctl.nightly.remembered import Known, remember
 from benchctl.results.nightly.model import alarms_of, annotations_of
 from nightly.laboratory import SLOW_FLAG, World
 

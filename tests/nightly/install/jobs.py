@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from benchctl.nightly.install.daily import Daily
-from benchctl.nightly.install.job import Job
+from benchctl.nightly.install import Daily, Job
 
 
 def job(**changes: Any) -> Job:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.install.crontab import Crontab, block_in, block_of, with_block
-from benchctl.nightly.install.daily import Daily
+from benchctl.nightly.install import Crontab, Daily, block_in, block_of, with_block
 from nightly.install.fake_cron import FakeCron, fake_cron
 from nightly.install.jobs import job
 

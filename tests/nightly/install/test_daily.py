@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.nightly.install.daily import EVERY_DAY, Daily
+from benchctl.nightly.install import EVERY_DAY, Daily
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

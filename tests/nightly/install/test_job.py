@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.install.job import environment_of, find_program, missing_secrets
+from benchctl.nightly.install import environment_of, find_program, missing_secrets
 from nightly.install.jobs import job
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.install.log import bound_log
+from benchctl.nightly.install import bound_log
 
 
 def test_a_short_log_and_none_are_left_alone(tmp_path: Path):

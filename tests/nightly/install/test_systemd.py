@@ -9,10 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.install.crontab import Crontab
-from benchctl.nightly.install.daily import Daily
-from benchctl.nightly.install.next_run import local_zone, schedule_of
-from benchctl.nightly.install.systemd import Units, service_of, timer_of
+from benchctl.nightly.install import Crontab, Daily, Units, local_zone, schedule_of, service_of, timer_of
 from nightly.install.fake_cron import fake_cron
 from nightly.install.jobs import job
 

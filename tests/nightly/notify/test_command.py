@@ -7,10 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchctl.nightly.notify.failure import SendError
-from benchctl.nightly.notify.outbox import run_command
-from benchctl.nightly.notify.redaction import Redactor
-from benchctl.nightly.notify.specs import CommandSpec
+from benchctl.nightly.notify import CommandSpec, Redactor, SendError
+from benchctl.nightly.outbox import run_command
 from nightly.notify.letters import letter, message
 from waiting import eventually
 

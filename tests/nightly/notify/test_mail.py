@@ -12,10 +12,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from authority import certificate_file, server_context
-from benchctl.nightly.notify.failure import SendError
-from benchctl.nightly.notify.mail import compose, send_mail
-from benchctl.nightly.notify.redaction import Redactor
-from benchctl.nightly.notify.specs import SmtpSpec
+from benchctl.nightly.notify import Redactor, SendError, SmtpSpec, compose, send_mail
 from nightly.notify.letters import letter, message
 from receivers import Mailbox, mail_server
 

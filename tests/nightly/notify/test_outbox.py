@@ -10,17 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.nightly.notify.failure import SendError
-from benchctl.nightly.notify.letter import Letter
-from benchctl.nightly.notify.outbox import (
+from benchctl.nightly.notify import CommandSpec, Letter, NotifierSpec, SendError, SmtpSpec, WebhookSpec
+from benchctl.nightly.outbox import (
     MOST_ATTEMPTS,
     MOST_DAYS,
     Undelivered,
     deliver,
 )
-from benchctl.nightly.notify.specs import CommandSpec, NotifierSpec, SmtpSpec, WebhookSpec
-from benchctl.report.nightly.message import Message
-from benchctl.results.nightly.model import Alarm, Raised, SeriesKey
+from benchctl.results.nightly.model import Alarm, Message, Raised, SeriesKey
 from nightly.notify.letters import message
 from receivers import mail_server, web_server
 

@@ -5,8 +5,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.notify.redaction import WITHHELD, Redactor
-from benchctl.nightly.notify.specs import CommandSpec, SmtpSpec, WebhookSpec
+from benchctl.nightly.notify import WITHHELD, CommandSpec, Redactor, SmtpSpec, WebhookSpec
 
 HOOK = WebhookSpec(url_env="HOOK", headers_env={"Authorization": "KEY"})
 MAIL = msgspec.convert(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.notify.specs import (
+from benchctl.nightly.notify import (
     CommandSpec,
     NotifierSpec,
     SmtpSpec,

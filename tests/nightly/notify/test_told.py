@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.nightly.notify.told import remember_told, untold
+from benchctl.nightly.outbox import remember_told, untold
 from benchctl.results.nightly.folder import SuiteFolder
 from full_disk import nearly_full
 from night_records import night

@@ -7,10 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from authority import certificate_file
-from benchctl.nightly.notify.failure import SendError
-from benchctl.nightly.notify.redaction import Redactor
-from benchctl.nightly.notify.specs import WebhookSpec
-from benchctl.nightly.notify.webhook import post
+from benchctl.nightly.notify import Redactor, SendError, WebhookSpec, post
 from nightly.notify.letters import letter, message
 from receivers import Web, web_server
 

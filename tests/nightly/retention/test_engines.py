@@ -11,7 +11,7 @@ import pytest
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import starts_of
 from benchctl.home import Home
-from benchctl.nightly.retention.rules import Leftovers, program_in_use
+from benchctl.nightly.retention import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import Alarm, NightRecord, NightVariant, Raised

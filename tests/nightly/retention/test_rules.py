@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.nightly.retention.rules import Retention, apply_retention
+from benchctl.nightly.retention import Retention, apply_retention
 from benchctl.results.model import BootRecord
 from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.nightly.model import Alarm, NightRecord, Raised

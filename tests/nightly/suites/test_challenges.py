@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.suites.challenges import check_challenges
-from benchctl.nightly.suites.suite import load_suite
+from benchctl.nightly.suite import check_challenges, load_suite
 
 TRACK = {
     "indices": [],

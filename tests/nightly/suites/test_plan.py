@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.nightly.measure import Resolved, night_seed, plan_options, resolve
-from benchctl.nightly.suites.suite import Suite, load_suite
+from benchctl.nightly.suite import Suite, load_suite
 from benchctl.results.plan import VariantSpec
 from benchctl.run.plan import MAX_SEED, plan_run
 

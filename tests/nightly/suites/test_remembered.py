@@ -5,7 +5,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.nightly.suites.remembered import KNOWN_NAME, Known, check_name, find_suite, recall, remember
+from benchctl.nightly.remembered import KNOWN_NAME, Known, check_name, find_suite, recall, remember
 from benchctl.results.nightly.folder import SuiteFolder, suites
 
 SUITE = "variants: [es]\nchallenges: [range-only]\n"

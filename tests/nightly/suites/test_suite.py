@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.notify.specs import CommandSpec
-from benchctl.nightly.suites.suite import Suite, Variant, load_suite
+from benchctl.nightly.notify import CommandSpec
+from benchctl.nightly.suite import Suite, Variant, load_suite
 from benchctl.results.model import DEFAULT_FORKS
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
@@ -34,8 +34,8 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     assert suite.budget_s is None
     assert suite.canaries == ()
     assert suite.margins == {}
-    assert suite.report_folder is None
-    assert suite.runs_folder is None
+    assert suite.report is None
+    assert suite.runs is None
     assert suite.documents is None
     assert suite.heap_mb >= 256
 
@@ -96,8 +96,8 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert suite.track == str(tmp_path / "here")
     assert suite.corpus == str(tmp_path / "docs.json")
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
-    assert suite.report_folder == tmp_path / "site"
-    assert suite.runs_folder == tmp_path / "../runs"
+    assert suite.report == str(tmp_path / "site")
+    assert suite.runs == str(tmp_path / "../runs")
 
 
 def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
@@ -249,13 +249,13 @@ def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
 
 
 def test_the_template_is_a_suite(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     suite = suite_of(tmp_path, text)
     assert [role for role, _, _ in suite.members()] == ["watched", "watched", "canary"]
 
 
 def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     setting = re.compile(r"^( *)# (( *- )?( *[a-z_0-9-]+:( .*)?)|- es-noinline.*)$", re.MULTILINE)
     suite = suite_of(tmp_path, setting.sub(r"\1\2", text))
     assert {spec.title for spec in suite.notify} == {
@@ -277,7 +277,7 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
 
 
 def test_the_template_has_the_defaults_that_it_says(tmp_path: Path):
-    text = resources.files("benchctl.nightly.suites").joinpath("template.yml").read_text(encoding="utf-8")
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     template, least = suite_of(tmp_path, text), suite_of(tmp_path, LEAST)
     same = ("confirm", "on_busy", "on_cut_off", "host", "retention", "forks", "restart", "track")
     assert {name: getattr(template, name) for name in same} == {name: getattr(least, name) for name in same}

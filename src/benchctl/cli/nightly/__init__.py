@@ -8,7 +8,7 @@ from benchctl.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "init": (
-        "benchctl.cli.nightly.init",
+        "benchctl.cli.nightly.suites",
         "init_command",
         "Write a suite file to begin with.",
     ),
@@ -18,17 +18,17 @@ _COMMANDS = {
         "Measure a suite, look for changes, confirm them, tell somebody.",
     ),
     "status": (
-        "benchctl.cli.nightly.status",
+        "benchctl.cli.nightly.suites",
         "status_command",
         "Say when suites last ran, when they run next, and what is alarming.",
     ),
     "ack": (
-        "benchctl.cli.nightly.log",
+        "benchctl.cli.nightly.suites",
         "ack_command",
         "Acknowledge an alarm: its level is the usual one from then on.",
     ),
     "annotate": (
-        "benchctl.cli.nightly.log",
+        "benchctl.cli.nightly.suites",
         "annotate_command",
         "Write down what happened, for everybody who looks at the figures.",
     ),

@@ -12,14 +12,22 @@ from benchctl.cli.streams import complain, emit, note, say
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import open_folder, resolve_home
-from benchctl.nightly.install import programs
-from benchctl.nightly.install.crontab import Crontab, block_of
-from benchctl.nightly.install.daily import Daily
-from benchctl.nightly.install.job import Job, begin_secrets, environment_of, find_program, missing_secrets
-from benchctl.nightly.install.next_run import local_zone, schedule_of
-from benchctl.nightly.install.systemd import LINGERING, Units
-from benchctl.nightly.suites.challenges import check_challenges
-from benchctl.nightly.suites.suite import Suite, load_suite
+from benchctl.nightly.install import (
+    LINGERING,
+    Crontab,
+    Daily,
+    Job,
+    Units,
+    begin_secrets,
+    block_of,
+    environment_of,
+    find_program,
+    local_zone,
+    missing_secrets,
+    schedule_of,
+    where_is,
+)
+from benchctl.nightly.suite import Suite, check_challenges, load_suite
 
 Kind = Literal["cron", "systemd"]
 
@@ -92,7 +100,7 @@ def _job(suite: Suite, suite_file: Path, when: Daily) -> Job:
 
 def _kind(environ: Mapping[str, str]) -> Kind:
     """Cron, where there is one, or where there is neither and we can but print."""
-    no_cron = programs.find("crontab", environ) is None
+    no_cron = where_is("crontab", environ) is None
     return "systemd" if no_cron and Units.usual(environ).is_running else "cron"
 
 

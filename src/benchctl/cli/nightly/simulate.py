@@ -11,15 +11,23 @@ import numpy as np
 from benchctl.cli.options import PercentType
 from benchctl.cli.streams import emit, say
 from benchctl.errors import UsageError
-from benchctl.nightly.suites.confirm_limits import ConfirmLimits
+from benchctl.nightly.screening import DEFAULT_MARGIN
+from benchctl.nightly.simulation import (
+    Columns,
+    Delay,
+    Outcome,
+    Process,
+    Recorded,
+    Rescreened,
+    generate,
+    outcome_of,
+    read_recorded,
+    replay,
+    rescreen,
+)
+from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.numbers import counted, json_text, percent, signed_percent
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.stats.nightly.generate import Process, generate
-from benchctl.stats.nightly.outcome import Delay, Outcome, outcome_of
-from benchctl.stats.nightly.recorded import Columns, Recorded, read_recorded
-from benchctl.stats.nightly.rescreen import Rescreened, rescreen
-from benchctl.stats.nightly.screen import DEFAULT_MARGIN
-from benchctl.stats.nightly.simulate import replay
 
 _RECORDED_ONLY = frozenset({"time", "value", "series_column", "higher_is_better"})
 _FOR_BOTH = frozenset({"csv_path", "margin", "output_format"})

@@ -408,3 +408,53 @@ def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
 def annotations_of(events: Iterable[Event]) -> tuple[Annotated, ...]:
     """What was written down, in that order."""
     return tuple(event for event in events if isinstance(event, Annotated))
+
+
+# What is told about a night.
+
+MESSAGE_VERSION: Final = 1
+
+MessageStatus = Literal["quiet", "alarm", "broken"]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """One night, for somebody who was not there. New attributes may come; those here keep their meaning.
+
+    Attributes:
+        schema_version: of this format; another number means another meaning.
+        id: of the message, the same whenever it is sent again: receivers can tell it from a new one.
+        suite: name of the suite.
+        night: id of the night.
+        number: of the night, from 1.
+        started: wall clock, ISO 8601 with offset.
+        status: `alarm` when the night raised one; `broken` when there are no figures of it, or of one of its
+            variants; else `quiet`.
+        subject: one line without control characters.
+        text: one screen, lines ended by a line feed.
+        raised: alarms that this night raised.
+        recovered: alarms that recovered in this night.
+        open: alarms that nobody has acknowledged and that did not recover; those just raised included.
+        findings: how many series left their usual range, by what became of that.
+        not_watched: what could not be seen in this night, a sentence each.
+        run: id of the night's run; empty when there is none.
+        site: path of the suite's page; empty when none is written.
+        wall_s: how long the night took.
+    """
+
+    schema_version: int = MESSAGE_VERSION
+    id: str
+    suite: str
+    night: str
+    number: int
+    started: str
+    status: MessageStatus
+    subject: str
+    text: str
+    raised: tuple[Alarm, ...] = ()
+    recovered: tuple[Alarm, ...] = ()
+    open: tuple[Alarm, ...] = ()
+    findings: dict[FindingStatus, int] = {}
+    not_watched: tuple[str, ...] = ()
+    run: str = ""
+    site: str = ""
+    wall_s: float = 0.0

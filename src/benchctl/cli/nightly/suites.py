@@ -1,0 +1,187 @@
+"""`benchctl nightly init`, `status`, `ack` and `annotate`: a suite begun, looked at, and commented on."""
+
+import getpass
+import os
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from benchctl.cli.streams import emit, note, say
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, resolve_home
+from benchctl.nightly.install import schedule_of
+from benchctl.nightly.remembered import find_suite, recall
+from benchctl.nightly.text import status_text
+from benchctl.report.numbers import visible
+from benchctl.results.nightly.folder import SuiteFolder, holder_of, suites
+from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
+from benchctl.run.lock import measuring_pid, process_words
+
+# `benchctl nightly init`: a suite file to begin with, every setting explained.
+
+
+@click.command("init")
+@click.argument("path", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+def init_command(path: Path | None) -> None:
+    """Write a suite file to begin with to FILE, which must not be there yet; without FILE, print it."""
+    text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
+    if path is None:
+        emit(text)
+        return
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as err:
+        raise UsageError(f"{path} is there already", hint="give another name") from err
+    except OSError as err:
+        raise BenchctlError(f"cannot write {path}: {err.strerror or err}") from err
+    note(f"{path} is written; change it to your needs, then: benchctl nightly run {path}")
+
+
+# `benchctl nightly status`: when suites last ran, when they run next, and what is alarming.
+
+
+@click.command("status")
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+def status_command(names: tuple[str, ...]) -> None:
+    """Say how SUITEs stand, all of them if none is named: by name, or by the path of a suite file."""
+    home = resolve_home()
+    folders = [find_suite(home, name) for name in names] or _all(home)
+    if not folders:
+        say(f"no suite has had a night in {home.nightly}")
+        return
+    say("\n".join(_status(folder) for folder in folders), nl=False)
+
+
+def _all(home: Home) -> list[SuiteFolder]:
+    """Every suite that has had a night, or that something starts."""
+    known = suites(home)
+    roots = {folder.root for folder in known}
+    new = (path for path in sorted(home.nightly.iterdir()) if path.is_dir() and path not in roots)
+    now = datetime.now(UTC)
+    installed = [path for path in new if schedule_of(path.name, environ=os.environ, now=now) is not None]
+    return [*known, *map(SuiteFolder, installed)]
+
+
+def _status(folder: SuiteFolder) -> str:
+    name = folder.root.name
+    nights = folder.nights(note)
+    # A running night stands in the line of whoever holds the lock.
+    last = max((one for one in nights if one.status != "running"), key=lambda one: one.number, default=None)
+    try:
+        site = f"{recall(folder).site}/{name}/index.html"
+    except BenchctlError:
+        site = ""
+    schedule = schedule_of(name, environ=os.environ, now=datetime.now(UTC))
+    holder, measuring = holder_of(folder.root / "lock"), measuring_pid()
+    waits = holder is not None and measuring not in (None, holder.pid)
+    return status_text(
+        name,
+        last,
+        folder.events(note),
+        next_run="" if schedule is None else schedule.next_words,
+        holder="" if holder is None else holder.text,
+        waits_for=process_words(measuring) if waits else "",
+        site=site,
+    )
+
+
+# `benchctl nightly ack` and `annotate`: what people know goes into the log of a suite.
+
+
+_SUITE = click.argument("suite", metavar="SUITE")
+
+
+@click.command("ack")
+@_SUITE
+@click.argument("numbers", nargs=-1, type=int, metavar="[ALARM]...")
+@click.option("--all", "all_open", is_flag=True, help="All that are open.")
+@click.option("--text", default="", help="Why it is all right, or who sees to it.")
+def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bool) -> None:
+    """Acknowledge alarms of SUITE by their numbers: somebody knows, and they are open no longer.
+
+    SUITE is a suite's name or the path of its file.
+    """
+    if bool(numbers) == all_open:
+        raise UsageError("which alarms?", hint="give their numbers, or --all")
+    folder = find_suite(resolve_home(), suite)
+    known = {alarm.raised.alarm: alarm for alarm in alarms_of(folder.events(note))}
+    if all_open:
+        numbers = tuple(number for number, alarm in known.items() if alarm.state == "open")
+        if not numbers:
+            say(f"no alarm of {folder.root.name} is open")
+    for number in numbers:
+        if number not in known:
+            raised = ", ".join(map(str, known)) or "none"
+            raise UsageError(f"{folder.root.name} has no alarm {number}", hint=f"alarms so far: {raised}")
+    for number in dict.fromkeys(numbers):
+        alarm = known[number]
+        title = visible(alarm.raised.title)
+        if alarm.acknowledged is not None:
+            say(f"alarm {number} was acknowledged by {alarm.acknowledged.who} before: {title}")
+            continue
+        folder.append(Acknowledged(number, _now(), _user(), text))
+        say(f"alarm {number} is acknowledged: {title}")
+
+
+@click.command("annotate")
+@_SUITE
+@click.argument("text")
+@click.option(
+    "--night",
+    "night",
+    type=int,
+    default=None,
+    metavar="NUMBER",
+    help="First night that it bears on  [default: the next one]",
+)
+@click.option("--rebase", is_flag=True, help="Find the usual level of every series anew, from that night on.")
+def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) -> None:
+    """Write down something that bears on the figures of SUITE, such as a new power supply.
+
+    It stands in the charts, and beside alarms that begin there.
+    """
+    if not text.strip():
+        raise UsageError("there is nothing to write down", hint="give a text")
+    folder = find_suite(resolve_home(), suite)
+    number, found = _night(folder, night)
+    folder.append(
+        Annotated(
+            at=_now(),
+            night="" if found is None else found.id,
+            number=number,
+            text=text,
+            who=_user(),
+            rebase=rebase,
+        )
+    )
+    since = f"night {number}" if found is None else f"night {found.id}"
+    begins = "; levels begin anew there" if rebase else ""
+    say(f"written down for {folder.root.name}, from {since} on{begins}")
+
+
+def _night(folder: SuiteFolder, number: int | None) -> tuple[int, NightRecord | None]:
+    nights = folder.nights(note)
+    if number is None:
+        return 1 + max((night.number for night in nights), default=0), None
+    found = next((night for night in nights if night.number == number), None)
+    if found is None:
+        newest = max((night.number for night in nights), default=0)
+        raise UsageError(
+            f"{folder.root.name} has no night {number}",
+            hint=f"nights so far: up to {newest}; leave --night out for the next one",
+        )
+    return number, found
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name
+        return "somebody"

@@ -1,1 +1,0 @@
-"""Having a suite started every night: a crontab line, or a systemd service and its timer."""

@@ -1,1 +1,0 @@
-"""Telling somebody what a night found: commands, webhooks, mail; what fails is kept and tried again."""

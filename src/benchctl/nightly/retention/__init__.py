@@ -1,1 +1,0 @@
-"""What is kept of old nights, and what goes."""

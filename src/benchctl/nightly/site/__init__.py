@@ -1,0 +1,1 @@
+"""The pages of suites: a static site and a feed."""

@@ -1,0 +1,429 @@
+"""A suite: what is measured every night, on what, for how long, and whom it tells; one YAML file."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import psutil
+from msgspec import Meta
+
+from benchctl.corpus.documents import parse_documents
+from benchctl.engine.variant import LATEST, parse_variant, placed_variant
+from benchctl.engine.variant_file import check_spec
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.notify import NotifierSpec
+from benchctl.nightly.retention import Retention
+from benchctl.results.model import DEFAULT_FORKS
+from benchctl.results.nightly.model import Role
+from benchctl.results.plan import VariantSpec
+from benchctl.run.fitness import HostLimits
+from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
+from benchctl.spec import RunSettings
+from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.track.library import challenge_names, find_challenge, track_names
+from benchctl.track.load import load_track
+from benchctl.yaml_file import (
+    Documents,
+    Duration,
+    HeapSize,
+    Percent,
+    Step,
+    Typed,
+    fraction,
+    mebibytes,
+    read_typed,
+    seconds,
+)
+
+MOST_FORKS: Final = 1000
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
+_RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
+_FEWEST_TO_CONFIRM: Final = 2
+_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
+_CHALLENGES: Final = Meta(min_length=1, description="a list of challenges such as [range-only]")
+
+Positive = Annotated[int, Meta(ge=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How much a confirmation may cost.
+
+    Attributes:
+        least_forks: of either side; with fewer, nothing is run.
+        most_forks: of either side.
+        share_of_budget: of the night's budget that is kept free for confirmations until the night's own
+            forks are done.
+    """
+
+    least_forks: int = 5
+    most_forks: int = 20
+    share_of_budget: float = 0.4
+
+
+class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A variant that takes more than one line.
+
+    Attributes:
+        variant: as on the command line.
+        distribution: path or URL of an archive or folder to measure instead of Maven Central's.
+        jdk: path of a Java home, or a major version.
+    """
+
+    variant: Text
+    distribution: Text | None = None
+    jdk: Text | int | None = None
+
+    @property
+    def asked(self) -> str:
+        """All of it in a line."""
+        more = {"distribution": self.distribution, "jdk": self.jdk}
+        return "".join([self.variant, *(f", {key} {value}" for key, value in more.items() if value)])
+
+    def spec(self) -> VariantSpec:
+        """What it asks for; `latest` is left to be resolved.
+
+        Raises:
+            UsageError: it is none.
+        """
+        return check_spec(
+            parse_variant(
+                self.variant,
+                distributions={} if self.distribution is None else {"": self.distribution},
+                jdks={} if self.jdk is None else {"": str(self.jdk)},
+            )
+        )
+
+
+AnyVariant = Text | Variant
+
+
+class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A suite file, with the settings of its runs.
+
+    Paths in it are relative to its folder; in a suite that was loaded they are absolute.
+
+    Attributes:
+        name: of its folder; the file's name without its ending if it is not given.
+        title: of its pages.
+        variants: the watched ones, as on the command line; `es@latest` is what is newest in a night.
+        canary: one or several variants that never change; when they get slower, the host did.
+        challenges: names or files.
+        warmup_challenges: names or files, run unmeasured after every node start.
+        track: name or path.
+        corpus: a file of documents for the track's only index.
+        corpus_has_actions: whether a line before each of its documents says what to do with it.
+        corpus_dirs: where files of the track's documents are, beside its own folder.
+        corpus_seed: of generated documents.
+        docs: number of documents.
+        params: as `--param` takes them.
+        heap: of every node.
+        workers: processes that clients work in.
+        pin: `auto`, or `node=CPUS,driver=CPUS`.
+        forks: of every variant in a night.
+        seed: of the order of variants, arrivals and values; None for another one every night, which follows
+            from the night's number.
+        budget: of a night, confirmations included; None for as long as it takes.
+        confirm: what confirmations may cost.
+        margins_text: metric -> change that nobody is to be woken for; `margins` in the file.
+        on_busy: what a second start does while the suite, or another benchctl, is measuring.
+        on_cut_off: what becomes of a night that was cut off.
+        host: what the host has to be like.
+        retention: how long what is large is kept.
+        report: folder of the pages; None for the one in benchctl's home.
+        runs: folder of the runs; None for the one in benchctl's home.
+        notify: whom to tell.
+    """
+
+    name: str = ""
+    title: str = ""
+    variants: Annotated[tuple[AnyVariant, ...], _VARIANTS]
+    canary: AnyVariant | tuple[AnyVariant, ...] = ()
+    challenges: Annotated[tuple[Text, ...], _CHALLENGES]
+    warmup_challenges: tuple[Text, ...] = ()
+    track: Text = "big5"
+    corpus: Text | None = None
+    corpus_has_actions: bool = False
+    corpus_dirs: tuple[Text, ...] = ()
+    corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
+    docs: Positive | Documents | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    heap: HeapSize | None = None
+    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
+    pin: Text | None = None
+    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
+    budget: Duration | None = None
+    confirm: ConfirmLimits = ConfirmLimits()
+    margins_text: dict[str, Percent] = msgspec.field(name="margins", default_factory=dict)
+    on_busy: Literal["exit", "wait"] = "exit"
+    on_cut_off: Literal["resume", "discard"] = "resume"
+    host: HostLimits = HostLimits()
+    retention: Retention = Retention()
+    report: Text | None = None
+    runs: Text | None = None
+    notify: tuple[NotifierSpec, ...] = ()
+
+    @property
+    def canaries(self) -> tuple[AnyVariant, ...]:
+        """The canaries, however many."""
+        return self.canary if isinstance(self.canary, tuple) else (self.canary,)
+
+    @property
+    def budget_s(self) -> float | None:
+        """Of a night, seconds; None for none."""
+        return None if self.budget is None else seconds(self.budget)
+
+    @property
+    def heap_mb(self) -> int:
+        """Of every node, MiB."""
+        return default_heap_mb(psutil.virtual_memory().total) if self.heap is None else mebibytes(self.heap)
+
+    @property
+    def documents(self) -> int | None:
+        """How many documents; None for as many as there usually are."""
+        return parse_documents(self.docs) if isinstance(self.docs, str) else self.docs
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """Metric -> relative change that nobody is to be woken for."""
+        return {metric: fraction(text) for metric, text in self.margins_text.items()}
+
+    def members(self) -> Iterator[tuple[Role, Variant, tuple[Step, ...]]]:
+        """(role, variant, place in the file): what a night measures, in order."""
+        listed = isinstance(self.canary, tuple)
+        for place, one in enumerate(self.variants):
+            yield "watched", _whole(one), ("variants", place)
+        for place, one in enumerate(self.canaries):
+            yield "canary", _whole(one), ("canary", place) if listed else ("canary",)
+
+
+def load_suite(path: Path) -> Suite:
+    """Read and check a suite file, as far as that goes without a network and without its track.
+
+    Raises:
+        UsageError: it cannot be read, or something in it is wrong: with file, line and column.
+    """
+    typed = read_typed(path, Suite)
+    folder = path.absolute().parent
+    suite = msgspec.structs.replace(typed.value, name=typed.value.name or path.stem)
+    _check_name(suite.name, typed)
+    _check_members(typed, folder)
+    _check_amounts(typed)
+    return _absolute(suite, folder)
+
+
+def _whole(variant: AnyVariant) -> Variant:
+    return Variant(variant) if isinstance(variant, str) else variant
+
+
+def _check_name(name: str, typed: Typed[Suite]) -> None:
+    if _NAME.fullmatch(name) and name not in _RESERVED:
+        return
+    hint = "use at most 60 lower-case letters, digits and . _ - behind a letter or digit"
+    if name in _RESERVED:
+        hint = f"choose another: the folder of the pages, '{name}', lies beside those of suites"
+    if typed.value.name:
+        raise typed.document.refuse(("name",), f"'{name}' cannot be the name of a suite", hint=hint)
+    raise UsageError(
+        f"{typed.document.name}: the file's name, '{name}', cannot be that of the suite",
+        hint=f"add a line such as `name: search`; {hint}",
+    )
+
+
+def _check_members(typed: Typed[Suite], folder: Path) -> None:
+    """Every variant can be measured, once, and canaries stay what they are.
+
+    Raises:
+        UsageError: one cannot.
+    """
+    seen: set[str] = set()
+    for role, variant, steps in typed.value.members():
+        try:
+            spec = _placed(variant, folder).spec()
+        except UsageError as err:
+            raise typed.document.refuse(steps, err.message, hint=err.hint) from err
+        if spec.name in seen:
+            raise typed.document.refuse(
+                steps,
+                f"variant '{spec.name}' is there twice",
+                hint=f"give one a label, such as again={variant.variant}",
+            )
+        if role == "canary" and spec.version == LATEST:
+            raise typed.document.refuse(
+                steps,
+                f"a canary must stay what it is, and {variant.variant} changes with the next release",
+                hint=f"name a version, such as {variant.variant.replace(LATEST, '8.11.0')}: what moves a "
+                "canary is the host",
+            )
+        seen.add(spec.name)
+
+
+def _check_amounts(typed: Typed[Suite]) -> None:
+    """Numbers that fit together.
+
+    Raises:
+        UsageError: they don't.
+    """
+    suite, document = typed.value, typed.document
+    confirm = suite.confirm
+    for metric, margin in suite.margins.items():
+        try:
+            metric_of(metric)
+        except ValueError as err:
+            known = ", ".join(one.key for one in METRICS)
+            raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=metric) from err
+        if not 0 < margin < 1:
+            raise document.refuse(("margins", metric), "a margin is more than 0 % and less than 100 %")
+    rules: tuple[tuple[bool, tuple[Step, ...], str, str], ...] = (
+        (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
+        (
+            suite.heap is not None and suite.heap_mb < MIN_HEAP_MB,
+            ("heap",),
+            f"a node needs at least {MIN_HEAP_MB}m",
+            "",
+        ),
+        (
+            suite.index_builds > suite.forks,
+            ("index-builds",),
+            f"{suite.index_builds} builds need at least {suite.index_builds} forks",
+            "raise `forks`: forks take the builds in turn",
+        ),
+        (
+            confirm.least_forks < _FEWEST_TO_CONFIRM,
+            ("confirm", "least-forks"),
+            f"nothing is confirmed by fewer than {_FEWEST_TO_CONFIRM} forks",
+            "",
+        ),
+        (
+            confirm.most_forks < confirm.least_forks,
+            ("confirm", "most-forks"),
+            f"that is less than `least-forks`, {confirm.least_forks}",
+            "",
+        ),
+        (
+            not 0 <= confirm.share_of_budget < 1,
+            ("confirm", "share-of-budget"),
+            "a share is at least 0 and less than 1",
+            "write 0.4 for 40 %",
+        ),
+    )
+    for broken, steps, message, hint in rules:
+        if broken:
+            raise document.refuse(steps, message, hint=hint)
+    try:
+        _ = suite.documents
+    except UsageError as err:
+        raise document.refuse(("docs",), err.message, hint=err.hint) from err
+
+
+def _absolute(suite: Suite, folder: Path) -> Suite:
+    """A suite that means the same wherever it is used."""
+
+    def path(text: str) -> str:
+        return str(folder / _expanded(text))
+
+    def optional(text: str | None) -> str | None:
+        return None if text is None else path(text)
+
+    def named(text: str, known: tuple[str, ...]) -> str:
+        # A track's own challenges are known once it is loaded: a file is what is there, or looks like one.
+        is_file = _exists(folder / _expanded(text)) or "/" in text or text.endswith(".json")
+        return path(text) if text not in known and is_file else text
+
+    def variant(one: AnyVariant) -> AnyVariant:
+        return placed_variant(one, folder) if isinstance(one, str) else _placed(one, folder)
+
+    return msgspec.structs.replace(
+        suite,
+        variants=tuple(map(variant, suite.variants)),
+        canary=tuple(map(variant, suite.canaries)),
+        challenges=tuple(named(one, challenge_names()) for one in suite.challenges),
+        warmup_challenges=tuple(named(one, challenge_names()) for one in suite.warmup_challenges),
+        track=named(suite.track, track_names()),
+        corpus=optional(suite.corpus),
+        corpus_dirs=tuple(map(path, suite.corpus_dirs)),
+        report=optional(suite.report),
+        runs=optional(suite.runs),
+    )
+
+
+def _placed(variant: Variant, folder: Path) -> Variant:
+    """A variant whose paths are absolute.
+
+    Raises:
+        UsageError: it is in no form that a variant has.
+    """
+    place, jdk = variant.distribution, variant.jdk
+    return Variant(
+        placed_variant(variant.variant, folder),
+        place if place is None or "://" in place else str(folder / _expanded(place)),
+        str(folder / _expanded(jdk)) if isinstance(jdk, str) and not jdk.isdigit() else jdk,
+    )
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no such user: then it is the name of a file
+        return Path(text)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long, or none that a file can have
+        return False
+
+
+# Names of challenges in a suite, looked up before anybody waits for a lock.
+
+
+Named = tuple[str, tuple[Step, ...]]
+"""(challenge, place in the file)."""
+
+
+def check_challenges(path: Path, suite: Suite) -> None:
+    """Refuse a challenge that neither benchctl nor the suite's track has.
+
+    Paths are left to the night, as is a track that cannot be loaded: files come and go, and a night that
+    cannot be measured tells somebody.
+
+    Args:
+        path: of the suite's file.
+        suite: that was loaded from it.
+
+    Raises:
+        UsageError: there is no such challenge: with file, line and column.
+    """
+    unknown = [(name, steps) for name, steps in _named(suite) if name not in challenge_names()]
+    if not unknown:
+        return
+    common = {name: value for name, value in suite.params.items() if "." not in name}
+    try:
+        track, _ = load_track(suite.track, common)
+    except BenchctlError:
+        return
+    own = tuple(track.challenges)
+    for name, steps in unknown:
+        if name in own:
+            continue
+        try:
+            find_challenge(name, also=own)
+        except UsageError as err:
+            raise read_typed(path, Suite).document.refuse(steps, err.message, hint=err.hint) from err
+
+
+def _named(suite: Suite) -> Iterator[Named]:
+    """All challenges that are no paths: those were made absolute."""
+    for key, names in (("challenges", suite.challenges), ("warmup-challenges", suite.warmup_challenges)):
+        for place, name in enumerate(names):
+            if not Path(name).is_absolute():
+                yield name, (key, place)
+    for _, variant, steps in suite.members():
+        for name in variant.spec().warmups:
+            if not Path(name).is_absolute():
+                yield name, steps

@@ -1,1 +1,0 @@
-"""Suites: their files, what they ask of a night, and what is remembered of them."""

@@ -1,0 +1,471 @@
+"""How a suite stands, in words: what is printed, mailed and shown of a night."""
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
+from benchctl.results.nightly.model import (
+    Alarm,
+    Change,
+    Event,
+    Finding,
+    Message,
+    NightRecord,
+    Raised,
+    Recovered,
+    SeriesKey,
+    alarms_of,
+)
+from benchctl.stats.metrics import metric_of
+
+# How a night stands, in the words that its page, its message and the feed share.
+
+
+Standing = Literal["quiet", "alarm", "broken", "running"]
+"""`quiet`: measured, and nothing to be woken for; `alarm`: it raised one; `broken`: it lacks figures."""
+
+_FINDINGS_THAT_STAY_OPEN = ("unconfirmed", "held")
+_SHORT_HASH = 12
+
+
+def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
+    """What became of a night, from its record and the log of alarms."""
+    if record.status == "running":
+        return "running"
+    if _raised_in(record, events):
+        return "alarm"
+    measured = record.forks_done or not record.forks_planned
+    return "quiet" if record.status == "done" and measured else "broken"
+
+
+def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
+    """How pages show a night: as it stands, or that quiet says little, as the host moved or was noisy."""
+    found = standing(record, events)
+    return "unwatched" if found == "quiet" and (record.canary_moved or record.noise) else found
+
+
+def headline(record: NightRecord, events: Sequence[Event]) -> str:
+    """The same as a clause: `quiet`, `2 alarms raised, 1 recovered`, `broken: refused, the load was 3.1`."""
+    recovered = _recovered_in(record, events)
+    status = "" if record.status == "done" else record.status
+    broken = ", ".join(part for part in (status, record.reason) if part)
+    found: dict[Standing, str] = {
+        "running": "still running",
+        "quiet": "quiet",
+        "alarm": f"{counted(len(_raised_in(record, events)), 'alarm')} raised",
+        "broken": f"broken: {broken}",
+    }
+    parts = [found[standing(record, events)]]
+    if recovered:
+        parts.append(f"{len(recovered)} recovered")
+    if record.status == "done":
+        counts = Counter[str](finding.status for finding in record.findings)
+        parts += [f"{counts[name]} {name}" for name in _FINDINGS_THAT_STAY_OPEN if counts[name]]
+        parts += ["the host moved"] if record.canary_moved else []
+        parts += ["on a noisy host"] if record.noise else []
+    return ", ".join(parts)
+
+
+def subject(record: NightRecord, events: Sequence[Event]) -> str:
+    """One line: `big5 night 42: quiet`."""
+    return f"{record.suite} night {record.number}: {headline(record, events)}"
+
+
+def marks(record: NightRecord) -> tuple[str, ...]:
+    """What a reader of a list of nights should know of one, in a word or two each."""
+    found = ["host moved"] if record.canary_moved else []
+    found += ["noisy host"] if record.noise else []
+    if record.forks_done < record.forks_planned:
+        found.append(f"{record.forks_done} of {record.forks_planned} forks")
+    counts = Counter(finding.status for finding in record.findings)
+    found += [f"{count} {status}" for status, count in counts.items()]
+    found += [f"{counted(len(record.answers), 'answer')} changed"] if record.answers else []
+    return tuple(found)
+
+
+def not_watched(record: NightRecord) -> list[str]:
+    """What nobody could have seen in a night, a sentence each; nothing of a night that is broken."""
+    if record.status != "done":
+        return []
+    found = []
+    if record.canary_moved:
+        held = sum(finding.status == "held" for finding in record.findings)
+        found.append(f"The host moved: {record.canary_moved}. {counted(held, 'finding')} held.")
+    found += [f"Noisy: {reason}." for reason in record.noise]
+    if record.forks_done < record.forks_planned:
+        limit = f" fitted into the budget of {duration(record.budget_s)}" if record.budget_s else " were done"
+        found.append(f"{record.forks_done} of {record.forks_planned} forks of each variant{limit}.")
+    found += [
+        f"Not confirmed: {series_name(one.key)} {signed_percent(one.effect_percent)} %: {one.reason}."
+        for one in record.findings
+        if one.status == "unconfirmed"
+    ]
+    return [sentence(text) for text in (*found, *record.caveats)]
+
+
+def _raised_in(record: NightRecord, events: Iterable[Event]) -> list[Raised]:
+    return [event for event in events if isinstance(event, Raised) and event.night == record.id]
+
+
+def _recovered_in(record: NightRecord, events: Iterable[Event]) -> list[Recovered]:
+    return [event for event in events if isinstance(event, Recovered) and event.night == record.id]
+
+
+def metric_title(key: str) -> str:
+    """What tables call a metric; a machine name that is nobody's stands for itself."""
+    try:
+        return metric_of(key).title
+    except ValueError:
+        return key
+
+
+def task_name(key: SeriesKey, *, challenges: int = 2) -> str:
+    """The task, with its challenge where a suite has several."""
+    return f"{key.challenge}: {key.task}" if challenges > 1 and key.challenge else key.task
+
+
+def series_name(key: SeriesKey) -> str:
+    """As much of a series as there is: `range p90 service time on es@latest`."""
+    figure = " ".join(part for part in (key.task, metric_title(key.metric) if key.metric else "") if part)
+    return " on ".join(part for part in (figure, key.variant) if part) or "the host"
+
+
+def effect_text(one: Raised | Finding) -> str:
+    """`+12.3 % (95 % interval +8.1 to +16.9)`; empty where there is none."""
+    if one.effect_percent is None:
+        return ""
+    size = f"{signed_percent(one.effect_percent)} %"
+    if one.low_percent is None or one.high_percent is None:
+        return size
+    return f"{size} (95 % interval {interval(one.low_percent, one.high_percent)})"
+
+
+def change_text(change: Change) -> str:
+    """`es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
+    before, after = (_short(text) for text in (change.before, change.after))
+    return f"{change.what} {before or 'none'} \N{RIGHTWARDS ARROW} {after or 'none'}"
+
+
+def moment(wall_clock: str) -> str:
+    """`2026-11-21T03:00:12+00:00` as people write it, to the minute."""
+    return wall_clock[:16].replace("T", " ")
+
+
+def night_label(night_id: str) -> str:
+    """What people call the night of an id: `night 42`, and the id itself where that says no number."""
+    number = night_id.partition("-")[0]
+    return f"night {int(number)}" if number.isascii() and number.isdigit() else night_id
+
+
+def alarm_sentence(alarm: Alarm) -> str:
+    """How it stands: `open`, `acknowledged by ann: known`, `recovered in night 44: ...`."""
+    if alarm.recovered is not None:
+        return _with(f"recovered in {night_label(alarm.recovered.night)}", alarm.recovered.text)
+    if alarm.acknowledged is not None:
+        return _with(f"acknowledged by {alarm.acknowledged.who or 'somebody'}", alarm.acknowledged.text)
+    return "open"
+
+
+def _with(words: str, text: str) -> str:
+    return f"{words}: {text}" if text else words
+
+
+def _short(text: str) -> str:
+    is_hash = len(text) > _SHORT_HASH and all(char in "0123456789abcdef" for char in text)
+    return text[:_SHORT_HASH] if is_hash else text
+
+
+def sentence(text: str) -> str:
+    """One full stop, whether the reason inside had its own."""
+    return f"{text[:1].upper()}{text[1:].rstrip('. ')}."
+
+
+# A night on one screen, for mail and standard output; and how a suite stands, for `nightly status`.
+
+
+WIDTH: Final = 100
+LINES: Final = 24
+
+_INDENT = "    "
+_LEAST_LIST = 1
+_MOST_CHANGES = 4
+_MOST_DETAILED = 3
+_MOST_COMMAND_LINES = 3
+
+
+class _Sizes(msgspec.Struct, frozen=True):
+    """How much of everything is said; what is left out is counted.
+
+    Attributes:
+        detailed: alarms with all that they carry.
+        listed: entries of every list.
+        wrapped: lines that a title or sentence may take.
+        spaced: whether there are empty lines between the parts.
+    """
+
+    detailed: int
+    listed: int
+    wrapped: int
+    spaced: bool = False
+
+
+# From all there is to hardly anything: the first that fits the screen is taken.
+_SIZES: Final = (
+    *(_Sizes(_MOST_DETAILED, listed, 2, spaced=True) for listed in (12, 8, 6)),
+    *(_Sizes(_MOST_DETAILED, listed, 2) for listed in (12, 8, 6, 4)),
+    *(
+        _Sizes(detailed, listed, wrapped)
+        for detailed in (2, 1)
+        for listed, wrapped in ((6, 2), (3, 2), (3, 1))
+    ),
+    *(_Sizes(0, listed, 1) for listed in (6, 4, 3, 2, _LEAST_LIST)),
+)
+
+
+def summary(
+    record: NightRecord,
+    events: Sequence[Event],
+    *,
+    site: str = "",
+    width: int = WIDTH,
+    lines: int = LINES,
+) -> str:
+    """One screen about a night: the answer, then new, recovered and open alarms, and what was not watched.
+
+    Args:
+        record: of the night.
+        events: of the suite, all of them.
+        site: path of the suite's page; empty for none.
+        width: columns that no line exceeds but those with a path or a word that is longer.
+        lines: that it has at most; 16 or more. What does not fit is counted.
+
+    Returns:
+        Text without control characters but line feeds, ended by one.
+    """
+    for sizes in _SIZES:
+        found = _summary(record, events, site, width, sizes)
+        if len(found) <= lines:
+            break
+    return "".join(f"{line}\n" for line in found)
+
+
+def status_text(
+    suite: str,
+    record: NightRecord | None,
+    events: Sequence[Event],
+    *,
+    next_run: str = "",
+    holder: str = "",
+    waits_for: str = "",
+    site: str = "",
+    width: int = WIDTH,
+) -> str:
+    """How a suite stands: its last night, the next, who runs it just now, and what is alarming.
+
+    Args:
+        suite: its name.
+        record: of its last night; None when there was none.
+        events: of the suite.
+        next_run: when it starts next, in words; empty when nothing starts it.
+        holder: who holds its lock, in words; empty when nobody does.
+        waits_for: who measures, when that keeps the holder waiting; empty when it is itself at work.
+        site: path of its page; empty for none.
+        width: columns.
+    """
+    found = _wrapped(f"{suite}: no night yet" if record is None else subject(record, events), width)
+    if record is not None:
+        took = f", took {duration(record.wall_s)}" if record.wall_s else ""
+        found.append(f"Last night:  {moment(record.started)}{took}")
+    found.append(f"Next night:  {next_run or 'nothing starts it (benchctl nightly install)'}")
+    if waits_for:
+        found += _wrapped(f"Waiting now: {holder}, for another benchctl: {waits_for}", width)
+    elif holder:
+        found += _wrapped(f"Running now: {holder}", width)
+    alarms = alarms_of(events)
+    waiting = [alarm for alarm in alarms if alarm.state == "open"]
+    known = [alarm for alarm in alarms if alarm.state == "acknowledged"]
+    found.append(f"Alarming:    {counted(len(waiting), 'alarm') + ' open' if waiting else 'nothing'}")
+    for alarm in waiting:
+        found += _wrapped(f"#{alarm.raised.alarm}  {alarm.raised.title}", width, _INDENT)
+    if waiting:
+        found.append(f"{_INDENT}benchctl nightly ack says that somebody knows")
+    for alarm in known:
+        text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
+        found += _wrapped(text, width, _INDENT)
+    found += _listed("To know", [] if record is None else not_watched(record), width, _SIZES[0])
+    found += [f"Page:        {visible(site)}"] if site else []
+    return "".join(f"{line}\n" for line in found)
+
+
+def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int, sizes: _Sizes) -> list[str]:
+    alarms = {alarm.raised.alarm: alarm for alarm in alarms_of(events)}
+    raised = _raised_in(record, events)
+    new = {event.alarm for event in raised}
+    recovered = [alarms[event.alarm] for event in _recovered_in(record, events) if event.alarm in alarms]
+    waiting = [one for one in alarms.values() if one.state == "open" and one.raised.alarm not in new]
+    rest = [_title(event) for event in raised[sizes.detailed :]]
+    parts = [
+        _wrapped(subject(record, events), width)[: 1 + sizes.wrapped],
+        *(_alarm_lines(event, width, sizes) for event in raised[: sizes.detailed]),
+        _listed("Also new" if sizes.detailed else "New", rest, width, sizes),
+        _listed("Recovered", [_recovered(one) for one in recovered], width, sizes),
+        _listed(
+            "Open",
+            [f"{_title(one.raised)} ({night_label(one.raised.night)})" for one in waiting],
+            width,
+            sizes,
+        ),
+        _listed("To know", not_watched(record), width, sizes),
+        _listed("Changed", [_changes(record.changes)] if record.changes and not raised else [], width, sizes),
+        _end(record, site, width),
+    ]
+    gap = [""] if sizes.spaced else []
+    return [
+        line for place, part in enumerate(filter(None, parts)) for line in (*(gap if place else ()), *part)
+    ]
+
+
+def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
+    """What, how much, since when, what changed then, what confirmed it, and what repeats it."""
+    found = _cut(_wrapped(f"#{event.alarm}  {event.title}", width), sizes.wrapped)
+    since = f"since {night_label(event.since)}" if event.since else ""
+    good = f"last good {night_label(event.last_good)}" if event.last_good else ""
+    facts = [part for part in (effect_text(event), since, good) if part]
+    if facts:
+        found += _cut(_wrapped(", ".join(facts), width, _INDENT), sizes.wrapped)
+    if event.detail:
+        found += _cut(_wrapped(event.detail, width, _INDENT), sizes.wrapped)
+    changed = _changes(event.changes) or "nothing that benchctl knows of"
+    found += _cut(_wrapped(f"Changed then: {changed}", width, _INDENT), sizes.wrapped)
+    if event.confirmation is not None:
+        one = event.confirmation
+        forks = f"{one.forks_good} + {one.forks_tonight} forks"
+        text = f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}"
+        found += _cut(_wrapped(text, width, _INDENT), sizes.wrapped)
+    return [*found, *_command_lines(event.command, width)]
+
+
+def _command_lines(line: str, width: int) -> list[str]:
+    """A command that a shell takes as it stands, over some lines; a longer one is on the alarm's page."""
+    if not line:
+        return []
+    words = _quoted(line)
+    found = [_INDENT]
+    for place, word in enumerate(words):
+        room = width - (0 if place == len(words) - 1 else len(" \\"))
+        if found[-1].strip() and len(found[-1]) + len(word) > room:
+            found[-1] += "\\"
+            found.append(2 * _INDENT)
+        found[-1] += f"{visible(word)} "
+    if len(found) > _MOST_COMMAND_LINES:
+        return [f"{_INDENT}The command that reproduces it is long: see the page of alarms."]
+    return [text.rstrip() for text in found]
+
+
+def _quoted(line: str) -> list[str]:
+    try:
+        return [shlex.quote(word) for word in shlex.split(line)]
+    except ValueError:  # no shell would take it, either: it is shown as it is
+        return line.split()
+
+
+def _listed(title: str, entries: Sequence[str], width: int, sizes: _Sizes) -> list[str]:
+    """A heading with its entries below it; those that do not fit are counted."""
+    if not entries:
+        return []
+    found = [f"{title}:"]
+    for entry in entries[: sizes.listed]:
+        found += _cut(_wrapped(entry, width - len(_INDENT), ""), sizes.wrapped, indent="  ")
+    more = len(entries) - sizes.listed
+    return [*found, f"  and {more} more"] if more > 0 else found
+
+
+def _end(record: NightRecord, site: str, width: int) -> list[str]:
+    took = f", {duration(record.wall_s)}" if record.wall_s else ""
+    run = f", run {record.run}" if record.run else ""
+    found = _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}", width)
+    return [*found, *([f"Page: {visible(site)}"] if site else [])]
+
+
+def _title(event: Raised) -> str:
+    return f"#{event.alarm}  {event.title}"
+
+
+def _recovered(alarm: Alarm) -> str:
+    text = alarm.recovered.text if alarm.recovered is not None else ""
+    return f"{_title(alarm.raised)}{f' ({text})' if text else ''}"
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    """The first few, and how many more."""
+    texts = [change_text(change) for change in changes[:_MOST_CHANGES]]
+    more = len(changes) - _MOST_CHANGES
+    return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    plain = " ".join(visible(text).split())
+    return textwrap.wrap(
+        plain, width, initial_indent=indent, subsequent_indent=f"{indent}{_INDENT}" if indent else _INDENT,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
+    """The first lines; the last of them says when there would be more."""
+    texts = [f"{indent}{line}" for line in found]
+    if len(texts) <= most:
+        return texts
+    return [*texts[: most - 1], f"{_shorter(texts[most - 1])} ..."]
+
+
+def _shorter(line: str) -> str:
+    """Without as many of its last words as make room for four characters; a single long word is cut."""
+    kept = line[: -len(" ...")]
+    if not line[len(kept)].isspace() and kept.split()[1:]:
+        kept = kept.rpartition(" ")[0]
+    return kept.rstrip()
+
+
+# What is told about a night: the JSON that notifiers get, and that `benchctl nightly run` prints.
+
+
+def message_of(
+    record: NightRecord, events: Sequence[Event], *, site: str = "", width: int = WIDTH
+) -> Message:
+    """What to tell about a night.
+
+    Args:
+        record: of the night, finished.
+        events: of the suite, all of them, the night's own included.
+        site: path of the suite's page.
+        width: columns of the text.
+    """
+    found = standing(record, events)
+    alarms = alarms_of(events)
+    return Message(
+        # A night that could not even begin has no id, and the next such one is news again.
+        id=f"{record.suite}/{record.id or record.started.replace(':', '')}",
+        suite=record.suite,
+        night=record.id,
+        number=record.number,
+        started=record.started,
+        status="broken" if found == "running" else found,
+        subject=" ".join(visible(subject(record, events)).split()),
+        text=summary(record, events, site=site, width=width),
+        raised=tuple(alarm for alarm in alarms if alarm.raised.night == record.id),
+        recovered=tuple(
+            alarm for alarm in alarms if alarm.recovered is not None and alarm.recovered.night == record.id
+        ),
+        open=tuple(alarm for alarm in alarms if alarm.state == "open"),
+        findings=dict(Counter(finding.status for finding in record.findings)),
+        not_watched=tuple(not_watched(record)),
+        run=record.run,
+        site=site,
+        wall_s=record.wall_s,
+    )

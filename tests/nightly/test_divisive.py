@@ -1,0 +1,120 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.nightly.change_points import change_points, likeliest_cut, q_hat, significance
+from benchctl.nightly.screening import Nights
+from benchctl.stats.arrays import Floats
+
+
+def nights(means: Floats, numbers: Floats | None = None) -> Nights:
+    count = len(means)
+    there = np.arange(1, count + 1) if numbers is None else numbers
+    return Nights(there, np.asarray(means), np.zeros(count), np.ones(count, np.int64))
+
+
+def noise(count: int, seed: int, sd: float = 0.02) -> Floats:
+    return np.random.default_rng(seed).normal(0, sd, count)
+
+
+def steps(count: int, seed: int, **at: float) -> Floats:
+    made = noise(count, seed)
+    for night, step in at.items():
+        made[int(night[1:]) - 1 :] += step
+    return made
+
+
+@given(st.lists(st.integers(-20, 20).map(float), min_size=2, max_size=30))
+def test_q_hat_is_the_energy_distance_of_all_pairs(values: list[float]):
+    array = np.array(values)
+    apart = np.abs(array[:, None] - array[None, :])
+    n = array.size
+    plainly = [
+        t * (n - t) / n * (2 * apart[:t, t:].mean() - apart[:t, :t].mean() - apart[t:, t:].mean())
+        for t in range(1, n)
+    ]
+    assert q_hat(array) == pytest.approx(np.array(plainly), abs=1e-4)
+
+
+def test_q_hat_of_many_nights_is_summed_up_in_pieces():
+    values = noise(1300, 3)
+    apart = np.abs(values[:, None] - values[None, :])
+    t, n = 700, 1300
+    between, left, right = apart[:t, t:].mean(), apart[:t, :t].mean(), apart[t:, t:].mean()
+    assert q_hat(values)[t - 1] == pytest.approx(t * (n - t) / n * (2 * between - left - right), rel=1e-3)
+
+
+def test_a_level_has_five_nights_at_least():
+    values = np.zeros(30)
+    values[:2] = 9.0
+    assert likeliest_cut(values) == 5
+
+
+def test_a_step_is_located_with_both_levels():
+    (found,) = change_points(nights(steps(120, 1, n81=0.05)))
+    assert abs(found.night - 81) <= 2
+    assert found.after_log - found.before_log == pytest.approx(0.05, abs=0.01)
+    assert found.p == pytest.approx(1e-4)
+
+
+def test_several_changes_are_located_one_within_another():
+    found = change_points(nights(steps(400, 2, n101=0.08, n201=-0.08, n301=0.06)))
+    assert [round(one.night / 10) for one in found] == [10, 20, 30]
+
+
+def test_few_nights_are_enough_for_a_plain_change_but_not_under_twenty():
+    assert change_points(nights(np.r_[noise(10, 1), 1 + noise(9, 2)])) == ()
+    assert len(change_points(nights(np.r_[noise(12, 1), 1 + noise(12, 2)]))) == 1
+
+
+def test_a_change_under_the_magnitude_is_not_reported_however_certain():
+    made = noise(400, 4, sd=0.002)
+    made[200:] += math.log(1.02)
+    assert change_points(nights(made)) == ()
+    assert len(change_points(nights(made), magnitude=0.01)) == 1
+
+
+def test_small_cuts_that_are_undone_leave_one_level():
+    made = noise(600, 5, sd=0.002)
+    made[100:] += 0.02
+    made[300:] += 0.06
+    (found,) = change_points(nights(made))
+    assert found.night == 301
+    assert found.before_log == pytest.approx(made[:300].mean())
+
+
+def test_missing_nights_keep_their_numbers():
+    numbers = np.arange(1, 101) * 3
+    (found,) = change_points(nights(steps(100, 6, n51=0.3), numbers))
+    assert found.night == 3 * 51
+
+
+def test_identical_values_change_nowhere():
+    assert change_points(nights(np.zeros(100))) == ()
+
+
+def test_values_of_few_kinds_look_like_no_trend():
+    rng = np.random.default_rng(1)
+    found = [significance(rng.integers(0, 3, 60).astype(float), 0.05) for _ in range(300)]
+    assert np.mean(np.array(found) <= 0.05) <= 0.085
+
+
+@pytest.mark.parametrize("count", [20, 57, 90])
+def test_chance_passes_the_test_as_often_as_its_level_says(count: int):
+    found = [significance(noise(count, seed), 0.05) for seed in range(400)]
+    assert 0.02 <= np.mean(np.array(found) <= 0.05) <= 0.085
+
+
+def test_eighty_unchanged_series_of_a_thousand_nights_have_no_change_point_and_take_no_time():
+    started = time.process_time()
+    assert not any(change_points(nights(noise(1000, seed))) for seed in range(80))
+    assert time.process_time() - started < 3
+
+
+def test_locating_is_the_same_every_time():
+    made = nights(steps(200, 7, n101=0.05))
+    assert change_points(made) == change_points(made)

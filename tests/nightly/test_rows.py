@@ -1,0 +1,122 @@
+import math
+
+import msgspec
+import pytest
+
+from benchctl.nightly.measure import figure_rows, task_names
+from benchctl.results.figures import Quantiles
+from benchctl.results.model import EngineFacts, HostProbe, RunRecord
+from benchctl.results.nightly.folder import FigureRow
+from benchctl.results.plan import RedlineSpec
+from benchctl.track.model import Challenge, Task
+from builders import NS_PER_MS, make_fork, make_plan, make_record, make_summary
+
+FACTS = EngineFacts("es", "8.11.0", "b", "9.8.0", "sha", "Temurin", (), ())
+
+
+def rows(record: RunRecord, **labels: str) -> list[FigureRow]:
+    return list(figure_rows(record, night=7, night_id="00007-x", labels=labels or {"es": "es"}))
+
+
+def run(*tasks: Task, **summary: object) -> RunRecord:
+    """One fork of es, whose summaries are all alike."""
+    summaries = [
+        make_summary(task.label, 2.0, **{"task": place} | summary) for place, task in enumerate(tasks)
+    ]
+    return make_record(
+        plan=make_plan(schedules=(Challenge("c", tasks),)),
+        forks=(make_fork("es", 0, *summaries, started="2026-11-21T03:05:00Z"),),
+        engines=(FACTS,),
+    )
+
+
+def test_a_row_says_whose_figure_it_is():
+    throughput, service = rows(run(Task("range")), es="es@latest")
+    assert throughput == FigureRow(
+        night=7,
+        night_id="00007-x",
+        run="r",
+        started="2026-11-21T03:05:00Z",
+        variant="es@latest",
+        version="8.11.0",
+        challenge="c",
+        task="range",
+        metric="throughput",
+        unit="queries/s",
+        higher_is_better=True,
+        fork=0,
+        value=500.0,
+        samples=200,
+        disturbed=False,
+    )
+    assert (service.metric, service.unit, service.higher_is_better) == ("service_time_p90", "ms", False)
+    assert service.value == pytest.approx(2.2)
+
+
+def test_a_throttled_task_is_followed_by_latency_and_not_by_what_was_asked_for():
+    latency = Quantiles(*(5 * NS_PER_MS,) * 6)
+    found = rows(run(Task("range", target_throughput=10.0), latency=latency))
+    assert [(one.metric, one.value) for one in found] == [
+        ("service_time_p90", pytest.approx(2.2)),
+        ("latency_p90", 5.0),
+    ]
+
+
+def test_a_search_for_the_highest_rate_is_followed_by_that_rate():
+    spec = RedlineSpec("range", 99, 10**8, 1, "poisson", 1.0, 1.0, 1.0, 0.1)
+    record = run(Task("range"), redline_per_s=77.0)
+    record = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, redline=spec))
+    assert [(one.metric, one.value) for one in rows(record)] == [("redline", 77.0)]
+
+
+def test_tasks_and_challenges_of_one_name_are_told_apart():
+    plan = make_plan(
+        schedules=(
+            Challenge("c", (Task("a"), Task("b"), Task("a"))),
+            Challenge("d", (Task("a"),)),
+            Challenge("c", (Task("a"),)),
+        )
+    )
+    names = task_names(plan)
+    assert names == {
+        (0, 0): ("c (1 of 2)", "a (1 of 2)"),
+        (0, 1): ("c (1 of 2)", "b"),
+        (0, 2): ("c (1 of 2)", "a (2 of 2)"),
+        (1, 0): ("d", "a"),
+        (2, 0): ("c (2 of 2)", "a"),
+    }
+    assert len(set(names.values())) == len(names)
+
+
+def test_the_unit_is_that_of_what_the_task_counts():
+    assert [one.unit for one in rows(run(Task("bulk"), unit="docs"))] == ["docs/s", "ms"]
+
+
+@pytest.mark.parametrize("value", [None, 0.0, -1.0, math.nan, math.inf])
+def test_what_has_no_value_has_no_row(value: float | None):
+    found = rows(run(Task("range"), throughput_per_s=value, service_time=None))
+    assert found == []
+
+
+def test_failed_forks_hidden_tasks_and_other_variants_have_none():
+    record = run(Task("range"))
+    failed = make_fork("es", 1, make_summary("range", 2.0), status="failed")
+    hidden = make_fork("es", 2, make_summary("range", 2.0, reported=False))
+    other = make_fork("os", 0, make_summary("range", 2.0))
+    record = msgspec.structs.replace(record, forks=(*record.forks, failed, hidden, other))
+    assert {(one.variant, one.fork) for one in rows(record)} == {("es", 0)}
+    assert {one.variant for one in rows(record, os="os", gone="gone")} == {"os"}
+
+
+def test_a_variant_that_never_said_what_it_is_has_no_version():
+    assert {one.version for one in rows(msgspec.structs.replace(run(Task("range")), engines=()))} == {""}
+
+
+def test_forks_around_which_the_host_was_off_are_marked():
+    def probed(block: int, cpu_ns: int) -> object:
+        return make_fork(
+            "es", block, make_summary("range", 2.0), probes=(HostProbe(cpu_ns, 10, None, 0.0, None),)
+        )
+
+    record = make_record(forks=tuple(probed(block, ns) for block, ns in enumerate((100, 101, 120))))
+    assert {one.fork: one.disturbed for one in rows(record)} == {0: False, 1: False, 2: True}
