@@ -10,7 +10,6 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunStore
 from benchctl.run.plan import boots
-from benchctl.stats.experiment.places import place_of
 
 _MISSING = "it is not there"
 
@@ -37,7 +36,7 @@ def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunSt
 
 def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator[SeenCall]:
     for variant in site.variants:
-        boot = _boot_of(run.plan, place_of(run.plan, site.task_of(variant)))
+        boot = _boot_of(run.plan, site.task_of(variant).place_in(run.plan))
         for fork in run.done(variant):
             if "inlining" in run.plan.evidence_in(fork.block):
                 which = (variant, fork.block, boot)

@@ -14,7 +14,6 @@ from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.results.experiment import ComparisonSpec, ExperimentSpec, TaskRef
 from benchctl.results.plan import Place
-from benchctl.stats.experiment.places import place_of
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
 from benchctl.track.model import Task
 from benchctl.yaml_file import Step
@@ -112,7 +111,7 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
             f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
             hint=suggestion(ref.variant, variants),
         )
-    place = place_of(plan, ref)
+    place = ref.place_in(plan)
     task = task_at(plan, place)
     reason = _lacks(task, metric)
     if reason:

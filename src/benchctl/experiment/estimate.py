@@ -19,7 +19,6 @@ from benchctl.results.experiment import ComparisonSpec, ExperimentSpec, TaskRef
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.plan import boots
-from benchctl.stats.experiment.places import place_of
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import mde, sd_of
 from benchctl.stats.metrics import MetricKey, metric_of
@@ -240,7 +239,7 @@ class _Past:
     def _noise(self, ref: TaskRef, metric: MetricKey, plans: Plans) -> Noise | None:
         """How much forks differ."""
         plan = plans[ref.measurement].plan
-        place = place_of(plan, ref)
+        place = ref.place_in(plan)
         (variant,) = (spec for spec in plan.variants if spec.name == ref.variant)
         return self._history(ref.measurement, plan).noise(place, metric_of(metric), variant)
 

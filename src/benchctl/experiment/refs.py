@@ -10,7 +10,7 @@ _SHORT: Final = 3
 
 
 def parse_ref(text: str) -> TaskRef:
-    """Read a reference; whether there is such a task, `stats.experiment.places.place_of` says.
+    """Read a reference; whether there is such a task, `TaskRef.place_in` says.
 
     Raises:
         UsageError: it has too few parts, or an empty one.

@@ -7,7 +7,6 @@ from benchctl.results.experiment import CallSite, Dispatch, FateExpectation, Fou
 from benchctl.results.model import RunRecord
 from benchctl.stats.compare import Series
 from benchctl.stats.experiment.model import FateGroup, FateResult, Outcome, SiteResult, SiteVariant
-from benchctl.stats.experiment.places import place_of
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 
 FORKS_FOR_OUTCOME = 3
@@ -62,7 +61,7 @@ def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSumma
     """Of its task, in all finished forks: those for evidence alone are the ones with logs, as a rule."""
     if run is None:
         return []
-    place = place_of(run.plan, site.task_of(variant))
+    place = site.task_of(variant).place_in(run.plan)
     return collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
 
 

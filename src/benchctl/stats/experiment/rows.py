@@ -22,7 +22,6 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.experiment.model import ExperimentRow
-from benchctl.stats.experiment.places import place_of
 from benchctl.stats.metrics import ForkSummaries, Metric, collect, fork_values, metric_of, task_at, unit_of
 from benchctl.stats.multiplicity import looks_at
 from benchctl.stats.scale import ScaleNote, operation_scale
@@ -64,7 +63,7 @@ class TaskSide(msgspec.Struct, frozen=True):
         run = runs.get(reference.measurement)
         if run is None:
             return cls(reference, label, None, reference.challenge, (), [])
-        place = place_of(run.plan, reference)
+        place = reference.place_in(run.plan)
         task = task_at(run.plan, place)
         forks = run.compared(reference.variant)
         found = collect({label: forks}, place, task)[label]
