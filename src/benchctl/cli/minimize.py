@@ -31,17 +31,21 @@ from benchctl.cli.trust_option import trust_option
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.minimize.candidates import Candidates
-from benchctl.minimize.conduct import SearchContext, conduct
-from benchctl.minimize.effect import compares_variants, parse_effect
-from benchctl.minimize.forecast import start_forecast
-from benchctl.minimize.measure import Nodes
+from benchctl.minimize.candidates import Candidates, compares_variants, parse_effect
+from benchctl.minimize.conduct import (
+    Nodes,
+    SearchContext,
+    check_search,
+    conduct,
+    default_metric,
+    new_search,
+    start_forecast,
+)
 from benchctl.minimize.questions import ALPHA
-from benchctl.minimize.start import check_search, default_metric, new_search
+from benchctl.minimize.record import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
+from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
-from benchctl.report.minimize import Ended, render_minimize
-from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.store import RunStore, new_run_id
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions

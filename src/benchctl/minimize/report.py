@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchctl.minimize.record import Decision, MinimizeRecord
 from benchctl.report.formats import planning_item
 from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, json_text, percent, signed_percent
 from benchctl.report.tables import WIDE, render_page
-from benchctl.results.minimize import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
 
