@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.refs import parse_ref
+from benchctl.experiment.file import parse_ref
+from benchctl.experiment.plan import Changes
 from benchctl.results.experiment import TaskRef
 from benchctl.track.model import Challenge, Task
 from builders import make_plan

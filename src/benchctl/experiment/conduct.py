@@ -12,7 +12,9 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
+from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
@@ -23,7 +25,6 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
-from benchctl.stats.experiment.model import Lack
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
@@ -207,9 +208,6 @@ class _Conduct:
 
     def _decide(self, left_s: Callable[[], float]) -> str:
         """Block after block of the sides of the expectation that is nearest to its outcome; why it ends."""
-        # Half a second of scipy, which executions without the option need not wait for.
-        from benchctl.stats.experiment.analyse import analyse_experiment  # noqa: PLC0415 - see above
-
         while True:
             runs = {name: run.record for name, run in self._open.items()}
             analysis = analyse_experiment(self._record, runs)

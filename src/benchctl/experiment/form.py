@@ -14,13 +14,13 @@ from benchctl.run.plan import MAX_SEED
 from benchctl.spec import RestartPolicy, RunSettings
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
-MOST_FORKS: Final = 10_000
+MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
-Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS)]
+Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 Name = Annotated[
     str,
     Meta(

@@ -51,7 +51,7 @@ from benchctl.track.schedule import challenge_text
 # A new search, checked against the challenge.
 
 
-LEAST_FORKS = 3
+_LEAST_FORKS = 3
 
 
 def default_metric(target: Task) -> str:
@@ -81,8 +81,8 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
             f"challenge '{challenge.name}' makes its own data, which its tasks cannot be without",
             hint="give a challenge that runs on data that benchctl prepares",
         )
-    if spec.most_forks < LEAST_FORKS:
-        raise UsageError(f"--forks must be at least {LEAST_FORKS}", hint="two pairs that agree may be luck")
+    if spec.most_forks < _LEAST_FORKS:
+        raise UsageError(f"--forks must be at least {_LEAST_FORKS}", hint="two pairs that agree may be luck")
     if spec.prefix_iterations is not None and spec.prefix_iterations < 1:
         raise UsageError("--prefix-iterations must be at least 1", hint="0 leaves counts as they are")
     if spec.by is not None and spec.by <= 0:
@@ -309,7 +309,7 @@ _MOST_OF_NAME = 60
 # Questions and answers in words, for whoever watches.
 
 
-def title(decision: Decision, target: str) -> str:
+def _title(decision: Decision, target: str) -> str:
     """A question as it is asked."""
     tasks = " > ".join((*decision.tasks, target))
     cut = ", counts cut" if decision.short else ""
@@ -317,7 +317,7 @@ def title(decision: Decision, target: str) -> str:
     return f"question {decision.number}{cut}{without}: is it there in {tasks}?"
 
 
-def outcome(decision: Decision) -> str:
+def _outcome(decision: Decision) -> str:
     """A question as it was answered."""
     because = f" ({decision.reason})" if decision.reason else ""
     effect = ""
@@ -462,9 +462,9 @@ class _Search:
             )
         )
         self._require_time(candidates.least_s(steps, short=short))
-        self._context.observer.note(title(decision, candidates.target.label))
+        self._context.observer.note(_title(decision, candidates.target.label))
         decision = self._measured(decision)
-        self._context.observer.note(outcome(decision))
+        self._context.observer.note(_outcome(decision))
         return decision
 
     def _measured(self, decision: Decision) -> Decision:

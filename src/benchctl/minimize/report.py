@@ -53,7 +53,7 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
         return _csv(ended.search)
     if output_format == "json":
         return json_text(ended)
-    lines, grid = [*conclusion(ended.search), *_below(ended)], decisions_grid(ended.search)
+    lines, grid = [*_conclusion(ended.search), *_below(ended)], _decisions_grid(ended.search)
     if output_format == "html":
         return _page(grid, lines)
     # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
@@ -66,7 +66,7 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
     return f"{text}\n{found}" if found else text
 
 
-def conclusion(record: MinimizeRecord) -> list[str]:
+def _conclusion(record: MinimizeRecord) -> list[str]:
     """What was found, in sentences."""
     effect = f"'{record.spec.effect}'"
     begun = next(
@@ -96,7 +96,7 @@ def conclusion(record: MinimizeRecord) -> list[str]:
     return lines
 
 
-def decisions_grid(record: MinimizeRecord) -> Grid:
+def _decisions_grid(record: MinimizeRecord) -> Grid:
     """One line a question, in the order in which they were asked."""
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
