@@ -74,8 +74,6 @@ _PREFIX_ITERATIONS = 10
 
 @dataclass(frozen=True)
 class _Search:
-    """A search that can be carried out, or gone on with."""
-
     folder: MinimizeFolder
     record: MinimizeRecord
     track: Track
@@ -242,7 +240,6 @@ def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
 
 
 def _known(home: Home, name: str, consent: Consent) -> _Search:
-    """A search that was begun before."""
     folder = find_search(home.minimize, name)
     record = folder.load()
     confirm_plugin(record.plan, consent)
@@ -288,7 +285,6 @@ def _write_files(search: _Search, record: MinimizeRecord, output: Path | None) -
 
 
 def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[str, str]:
-    """What can be run next."""
     found = {}
     if not record.minimal and record.status != "complete":
         found["To go on"] = f"benchctl minimize --resume {record.id} --budget 60m"

@@ -327,22 +327,18 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     @property
     def summaries(self) -> list[TaskSummary]:
-        """One a fork."""
         return [summary for _, summary in self.found]
 
     @property
     def missing(self) -> str:
-        """Why there is nothing of it; empty when there is."""
         if self.task is None:
             return f"{self.reference.measurement} has not been measured"
         return "" if self.forks else f"no fork of {self.label} has finished"
 
     def side(self, metric: Metric) -> Side:
-        """For a comparison."""
         return Side.of(metric, self.label, self.forks, self.found)
 
     def figures(self, metric: Metric) -> Figures:
-        """For tables."""
         alone = Series.of(fork_values(metric, self.found))
         return Figures(
             variant=self.label,

@@ -151,8 +151,6 @@ def conduct(
 
 
 class _Conduct:
-    """One go at an execution."""
-
     def __init__(self, folder: ExperimentFolder, bench: Bench, plans: Plans, laboratory: Laboratory) -> None:
         self._folder = folder
         self._bench = bench
@@ -165,7 +163,6 @@ class _Conduct:
         self._failures: dict[tuple[str, str], int] = {}
 
     def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
-        """Do it."""
         with self._ending():
             self._reopen_all(more)
             self._open_all()
@@ -241,16 +238,13 @@ class _Conduct:
         return not failing and not self._full(lack)
 
     def _full(self, lack: Lack) -> bool:
-        """Whether a side has as many forks as it may."""
         return any(len(run.record.compared(side[1])) >= self._most for side, run in self._sides(lack))
 
     @property
     def _most(self) -> int:
-        """Forks of a side, until it is decided."""
         return min(MOST_BLOCKS, self._record.spec.most_forks or MOST_BLOCKS)
 
     def _bound_text(self) -> str:
-        """How long it may take until all is decided."""
         longest_s = 0.0
         for measurement, variant in self._record.spec.expected_sides:
             done = self._open[measurement].record.compared(variant)
@@ -271,7 +265,6 @@ class _Conduct:
         return variants
 
     def _extend(self, more: More) -> None:
-        """Have all runs miss further blocks."""
         spec = self._record.spec
         first = _blocks(run.record for run in self._open.values())
         everywhere = 0 if more.until_decided else more.forks

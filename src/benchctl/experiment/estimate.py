@@ -219,7 +219,6 @@ class _Past:
         self._known: dict[str, History] = {}
 
     def cost(self, measurement: str, plan: Plan, variant: VariantSpec, most: int) -> ForkCost:
-        """Of one fork."""
         history = self._history(measurement, plan)
         known = history.fork_time_s(variant)
         seconds: float
@@ -232,7 +231,6 @@ class _Past:
         return ForkCost(measurement, variant.name, seconds, basis, plan.forks, extra, most)
 
     def sight(self, name: str, rows: Sequence[ComparisonSpec], plans: Plans, forks: int) -> Sight:
-        """Of one comparison, or of two of the same metric against each other."""
         metric = rows[0].metric
         refs = [ref for row in rows for ref in (row.baseline, row.contender)]
         shared = len({(ref.measurement, ref.variant) for ref in refs}) < len(refs)
@@ -247,14 +245,12 @@ class _Past:
         return Sight(name, metric, _least(min(forks, *sides), sd), similar, shared)
 
     def _noise(self, ref: TaskRef, metric: MetricKey, plans: Plans) -> Noise | None:
-        """How much forks differ."""
         plan = plans[ref.measurement].plan
         place = ref.place_in(plan)
         (variant,) = (spec for spec in plan.variants if spec.name == ref.variant)
         return self._history(ref.measurement, plan).noise(place, metric_of(metric), variant)
 
     def _history(self, measurement: str, plan: Plan) -> History:
-        """What is known of a measurement's variants."""
         if measurement not in self._known:
             related = (record for record in self._records if _related(record.plan, plan))
             self._known[measurement] = collect_history(related, plan, self._fingerprint)
@@ -507,7 +503,6 @@ def _budget_text(found: Estimate) -> str:
 
 
 def _does(one: Measurement) -> str:
-    """Challenges, and whatever is not as usual."""
     warmups = one.warmup_challenges and f"after {', '.join(map(_short, one.warmup_challenges))}"
     parts = [
         ", ".join(map(_short, one.challenges)),

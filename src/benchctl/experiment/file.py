@@ -147,7 +147,6 @@ class _TableReader(_Part):
         )
 
     def _published(self, figures: tuple[float, ...], steps: _Steps) -> Published:
-        """Figures of which a ratio can be made."""
         baseline, contender, *change = figures
         for place, figure in enumerate((baseline, contender)):
             if figure <= 0:
@@ -311,7 +310,6 @@ class _FateReader(_Part):
         )
 
     def _check_measurement(self, entry: CallSiteEntry, steps: _Steps) -> None:
-        """It is there, keeps inlining logs, and has these variants."""
         known = self._file.measurements
         measurement = known.get(entry.measurement)
         if measurement is None:

@@ -300,7 +300,6 @@ def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | 
 
 
 def _point(row: ExperimentRow) -> float | None:
-    """The change in speed of a row that has no spread."""
     effect = row.comparison.effect_percent
     if effect is None or row.higher_is_better:
         return effect
@@ -312,7 +311,6 @@ def _percent(speed: Contrast | None) -> float | None:
 
 
 def _unjudged(row: ExperimentRow) -> str:
-    """Why a row has no verdict; empty when it has one."""
     if row.missing or row.comparison.verdict not in ("n/a", "insufficient"):
         return row.missing
     doubts = {doubt.code: doubt.text for doubt in reversed(row.caveats)}
@@ -320,7 +318,6 @@ def _unjudged(row: ExperimentRow) -> str:
 
 
 def _doubts(rows: Sequence[ExperimentRow]) -> Iterator[str]:
-    """What weakens an outcome that rests on these rows."""
     measured = [row for row in rows if not row.missing]
     if not measured:
         return
@@ -532,7 +529,6 @@ def _caveats(
     forks: Mapping[str, Sequence[ForkRecord]],
     rows: Sequence[ExperimentRow],
 ) -> Iterator[Caveat]:
-    """Doubts about every table."""
     for one in measurements:
         if one.name not in runs:
             continue

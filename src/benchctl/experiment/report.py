@@ -103,7 +103,6 @@ def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | Non
 
 
 def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """What is said below: where calls are, which logs are missing, and how to read it."""
     if not spec.call_sites:
         return
     results = {one.name: one for one in analysis.call_sites}
@@ -192,7 +191,6 @@ _WORDS: Final[dict[Outcome, str]] = {"confirmed": "confirmed", "refuted": "refut
 
 
 def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
-    """Number the caveats in the order in which a reader meets them."""
     met = dict.fromkeys(doubt for row in analysis.rows for doubt in row.caveats)
     return Notes(tuple(met), analysis.caveats)
 
@@ -241,7 +239,6 @@ def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 
 def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
-    """What was published above what was measured, line by line."""
     figures = worded("Figures")
     columns = (
         worded("Comparison"), figures, spec.baseline, spec.contender, "Diff %", INTERVAL, "p", VERDICT, NOTES,
@@ -288,7 +285,6 @@ def _grid_title(table: ExperimentTable) -> str:
 
 
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
-    """The row's label; with its metric where the table has several."""
     if len({(one.metric, one.unit) for one in table.rows}) == 1:
         return row.label
     return f"{row.label}: {metric_of(row.metric).title}, {row.unit}"
@@ -482,7 +478,6 @@ def _table_lines(spec: TableSpec) -> Iterator[str]:
 
 
 def _about_lines(record: ExperimentRecord) -> Iterator[str]:
-    """What the experiment is about, paragraph by paragraph, and where published figures come from."""
     yield from (" ".join(part.split()) for part in record.spec.about.split("\n\n") if part.strip())
     if record.spec.source:
         yield f"Published figures: {record.spec.source}."
@@ -614,7 +609,6 @@ def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, w
 
 
 def _listed(heading: str, items: Iterator[str], width: int) -> str:
-    """Lines below a heading, indented; none without lines."""
     lines = [render_page([], [item], width - 2).splitlines() for item in items]
     if not lines:
         return ""

@@ -310,7 +310,6 @@ _MOST_OF_NAME = 60
 
 
 def _title(decision: Decision, target: str) -> str:
-    """A question as it is asked."""
     tasks = " > ".join((*decision.tasks, target))
     cut = ", counts cut" if decision.short else ""
     without = f", without {', '.join(decision.removed)}" if decision.removed else ""
@@ -318,7 +317,6 @@ def _title(decision: Decision, target: str) -> str:
 
 
 def _outcome(decision: Decision) -> str:
-    """A question as it was answered."""
     because = f" ({decision.reason})" if decision.reason else ""
     effect = ""
     if decision.effect_percent is not None:
@@ -543,7 +541,6 @@ class _Search:
             )
 
     def _plans(self, decision: Decision) -> tuple[Plan, ...]:
-        """What is run: the candidate, and the target alone where that is the reference."""
         candidates, base = self._context.candidates, self._record.plan
         name = f"{candidates.challenge.name}-{decision.number}"
         plan = msgspec.structs.replace(
@@ -557,7 +554,6 @@ class _Search:
         return plan, msgspec.structs.replace(base, schedules=(alone,))
 
     def _adopt(self, steps: Subset, *, short: bool) -> None:
-        """The smallest schedule so far."""
         candidates = self._context.candidates
         name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(self._effect.task)}"
         whole = len(steps) == len(candidates.front) and not short

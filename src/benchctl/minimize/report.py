@@ -67,7 +67,6 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
 
 
 def _conclusion(record: MinimizeRecord) -> list[str]:
-    """What was found, in sentences."""
     effect = f"'{record.spec.effect}'"
     begun = next(
         (one for one in record.decisions if one.phase != "remove" and one.verdict == "present"), None
@@ -97,7 +96,6 @@ def _conclusion(record: MinimizeRecord) -> list[str]:
 
 
 def _decisions_grid(record: MinimizeRecord) -> Grid:
-    """One line a question, in the order in which they were asked."""
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
     columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, "Odds", worded("Answer"), "Pairs", "Time")
@@ -140,7 +138,6 @@ def _below(ended: Ended) -> list[str | Command]:
 
 
 def _left(record: MinimizeRecord) -> Decision:
-    """The last question that was answered with yes."""
     return [one for one in record.decisions if one.verdict == "present"][-1]
 
 
