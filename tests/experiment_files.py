@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.check import Experiment, load_experiment
+from benchctl.experiment.plan import Changes, Experiment, load_experiment
 from benchctl.home import Home
 
 EXPERIMENT = """

@@ -24,7 +24,7 @@ from benchctl.cli.plan import plan_command
 from benchctl.cli.run import run_command
 from benchctl.errors import UsageError
 from benchctl.experiment.form import ExperimentFile
-from benchctl.nightly.suites.suite import Suite, load_suite
+from benchctl.nightly.suite import Suite, load_suite
 from benchctl.report.schema import schema
 from benchctl.results.experiment import ExperimentSpec
 from benchctl.results.plan import Plan

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.minimize.start import check_search, default_metric
-from benchctl.results.minimize import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
+from benchctl.minimize.conduct import check_search, default_metric
+from benchctl.minimize.record import Decision, Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec
 from benchctl.results.plan import Plan
 from benchctl.run.lock import SHARE_VARIABLE
 from benchctl.run.plan import RunSpec, plan_run

@@ -8,9 +8,9 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-from benchctl.experiment.check import Experiment
 from benchctl.experiment.conduct import Laboratory, More, conduct, plans_to_open
 from benchctl.experiment.execution import adopted, begin
+from benchctl.experiment.plan import Experiment
 from benchctl.home import Home
 from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import zstandard
 
-from benchctl.experiment.call_sites import seen_calls
+from benchctl.experiment.execution import seen_calls
 from benchctl.results.experiment import ExperimentSpec, SeenReceiver
 from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec

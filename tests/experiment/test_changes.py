@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.experiment.changes import Changes, change, left_out
+from benchctl.experiment.plan import Changes, change, left_out
 from benchctl.results.experiment import Expectation
 from benchctl.results.model import MOST_FORKS
 from benchctl.stats.multiplicity import FIRST_LOOK

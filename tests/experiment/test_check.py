@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.refs import parse_ref
+from benchctl.experiment.file import parse_ref
+from benchctl.experiment.plan import Changes
 from benchctl.results.experiment import TaskRef
-from benchctl.stats.experiment.places import place_of
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 from experiment_files import EXPERIMENT, load
@@ -163,13 +162,13 @@ def test_a_reference_with_challenge_and_number_means_that_very_task_or_is_refuse
     ]
     within = [one for one in fits if one[0] == schedule]
     if len(within) == 1:
-        assert place_of(plan, exact) == within[0]
+        assert exact.place_in(plan) == within[0]
     else:
         with pytest.raises(UsageError, match=f"is {len(within)} tasks"):
-            place_of(plan, exact)
+            exact.place_in(plan)
     short = TaskRef("m", "es", label)
     if len(fits) == 1:
-        assert place_of(plan, short) == fits[0]
+        assert short.place_in(plan) == fits[0]
     else:
         with pytest.raises(UsageError, match=f"is {len(fits)} tasks"):
-            place_of(plan, short)
+            short.place_in(plan)

@@ -12,14 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.check import Experiment
 from benchctl.experiment.conduct import More
 from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
+from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.plan import Changes, Experiment
 from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.orchestrate import NotResumable
-from benchctl.stats.experiment.analyse import analyse_experiment
 from benchctl.stats.multiplicity import FIRST_LOOK
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load

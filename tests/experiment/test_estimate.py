@@ -7,17 +7,20 @@ import msgspec
 import pytest
 
 from benchctl.experiment import estimate as estimates
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.check import Experiment
-from benchctl.experiment.describe import (
+from benchctl.experiment.estimate import (
+    BOOT_S,
+    FORK_S,
+    Estimate,
     content_listings,
     cost_lines,
+    estimate,
     estimate_lines,
     overview_lines,
     sight_lines,
+    task_s,
     variant_text,
 )
-from benchctl.experiment.estimate import BOOT_S, FORK_S, Estimate, estimate, task_s
+from benchctl.experiment.plan import Changes, Experiment
 from benchctl.report.listing import pieces
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec

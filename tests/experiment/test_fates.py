@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.experiment.changes import Changes, change, left_out
-from benchctl.experiment.check import load_experiment
-from benchctl.experiment.describe import content_listings
+from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.file import read_experiment
+from benchctl.experiment.plan import Changes, change, left_out, load_experiment
 from benchctl.home import Home
 from benchctl.report.listing import pieces
 from benchctl.results.experiment import CallSite, FateExpectation

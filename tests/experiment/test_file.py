@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.experiment.file import read_experiment
-from benchctl.experiment.library import experiment_names, find_experiment
+from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
 from benchctl.results.experiment import Published, TaskRef
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT

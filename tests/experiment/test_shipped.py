@@ -5,10 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.check import Experiment, load_experiment
-from benchctl.experiment.library import experiment_names, find_experiment
-from benchctl.experiment.plan import digest_of, plan_measurement
+from benchctl.experiment.file import experiment_names, find_experiment
+from benchctl.experiment.plan import Changes, Experiment, digest_of, load_experiment, plan_measurement
 from benchctl.home import Home
 from benchctl.results.experiment import ExperimentSpec, Published
 from benchctl.stats.scale import BLOG_REQUESTS

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchctl.minimize.candidates import Subset, smallest
 from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
-from benchctl.minimize.search import Subset, Verdict, smallest
-from benchctl.results.minimize import Decision, Effect, MinimizeSpec, Phase
+from benchctl.minimize.record import Answer, Decision, Effect, MinimizeSpec, Phase
 
 SEARCHES = 150
 TASKS = 6
@@ -56,11 +56,11 @@ class Search:
         if self.ask("whole", tuple(range(TASKS)), first) == "present":
             self.kept = frozenset(smallest(TASKS, self.judge, needs_some=True))
 
-    def judge(self, subset: Subset) -> Verdict:
+    def judge(self, subset: Subset) -> Answer:
         question = RemovalQuestion(self.spec, self.decisions, len(self.decisions) + 1)
         return self.ask("remove", subset, question)
 
-    def ask(self, phase: Phase, steps: Subset, question: Question) -> Verdict:
+    def ask(self, phase: Phase, steps: Subset, question: Question) -> Answer:
         contender: list[float] = []
         reference: list[float] = []
         pairs: list[float] = []

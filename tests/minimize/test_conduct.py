@@ -12,9 +12,8 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.minimize.candidates import Candidates, candidates_of
-from benchctl.minimize.conduct import SearchContext, conduct
-from benchctl.minimize.measure import Job
-from benchctl.results.minimize import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
+from benchctl.minimize.conduct import Job, SearchContext, conduct
+from benchctl.minimize.record import Effect, MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.run.bench import SilentObserver

@@ -3,7 +3,7 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.minimize.effect import compares_variants, parse_effect
+from benchctl.minimize.candidates import compares_variants, parse_effect
 
 
 @pytest.mark.parametrize("direction", ["slower", "faster"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchctl.home import Home
-from benchctl.minimize.measure import Job, Nodes, _CalmObserver
+from benchctl.minimize.conduct import Job, Nodes, _CalmObserver
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.minimize.pairs import (
+from benchctl.minimize.questions import (
     all_begun,
     failure,
     interval_percent,
@@ -15,7 +15,7 @@ from benchctl.minimize.pairs import (
     require_values,
     values_of,
 )
-from benchctl.results.minimize import Effect
+from benchctl.minimize.record import Effect
 from benchctl.results.model import RunRecord
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task

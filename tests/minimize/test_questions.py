@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from benchctl.minimize.questions import FirstQuestion, RemovalQuestion
-from benchctl.results.minimize import Decision, Effect, MinimizeSpec
+from benchctl.minimize.record import Decision, Effect, MinimizeSpec
 
 SPEC = MinimizeSpec(
     effect=Effect("range", "slower", "es"),

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.minimize.search import Subset, Verdict, most_questions, smallest, usual_questions
+from benchctl.minimize.candidates import Subset, most_questions, smallest, usual_questions
+from benchctl.minimize.record import Answer
 
-Judge = Callable[[Subset], Verdict]
+Judge = Callable[[Subset], Answer]
 
 
 class Asked:
@@ -19,7 +20,7 @@ class Asked:
         self.rule = rule
         self.subsets: list[Subset] = []
 
-    def __call__(self, subset: Subset) -> Verdict:
+    def __call__(self, subset: Subset) -> Answer:
         self.subsets.append(subset)
         found = self.rule(frozenset(subset))
         return "undecided" if found is None else "present" if found else "absent"
@@ -84,7 +85,7 @@ def test_one_task_in_front_needs_no_question() -> None:
 
 
 def test_an_exception_of_the_judge_ends_it() -> None:
-    def judge(_subset: Subset) -> Verdict:
+    def judge(_subset: Subset) -> Answer:
         raise TimeoutError
 
     with pytest.raises(TimeoutError):

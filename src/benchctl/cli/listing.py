@@ -11,9 +11,9 @@ from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
+from benchctl.minimize.record import all_searches
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
-from benchctl.results.minimize import all_searches
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track

@@ -36,17 +36,21 @@ from benchctl.cli.trust_option import trust_option
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.minimize.candidates import Candidates
-from benchctl.minimize.conduct import SearchContext, conduct
-from benchctl.minimize.effect import compares_variants, parse_effect
-from benchctl.minimize.forecast import start_forecast
-from benchctl.minimize.measure import Nodes
+from benchctl.minimize.candidates import Candidates, compares_variants, parse_effect
+from benchctl.minimize.conduct import (
+    Nodes,
+    SearchContext,
+    check_search,
+    conduct,
+    default_metric,
+    new_search,
+    start_forecast,
+)
 from benchctl.minimize.questions import ALPHA
-from benchctl.minimize.start import check_search, default_metric, new_search
+from benchctl.minimize.record import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
+from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
-from benchctl.report.minimize import Ended, render_minimize
-from benchctl.results.minimize import MinimizeFolder, MinimizeRecord, MinimizeSpec, find_search
 from benchctl.results.store import RunStore, new_run_id
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
@@ -75,8 +79,6 @@ _PREFIX_ITERATIONS = 10
 
 @dataclass(frozen=True)
 class _Search:
-    """A search that can be carried out, or gone on with."""
-
     folder: MinimizeFolder
     record: MinimizeRecord
     track: Track
@@ -243,7 +245,6 @@ def _begun(home: Home, asked: RunSpec, spec: MinimizeSpec) -> _Search:
 
 
 def _known(home: Home, name: str, consent: Consent) -> _Search:
-    """A search that was begun before."""
     folder = find_search(home.minimize, name)
     record = folder.load()
     confirm_plugin(record.plan, consent)
@@ -289,7 +290,6 @@ def _write_files(search: _Search, record: MinimizeRecord, output: Path | None) -
 
 
 def _commands(record: MinimizeRecord, track: Track, paths: list[Path]) -> dict[str, str]:
-    """What can be run next."""
     found = {}
     if not record.minimal and record.status != "complete":
         found["To go on"] = f"benchctl minimize --resume {record.id} --budget 60m"

@@ -12,7 +12,9 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
+from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
@@ -23,7 +25,6 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, TIME_UP, OpenRun, interleave
 from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
 from benchctl.run.plan import reload_track
-from benchctl.stats.experiment.model import Lack
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 _RESUME_RUN: Final = re.compile(r"benchctl run --resume \S+")
@@ -150,8 +151,6 @@ def conduct(
 
 
 class _Conduct:
-    """One go at an execution."""
-
     def __init__(self, folder: ExperimentFolder, bench: Bench, plans: Plans, laboratory: Laboratory) -> None:
         self._folder = folder
         self._bench = bench
@@ -164,7 +163,6 @@ class _Conduct:
         self._failures: dict[tuple[str, str], int] = {}
 
     def all(self, budget_s: float | None, more: More | None) -> ExperimentRecord:
-        """Do it."""
         with self._ending():
             self._reopen_all(more)
             self._open_all()
@@ -207,9 +205,6 @@ class _Conduct:
 
     def _decide(self, left_s: Callable[[], float]) -> str:
         """Block after block of the sides of the expectation that is nearest to its outcome; why it ends."""
-        # Half a second of scipy, which executions without the option need not wait for.
-        from benchctl.stats.experiment.analyse import analyse_experiment  # noqa: PLC0415 - see above
-
         while True:
             runs = {name: run.record for name, run in self._open.items()}
             analysis = analyse_experiment(self._record, runs)
@@ -243,16 +238,13 @@ class _Conduct:
         return not failing and not self._full(lack)
 
     def _full(self, lack: Lack) -> bool:
-        """Whether a side has as many forks as it may."""
         return any(len(run.record.compared(side[1])) >= self._most for side, run in self._sides(lack))
 
     @property
     def _most(self) -> int:
-        """Forks of a side, until it is decided."""
         return min(MOST_BLOCKS, self._record.spec.most_forks or MOST_BLOCKS)
 
     def _bound_text(self) -> str:
-        """How long it may take until all is decided."""
         longest_s = 0.0
         for measurement, variant in self._record.spec.expected_sides:
             done = self._open[measurement].record.compared(variant)
@@ -273,7 +265,6 @@ class _Conduct:
         return variants
 
     def _extend(self, more: More) -> None:
-        """Have all runs miss further blocks."""
         spec = self._record.spec
         first = _blocks(run.record for run in self._open.values())
         everywhere = 0 if more.until_decided else more.forks

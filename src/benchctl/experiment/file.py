@@ -21,38 +21,237 @@ from benchctl.experiment.form import (
     ExperimentFile,
     FateEntry,
     MeasurementEntry,
+    RowEntry,
+    TableEntry,
 )
-from benchctl.experiment.refs import parse_ref
-from benchctl.experiment.tables import Steps, TableReader
 from benchctl.nearest import guess, suggestion
 from benchctl.report.numbers import counted
-from benchctl.results.experiment import CallSite, ExperimentSpec, FateExpectation, Measurement
+from benchctl.results.experiment import (
+    CallSite,
+    ComparisonSpec,
+    Expectation,
+    ExperimentSpec,
+    FateExpectation,
+    Measurement,
+    Published,
+    TableSpec,
+    TaskRef,
+)
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.spec import settings_in
-from benchctl.track.library import track_names
-from benchctl.yaml_file import Document, Step, mebibytes, read_typed
+from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.track.library import shipped, track_names
+from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
 T = TypeVar("T")
+_Comparisons = dict[str, ComparisonSpec]
+_Steps = tuple[Step, ...]
 
-BUILT_IN: Final = ("es", "os")
+_BUILT_IN: Final = ("es", "os")
+_FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
+_SHORT: Final = 3
 
 
-# The call sites of an experiment file, and what is expected of them.
+def parse_ref(text: str) -> TaskRef:
+    """Read a reference; whether there is such a task, `TaskRef.place_in` says.
 
-
-class FateReader:
-    """One file's call sites and their fates, as far as they can be checked without its challenges.
-
-    Args:
-        file: as written.
-        document: of it, for errors that name its lines.
+    Raises:
+        UsageError: it has too few parts, or an empty one.
     """
+    parts = text.split("/")
+    if len(parts) < _SHORT or not all(parts):
+        raise UsageError(f"'{text}' is no task", hint=f"write {_FORM}")
+    measurement, variant, *rest = parts
+    if len(parts) == _SHORT:
+        return TaskRef(measurement, variant, rest[0])
+    # Only a task's own name may hold a slash.
+    return TaskRef(measurement, variant, "/".join(rest[1:]), rest[0])
+
+
+# Tables and expectations: what is compared, and what that should show.
+
+_USUAL: Final = ", ".join(one.key for one in METRICS)
+_KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50"
+_MARGIN: Final = "5%"
+_LEAST_CHANGE_PERCENT: Final = -100
+
+
+class _Part:
+    """Something of a file, checked as far as that goes without its challenges; errors name its lines."""
 
     def __init__(self, file: ExperimentFile, document: Document) -> None:
         self._file = file
         self._document = document
 
+    def _refuse(self, steps: _Steps, message: str, hint: str = "", key: str | None = None) -> UsageError:
+        return self._document.refuse(steps, message, hint=hint, key=key)
+
+
+class _TableReader(_Part):
+    def tables(self) -> tuple[TableSpec, ...]:
+        """The tables, in order.
+
+        Raises:
+            UsageError: a metric or measurement is unknown, or a row compares nothing.
+        """
+        return tuple(self._table(place, entry) for place, entry in enumerate(self._file.tables))
+
+    def expectations(self, tables: tuple[TableSpec, ...]) -> tuple[Expectation, ...]:
+        """The expectations that are about comparisons, in order.
+
+        Args:
+            tables: that hold the comparisons that they are about.
+
+        Raises:
+            UsageError: two comparisons share a name, or an expectation is about none, or cannot be judged.
+        """
+        known = self._by_name(tables)
+        return tuple(
+            self._expectation(entry, place, known)
+            for place, entry in enumerate(self._file.expectations)
+            if entry.fate is None
+        )
+
+    def _table(self, place: int, entry: TableEntry) -> TableSpec:
+        steps = ("tables", place)
+        if entry.metric is not None:
+            self._metric(entry.metric, (*steps, "metric"))
+        rows = tuple(self._row(row, (*steps, "rows", number), entry) for number, row in enumerate(entry.rows))
+        return TableSpec(
+            title=entry.title,
+            rows=rows,
+            source=entry.source.strip(),
+            about=entry.about.strip(),
+            baseline=entry.baseline,
+            contender=entry.contender,
+        )
+
+    def _row(self, row: RowEntry, steps: _Steps, table: TableEntry) -> ComparisonSpec:
+        metric = row.metric or table.metric
+        if metric is None:
+            raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
+        baseline = self._ref(row.baseline, (*steps, "baseline"))
+        contender = self._ref(row.contender, (*steps, "contender"))
+        if baseline == contender:
+            raise self._refuse((*steps, "contender"), f"'{contender}' is compared with itself")
+        return ComparisonSpec(
+            name=row.name,
+            label=row.label or row.name,
+            baseline=baseline,
+            contender=contender,
+            metric=self._metric(metric, (*steps, "metric")),
+            published=None
+            if row.published is None
+            else self._published(row.published, (*steps, "published")),
+        )
+
+    def _published(self, figures: tuple[float, ...], steps: _Steps) -> Published:
+        baseline, contender, *change = figures
+        for place, figure in enumerate((baseline, contender)):
+            if figure <= 0:
+                raise self._refuse((*steps, place), f"a published figure is more than 0, not {figure:g}")
+        for percent in change:
+            if percent <= _LEAST_CHANGE_PERCENT:
+                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g} %")
+        return Published(baseline, contender, *change)
+
+    def _metric(self, metric: str, steps: _Steps) -> str:
+        try:
+            return metric_of(metric).key
+        except ValueError as err:
+            raise self._refuse(steps, str(err), _metric_hint(metric)) from err
+
+    def _ref(self, text: str, steps: _Steps) -> TaskRef:
+        try:
+            ref = parse_ref(text)
+        except UsageError as err:
+            raise self._refuse(steps, err.message, err.hint) from err
+        if ref.measurement not in self._file.measurements:
+            raise self._refuse(
+                steps,
+                f"there is no measurement '{ref.measurement}'",
+                suggestion(ref.measurement, self._file.measurements),
+            )
+        return ref
+
+    def _by_name(self, tables: tuple[TableSpec, ...]) -> _Comparisons:
+        known: _Comparisons = {}
+        for place, table in enumerate(tables):
+            for number, row in enumerate(table.rows):
+                if row.name in known:
+                    steps = ("tables", place, "rows", number, "name")
+                    raise self._refuse(steps, f"there are two comparisons '{row.name}'")
+                known[row.name] = row
+        return known
+
+    def _expectation(self, entry: ExpectationEntry, order: int, known: _Comparisons) -> Expectation:
+        steps = ("expectations", order)
+        if entry.comparisons is None or entry.is_ is None:
+            missing = "comparisons" if entry.comparisons is None else "is"
+            raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
+        for place, name in enumerate(entry.comparisons):
+            self._check_comparison(name, (*steps, "comparisons", place), known)
+            if name in entry.comparisons[:place]:
+                raise self._refuse((*steps, "comparisons", place), f"'{name}' is there twice")
+        if entry.than is not None:
+            self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
+        margin = fraction(entry.margin or _MARGIN)
+        if not 0 < margin < 1:
+            raise self._refuse((*steps, "margin"), "a margin is more than 0 % and less than 100 %")
+        return Expectation(
+            statement=entry.statement,
+            comparisons=entry.comparisons,
+            is_=entry.is_,
+            margin=margin,
+            than=entry.than or "",
+            needs=entry.needs.strip(),
+            place=order,
+        )
+
+    def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
+        if name not in known:
+            raise self._refuse(steps, f"there is no comparison '{name}'", suggestion(name, known))
+
+    def _check_than(
+        self,
+        comparisons: tuple[str, ...],
+        than: str,
+        steps: _Steps,
+        known: _Comparisons,
+    ) -> None:
+        """The ratio of one comparison against that of another, which must be of the same kind."""
+        self._check_comparison(than, steps, known)
+        if len(comparisons) != 1:
+            raise self._refuse(
+                steps,
+                f"'than' takes one comparison, not {len(comparisons)}",
+                "write an expectation for each",
+            )
+        (first,) = comparisons
+        if first == than:
+            raise self._refuse(steps, f"'{than}' is held against itself")
+        if known[first].metric != known[than].metric:
+            raise self._refuse(
+                steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
+            )
+
+
+def _metric_hint(metric: str) -> str:
+    """What was probably meant: Rally's words come in another order."""
+    known = [one.key for one in METRICS]
+    first, _, rest = metric.partition("_")
+    turned = f"{rest}_{first}"
+    try:
+        return f"did you mean '{metric_of(turned).key}'?"
+    except ValueError:
+        return guess(metric, known) or _KNOWN
+
+
+# Call sites, and what is expected of them.
+
+
+class _FateReader(_Part):
     def call_sites(self) -> tuple[CallSite, ...]:
         """The call sites, in order.
 
@@ -63,7 +262,7 @@ class FateReader:
         for place, entry in enumerate(self._file.call_sites):
             steps = ("call-sites", place)
             if entry.name in found:
-                raise self._document.refuse((*steps, "name"), f"there are two call sites '{entry.name}'")
+                raise self._refuse((*steps, "name"), f"there are two call sites '{entry.name}'")
             found[entry.name] = self._call_site(entry, steps)
         return tuple(found.values())
 
@@ -80,23 +279,23 @@ class FateReader:
             if entry.fate is not None
         )
 
-    def _call_site(self, entry: CallSiteEntry, steps: Steps) -> CallSite:
+    def _call_site(self, entry: CallSiteEntry, steps: _Steps) -> CallSite:
         self._check_measurement(entry, steps)
         if "::" not in entry.method.strip(":"):
-            raise self._document.refuse(
-                (*steps, "method"), f"'{entry.method}' is no method", hint="write it as Class::method"
+            raise self._refuse(
+                (*steps, "method"), f"'{entry.method}' is no method", "write it as Class::method"
             )
         if "::" in entry.callee:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*steps, "callee"),
                 f"'{entry.callee}' has a class, which differs with how the call is made",
-                hint=f"write {entry.callee.rpartition('::')[2]}",
+                f"write {entry.callee.rpartition('::')[2]}",
             )
         try:
             ref = parse_ref(f"{entry.measurement}/{entry.variants[0]}/{entry.task}")
         except UsageError as err:
-            raise self._document.refuse(
-                (*steps, "task"), f"'{entry.task}' is no task", hint="write TASK, or CHALLENGE/TASK"
+            raise self._refuse(
+                (*steps, "task"), f"'{entry.task}' is no task", "write TASK, or CHALLENGE/TASK"
             ) from err
         return CallSite(
             name=entry.name,
@@ -110,32 +309,31 @@ class FateReader:
             about=entry.about.strip(),
         )
 
-    def _check_measurement(self, entry: CallSiteEntry, steps: Steps) -> None:
-        """It is there, keeps inlining logs, and has these variants."""
+    def _check_measurement(self, entry: CallSiteEntry, steps: _Steps) -> None:
         known = self._file.measurements
         measurement = known.get(entry.measurement)
         if measurement is None:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*steps, "measurement"),
                 f"there is no measurement '{entry.measurement}'",
-                hint=suggestion(entry.measurement, known),
+                suggestion(entry.measurement, known),
             )
         if measurement.evidence is None or "inlining" not in measurement.evidence.kinds:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*steps, "measurement"),
                 f"measurement '{entry.measurement}' keeps no inlining logs",
-                hint="give it `evidence: {kinds: [inlining]}`",
+                "give it `evidence: {kinds: [inlining]}`",
             )
         for place, variant in enumerate(entry.variants):
             where = (*steps, "variants", place)
             if variant not in measurement.variants:
-                raise self._document.refuse(
+                raise self._refuse(
                     where,
                     f"measurement '{entry.measurement}' has no variant '{variant}'",
-                    hint=suggestion(variant, measurement.variants),
+                    suggestion(variant, measurement.variants),
                 )
             if variant in entry.variants[:place]:
-                raise self._document.refuse(where, f"variant '{variant}' is there twice")
+                raise self._refuse(where, f"variant '{variant}' is there twice")
 
     def _fate(
         self, entry: ExpectationEntry, fate: FateEntry, place: int, known: dict[str, CallSite]
@@ -149,24 +347,24 @@ class FateReader:
         }
         given = [name for name, value in others.items() if value is not None]
         if given:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*steps, given[0]),
                 f"an expectation has a 'fate' or '{given[0]}', not both",
-                hint="write two expectations",
+                "write two expectations",
             )
         inside = (*steps, "fate")
         if fate.call_site not in known:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*inside, "call-site"),
                 f"there is no call site '{fate.call_site}'",
-                hint=suggestion(fate.call_site, known),
+                suggestion(fate.call_site, known),
             )
         variants = known[fate.call_site].variants
         if fate.variant not in variants:
-            raise self._document.refuse(
+            raise self._refuse(
                 (*inside, "variant"),
                 f"call site '{fate.call_site}' has no variant '{fate.variant}'",
-                hint=suggestion(fate.variant, variants),
+                suggestion(fate.variant, variants),
             )
         return FateExpectation(
             statement=entry.statement,
@@ -178,7 +376,7 @@ class FateReader:
         )
 
 
-# An experiment file into what it asks, as far as that goes without loading its challenges.
+# The file as a whole.
 
 
 @dataclass(frozen=True)
@@ -216,12 +414,11 @@ def read_experiment(path: Path) -> Source:
     return Source(_Reader(typed.value, typed.document, path).spec(), typed.document)
 
 
-class _Reader:
+class _Reader(_Part):
     """One file; every method checks what it turns into its part of the spec."""
 
     def __init__(self, file: ExperimentFile, document: Document, path: Path) -> None:
-        self._file = file
-        self._document = document
+        super().__init__(file, document)
         self._path = path
         self._folder = path.absolute().parent
 
@@ -231,9 +428,9 @@ class _Reader:
         measurements = tuple(
             self._measurement(name, entry, variants) for name, entry in file.measurements.items()
         )
-        comparing = TableReader(file, self._document)
+        comparing = _TableReader(file, self._document)
         tables = comparing.tables()
-        looking = FateReader(file, self._document)
+        looking = _FateReader(file, self._document)
         call_sites = looking.call_sites()
         return ExperimentSpec(
             **settings_in(file),
@@ -255,11 +452,6 @@ class _Reader:
             fates=looking.fates(call_sites),
             digest=self._digest(measurements, variants.values()),
         )
-
-    def _refuse(
-        self, steps: tuple[Step, ...], message: str, hint: str = "", key: str | None = None
-    ) -> UsageError:
-        return self._document.refuse(steps, message, hint=hint, key=key)
 
     def _docs(self) -> int:
         if isinstance(self._file.docs, int):
@@ -293,13 +485,13 @@ class _Reader:
                     found[wanted] = self._built_in(wanted, ("measurements", name, "variants", place), found)
         return found
 
-    def _built_in(self, name: str, steps: tuple[Step, ...], known: Iterable[str]) -> VariantSpec:
-        hint = suggestion(name, [*known, *BUILT_IN])
+    def _built_in(self, name: str, steps: _Steps, known: Iterable[str]) -> VariantSpec:
+        hint = suggestion(name, [*known, *_BUILT_IN])
         try:
             spec = base_variant(name)
         except UsageError as err:
             # Of what cannot be an engine and its version, the names that there are say more.
-            plain = name.partition("@")[0] in BUILT_IN
+            plain = name.partition("@")[0] in _BUILT_IN
             raise self._refuse(
                 steps,
                 err.message if plain else f"there is no variant '{name}'",
@@ -337,7 +529,7 @@ class _Reader:
             evidence=None if entry.evidence is None else _evidence(entry.evidence),
         )
 
-    def _challenges(self, texts: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[str, ...]:
+    def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
         """Names as they are, paths absolute; a file has to be there."""
         found = []
         for place, text in enumerate(texts):
@@ -382,3 +574,34 @@ def _bytes(path: Path) -> bytes:
         return read_file(path)
     except OSError as err:
         raise UsageError(f"cannot read {path}: {err.strerror or err}") from err
+
+
+# Where files are found: those shipped with benchctl, and the user's own by path.
+
+
+def experiment_names() -> tuple[str, ...]:
+    """Names of the shipped experiments, sorted."""
+    return tuple(sorted(path.stem for path in shipped("experiments").glob("*.yml")))
+
+
+def find_experiment(name: str) -> Path:
+    """The file of an experiment: a shipped name, or a path.
+
+    Raises:
+        UsageError: there is no such experiment.
+    """
+    known = experiment_names()
+    if name in known:
+        return shipped("experiments") / f"{name}.yml"
+    path = Path(name)
+    try:
+        if path.is_file():
+            return path
+    except (OSError, ValueError) as err:
+        reason = err.strerror if isinstance(err, OSError) else err
+        raise UsageError(f"cannot look for experiment '{name}': {reason}") from err
+    near = guess(name, known)
+    raise UsageError(
+        f"there is no experiment '{name}'",
+        hint=f"{near} known: {', '.join(known) or 'none'}; or give the path of a YAML file".lstrip(),
+    )

@@ -14,13 +14,13 @@ from benchctl.run.plan import MAX_SEED
 from benchctl.spec import RestartPolicy, RunSettings
 from benchctl.yaml_file import Documents, HeapSize, Percent
 
-MOST_FORKS: Final = 10_000
+MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
-Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS)]
+Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 Name = Annotated[
     str,
     Meta(
@@ -42,7 +42,7 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A measurement; see `results.experiment.model.Measurement`. Paths are relative to the file."""
+    """A measurement; see `results.experiment.Measurement`. Paths are relative to the file."""
 
     variants: Texts
     challenges: Texts
@@ -88,7 +88,7 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class CallSiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A call site; see `results.experiment.model.CallSite`.
+    """A call site; see `results.experiment.CallSite`.
 
     Attributes:
         task: `TASK`, or `CHALLENGE[#N]/TASK`.
@@ -114,7 +114,7 @@ class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A statement and what shows it: comparisons, see `results.experiment.model.Expectation`, or a fate.
+    """A statement and what shows it: comparisons, see `results.experiment.Expectation`, or a fate.
 
     Attributes:
         margin: 5 % unless it is given.
@@ -131,7 +131,7 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """An experiment file as a whole; see `results.experiment.model.ExperimentSpec`.
+    """An experiment file as a whole; see `results.experiment.ExperimentSpec`.
 
     Its settings are those of every measurement that has none of its own.
 

@@ -1,22 +1,37 @@
-"""The measurements of an experiment as plans of ordinary runs, all made before anything is started."""
+"""An experiment as it is going to be run: changed by the command line, planned, and checked."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
+from benchctl.errors import UsageError
+from benchctl.experiment.file import Source, read_experiment
+from benchctl.experiment.form import MOST_FORKS_IN_FILE
 from benchctl.home import Home
+from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
-from benchctl.results.experiment import ExperimentSpec, Measurement
-from benchctl.results.plan import CorpusSpec, Plan, StopSpec
+from benchctl.report.numbers import counted
+from benchctl.results.experiment import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
+from benchctl.results.model import MOST_FORKS
+from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.spec import settings_in
+from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
+from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
-from benchctl.track.model import Track
+from benchctl.track.model import Task, Track
+from benchctl.yaml_file import Step
 
-CORPUS_SEED = 1
+# Measurements as plans of ordinary runs, all made before anything is started.
+
+
+_CORPUS_SEED = 1
 """Of generated documents, as `--corpus-seed` has it by default."""
 
 DECIDED = StopSpec(decided=True, least_forks=1)
@@ -91,9 +106,277 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         seed=spec.seed,
         heap_mb=spec.heap_mb,
         track=spec.track,
-        corpus=CorpusSpec(seed=CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
+        corpus=CorpusSpec(seed=_CORPUS_SEED, documents=spec.docs, generator_version=0, digest=""),
         params={**spec.params, **measurement.params},
         files=FileOptions(docs=spec.docs),
         evidence=measurement.evidence,
         consent=Consent(home),
     )
+
+
+# What a command line changes: the size, parameters, which measurements are made.
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What replaces what the file says.
+
+    Attributes:
+        forks: None for the file's; the most of a side with `until_decided`.
+        docs, heap_mb, seed: None for the file's.
+        params: over those of the experiment and of its measurements.
+        only: names of the measurements that are made; empty for all.
+        until_decided: give forks to open expectations; all begin with as many as the first look takes.
+    """
+
+    forks: int | None = None
+    docs: int | None = None
+    heap_mb: int | None = None
+    seed: int | None = None
+    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    only: tuple[str, ...] = ()
+    until_decided: bool = False
+
+
+def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
+    """The experiment with what was asked for; comparisons without both measurements are left out.
+
+    Raises:
+        UsageError: a measurement does not exist, or there would be no fork, or more than can be.
+    """
+    decided = changes.until_decided
+    fewest, most = (FIRST_LOOK, MOST_BLOCKS) if decided else (1, MOST_FORKS_IN_FILE)
+    if changes.forks is not None and not fewest <= changes.forks <= most:
+        bound = f"at least {fewest}" if changes.forks < fewest else f"at most {most:,}"
+        raise UsageError(f"--forks must be {bound}{' with --until-decided' if decided else ''}")
+    sizes = {
+        name: value
+        for name, value in (
+            ("forks", FIRST_LOOK if decided else changes.forks),
+            ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
+            ("docs", changes.docs),
+            ("heap_mb", changes.heap_mb),
+            ("seed", changes.seed),
+        )
+        if value is not None
+    }
+    changed = msgspec.structs.replace(
+        spec,
+        params={**spec.params, **changes.params},
+        measurements=tuple(_overridden(one, changes.params) for one in spec.measurements),
+        until_decided=decided,
+        **sizes,
+    )
+    return _narrowed(changed, changes.only) if changes.only else changed
+
+
+def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:
+    """What a narrower experiment does not ask any more, for readers; empty for nothing."""
+    pairs = (
+        ("measurement", len(before.measurements) - len(after.measurements)),
+        ("comparison", len(before.comparisons) - len(after.comparisons)),
+        ("expectation", _expectations(before) - _expectations(after)),
+        ("call site", len(before.call_sites) - len(after.call_sites)),
+    )
+    return ", ".join(counted(number, word) for word, number in pairs if number)
+
+
+def _expectations(spec: ExperimentSpec) -> int:
+    return len(spec.expectations) + len(spec.fates)
+
+
+def _overridden(measurement: Measurement, params: Mapping[str, Any]) -> Measurement:
+    """With the command line's values in place of its own; what it does not set is the experiment's."""
+    own = {name: params.get(name, value) for name, value in measurement.params.items()}
+    return msgspec.structs.replace(measurement, params=own)
+
+
+def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
+    known = [one.name for one in spec.measurements]
+    wanted = set(only)
+    for name in only:
+        if name not in known:
+            raise UsageError(
+                f"--measurement: '{spec.name}' has no measurement '{name}'", hint=suggestion(name, known)
+            )
+    measurements = tuple(one for one in spec.measurements if one.name in wanted)
+    tables = tuple(
+        msgspec.structs.replace(table, rows=rows)
+        for table in spec.tables
+        if (rows := tuple(row for row in table.rows if _measured(row, wanted)))
+    )
+    compared = {row.name for table in tables for row in table.rows}
+    sites = {one.name: one for one in spec.call_sites}
+    used = {variant for one in measurements for variant in one.variants}
+    return msgspec.structs.replace(
+        spec,
+        variants=tuple(one for one in spec.variants if one.name in used),
+        measurements=measurements,
+        tables=tables,
+        expectations=tuple(one for one in spec.expectations if _answerable(one, compared)),
+        call_sites=tuple(one for one in spec.call_sites if one.measurement in wanted),
+        fates=tuple(one for one in spec.fates if sites[one.call_site].measurement in wanted),
+    )
+
+
+def _measured(row: ComparisonSpec, names: set[str]) -> bool:
+    return {row.baseline.measurement, row.contender.measurement} <= names
+
+
+def _answerable(expectation: Expectation, compared: set[str]) -> bool:
+    return {*expectation.comparisons, *filter(None, (expectation.than,))} <= compared
+
+
+# The whole, with every comparison resolved to tasks of its plans.
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that was checked.
+
+    Attributes:
+        spec: what it asks, with what the command line changed.
+        plans: of its measurements.
+        whole: what its file asks.
+    """
+
+    spec: ExperimentSpec
+    plans: Plans
+    whole: ExperimentSpec
+
+
+def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
+    """Read an experiment file, and plan and check all of it.
+
+    Args:
+        path: of the file.
+        changes: of the command line.
+        home: where consents are remembered.
+
+    Raises:
+        UsageError: something is wrong, in the file with line and column; nothing has been started.
+    """
+    source = read_experiment(path)
+    spec = change(source.spec, changes)
+    plans: dict[str, Planned] = {}
+    for measurement in spec.measurements:
+        with source.at("measurements", measurement.name):
+            plans[measurement.name] = plan_measurement(spec, measurement, home)
+    _check_params(spec, plans, source, changes)
+    for row, steps in _rows(source.spec, spec):
+        places = []
+        for side in ("baseline", "contender"):
+            with source.at(*steps, side):
+                places.append(_check_side(getattr(row, side), metric_of(row.metric), plans))
+        with source.at(*steps, "contender"):
+            _check_distinct(row, *places)
+        with source.at(*steps):
+            _check_evidence(row, plans)
+    _check_call_sites(spec, plans, source)
+    return Experiment(_sealed(spec, plans), plans, source.spec)
+
+
+def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
+    """With digests of the plans: a measurement that is opened after an interruption has to be as it was."""
+    measurements = tuple(
+        msgspec.structs.replace(one, digest=digest_of(plans[one.name].plan)) for one in spec.measurements
+    )
+    return msgspec.structs.replace(spec, measurements=measurements)
+
+
+def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:
+    """A parameter of the experiment that no measurement made use of is a typing mistake.
+
+    One of the file may be for the measurements that were left out.
+    """
+    idle = frozenset.intersection(*(planned.unused for planned in plans.values()))
+    for name in spec.params:
+        if name not in idle:
+            continue
+        message = f"no challenge of any measurement uses the parameter '{name}'"
+        if name in changes.params:
+            raise UsageError(f"--param {name}: {message}")
+        if not changes.only:
+            raise source.document.refuse(("params",), message, key=name)
+
+
+def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[ComparisonSpec, tuple[Step, ...]]]:
+    """(comparison, its place in the file) of those that are asked for."""
+    asked = {row.name for row in spec.comparisons}
+    for place, table in enumerate(whole.tables):
+        for number, row in enumerate(table.rows):
+            if row.name in asked:
+                yield row, ("tables", place, "rows", number)
+
+
+def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
+    """Where that task is; there is one, and it will have a figure in the metric.
+
+    Raises:
+        UsageError: there is none, several fit, or it cannot have one.
+    """
+    plan = plans[ref.measurement].plan
+    variants = [spec.name for spec in plan.variants]
+    if ref.variant not in variants:
+        raise UsageError(
+            f"measurement '{ref.measurement}' has no variant '{ref.variant}'",
+            hint=suggestion(ref.variant, variants),
+        )
+    place = ref.place_in(plan)
+    task = task_at(plan, place)
+    reason = _lacks(task, metric)
+    if reason:
+        raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))
+    return place
+
+
+def _check_distinct(row: ComparisonSpec, baseline: Place, contender: Place) -> None:
+    """Both sides are not one task in two spellings.
+
+    Raises:
+        UsageError: they are.
+    """
+    one, other = row.baseline, row.contender
+    if (one.measurement, one.variant, baseline) == (other.measurement, other.variant, contender):
+        raise UsageError(f"'{other}' is the same task as '{one}': it is compared with itself")
+
+
+def _check_evidence(row: ComparisonSpec, plans: Plans) -> None:
+    """Forks that bear the cost of evidence are compared with their likes only.
+
+    Raises:
+        UsageError: one side bears it, and the other does not.
+    """
+    carried = [plans[ref.measurement].plan.evidence_in(0) for ref in (row.baseline, row.contender)]
+    if carried[0] != carried[1]:
+        both = " and ".join(", ".join(kinds) or "nothing" for kinds in carried)
+        raise UsageError(
+            f"the two sides collect different evidence in the forks that are compared: {both}",
+            hint="collect it in further forks (`evidence: {forks: 1}`), or in all forks of both",
+        )
+
+
+def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
+    """There is the task whose figure stands beside each, and it will have one."""
+    asked = {one.name for one in spec.call_sites}
+    for place, site in enumerate(source.spec.call_sites):
+        if site.name in asked:
+            with source.at("call-sites", place, "task"):
+                for variant in site.variants:
+                    _check_side(site.task_of(variant), THROUGHPUT, plans)
+
+
+def _lacks(task: Task, metric: Metric) -> str:
+    """Why a task never gets a figure that says anything; empty when it does."""
+    if metric.kind == "redline":
+        return "no measurement searches for a red-line"
+    if metric.kind == "throughput" and task.throttled:
+        return "the task is throttled, and its throughput is what was asked for"
+    if metric.kind == "latency" and not task.throttled:
+        return "the task is not throttled, and no request of it is ever due"
+    return ""
+
+
+def _instead(task: Task) -> str:
+    usual = "latency_p90" if task.throttled else "throughput"
+    return f"compare {usual} or service_time_p90"

@@ -1,6 +1,9 @@
-"""Schedules to try: a target with some of the steps in front of it, and it alone."""
+"""What a search can try: the effect that is to stay, schedules of fewer tasks, and which to ask for next."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -8,8 +11,72 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.minimize.record import Answer, Direction, Effect
 from benchctl.nearest import suggestion
 from benchctl.track.model import Challenge, Task, TrackOperation
+
+# The effect that is to stay, in a sentence: `range slower than fresh`, `range slower on os than on es`.
+
+
+_SENTENCE = re.compile(
+    r"(?P<task>\S.*?)\s+(?P<direction>slower|faster)\s+"
+    r"(?:than\s+(?P<fresh>fresh)|on\s+(?P<variant>\S+)\s+than\s+on\s+(?P<against>\S+))"
+)
+_FORMS = "write 'TASK slower than fresh', or 'TASK slower on VARIANT than on VARIANT' (or faster)"
+
+
+def compares_variants(sentence: str) -> bool:
+    """Whether it holds two variants against each other.
+
+    Raises:
+        UsageError: it is no such sentence.
+    """
+    return _match(sentence)["fresh"] is None
+
+
+def parse_effect(sentence: str, variants: Sequence[str]) -> Effect:
+    """Read the sentence.
+
+    Args:
+        sentence: as given.
+        variants: names of those that are measured.
+
+    Raises:
+        UsageError: it is no such sentence, or the variants are not the ones that it takes.
+    """
+    match = _match(sentence)
+    direction: Direction = "slower" if match["direction"] == "slower" else "faster"
+    if match["fresh"]:
+        if len(variants) != 1:
+            raise UsageError(
+                f"--effect '{sentence}' is about one variant, and {len(variants)} are given",
+                hint="name one with --variant",
+            )
+        return Effect(match["task"], direction, variants[0])
+    named = (match["variant"], match["against"])
+    for name in named:
+        if name not in variants:
+            raise UsageError(
+                f"--effect names variant '{name}', which is not among {', '.join(variants)}",
+                hint=f"{suggestion(name, variants)}; or name it with --variant".lstrip("; "),
+            )
+    if sorted(named) != sorted(variants):
+        raise UsageError(
+            f"--effect is about {named[0]} and {named[1]}; measured would be {', '.join(variants)}",
+            hint="name these two with --variant",
+        )
+    return Effect(match["task"], direction, *named)
+
+
+def _match(sentence: str) -> re.Match[str]:
+    match = _SENTENCE.fullmatch(sentence.strip())
+    if match is None:
+        raise UsageError(f"--effect: cannot read '{sentence}'", hint=_FORMS)
+    return match
+
+
+# Schedules: a target with some of the steps in front of it, and it alone.
+
 
 _NO_RATE: Mapping[str, Any] = MappingProxyType(
     {"target_throughput": None, "target_interval": None, "schedule": "deterministic"}
@@ -143,3 +210,98 @@ def candidates_of(
         tuple(challenge.schedule[one] for one in places) for places in challenge.steps if places[-1] < place
     )
     return Candidates(challenge, front, challenge.schedule[place], operations, iterations)
+
+
+# Delta debugging over the tasks in front of a target: which of them does the effect need?
+
+
+Subset = tuple[int, ...]
+"""Positions of the tasks that are left, ascending."""
+
+_MOST_TRIED = 200
+
+
+def smallest(count: int, judge: Callable[[Subset], Answer], *, needs_some: bool) -> Subset:
+    """Remove tasks while the effect persists, until none can go any more.
+
+    This is ddmin (Zeller and Hildebrandt 2002, IEEE TSE 28) that tries complements only (Hodovan and Kiss
+    2016, "Practical Improvements to the Minimizing Delta Debugging Algorithm"): whoever removes half of the
+    tasks tries the other half as well, and smaller parts alone rarely keep an effect that takes several
+    tasks. Parts are removed from the front, and halve when none of their size can go. What comes out is
+    1-minimal as far as the judge knows: the effect was seen with it, and was not with any single task less.
+
+    Args:
+        count: tasks, in order; the effect is there with all of them.
+        judge: asked once for every subset; an exception of it ends the search. What it cannot decide is kept.
+        needs_some: the effect is known to be gone without any task; else that is asked first.
+
+    Returns:
+        The tasks that are left, in order.
+    """
+    known: dict[Subset, Answer] = {(): "absent"} if needs_some else {}
+    known[tuple(range(count))] = "present"
+
+    def persists(subset: Subset) -> bool:
+        if subset not in known:
+            known[subset] = judge(subset)
+        return known[subset] == "present"
+
+    if persists(()):
+        return ()
+    kept = tuple(range(count))
+    size = _half(count)
+    while True:
+        before = kept
+        kept = _swept(kept, size, persists)
+        if size == 1 and kept == before:
+            return kept
+        size = min(_half(size), _half(len(kept)))
+
+
+def most_questions(count: int) -> int:
+    """A bound of how often a judge is asked.
+
+    A sweep over parts of size s asks once a part, and removes a part with every yes: all sweeps over larger
+    parts ask less than 2 count together, and those over single tasks at most once for every pair of one that
+    is left and one that went.
+    """
+    return 2 * count + count * (count + 1) // 2 + 1
+
+
+def usual_questions(count: int, *, needs_some: bool, needed: int = 2) -> int:
+    """How often a judge is asked when so many tasks are needed, the median over where they stand."""
+
+    def asked(wanted: frozenset[int]) -> int:
+        questions = 0
+
+        def judge(subset: Subset) -> Answer:
+            nonlocal questions
+            questions += 1
+            return "present" if wanted <= set(subset) else "absent"
+
+        smallest(count, judge, needs_some=needs_some)
+        return questions
+
+    choices = list(itertools.combinations(range(count), min(needed, count)))
+    step = max(1, len(choices) // _MOST_TRIED)
+    return round(statistics.median(_counts(map(frozenset, choices[::step]), asked)))
+
+
+def _counts(choices: Iterable[frozenset[int]], asked: Callable[[frozenset[int]], int]) -> list[int]:
+    return [asked(choice) for choice in choices]
+
+
+def _swept(kept: Subset, size: int, persists: Callable[[Subset], bool]) -> Subset:
+    """What is left when every part of that size was tried to be removed, from the front."""
+    start = 0
+    while start < len(kept):
+        rest = kept[:start] + kept[start + size :]
+        if persists(rest):
+            kept = rest
+        else:
+            start += size
+    return kept
+
+
+def _half(number: int) -> int:
+    return max(1, (number + 1) // 2)

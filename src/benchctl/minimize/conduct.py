@@ -1,33 +1,306 @@
-"""The search as it is carried out: question after question, each on disk before the next, resumable."""
+"""A search from its check to its end: question after question, each on disk before the next, resumable."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.minimize.candidates import Candidates
-from benchctl.minimize.forecast import removal_forecast
-from benchctl.minimize.measure import Job, Measurer
-from benchctl.minimize.pairs import (
+from benchctl.minimize.candidates import (
+    Candidates,
+    Subset,
+    candidates_of,
+    most_questions,
+    smallest,
+    usual_questions,
+)
+from benchctl.minimize.questions import (
+    LEAST_PAIRS,
+    FirstQuestion,
+    Question,
+    RemovalQuestion,
     all_begun,
     failure,
     interval_percent,
+    level_of_look,
     log_ratios,
     require_values,
     seconds_of,
     values_of,
 )
-from benchctl.minimize.questions import FirstQuestion, Question, RemovalQuestion
-from benchctl.minimize.search import Subset, Verdict, smallest
-from benchctl.report.numbers import counted, duration, signed_percent
-from benchctl.results.minimize import Decision, MinimizeFolder, MinimizeRecord, Phase
-from benchctl.results.model import RunRecord
+from benchctl.minimize.record import Answer, Decision, MinimizeFolder, MinimizeRecord, MinimizeSpec, Phase
+from benchctl.report.numbers import counted, duration, percent, signed_percent
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
-from benchctl.run.bench import Observer
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.bench import Bench, Observer
+from benchctl.run.documents import FileOptions
+from benchctl.run.open_run import OpenRun, interleave
+from benchctl.run.orchestrate import Extras, NotResumable, open_run, reopen_run
+from benchctl.stats.history import History
+from benchctl.stats.inference import cv_of, mde_paired
 from benchctl.stats.metrics import metric_of
-from benchctl.track.model import Challenge
+from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.schedule import challenge_text
+
+# A new search, checked against the challenge.
+
+
+_LEAST_FORKS = 3
+
+
+def default_metric(target: Task) -> str:
+    """What shows an effect unless something else is asked for: a rate that was offered shows none."""
+    return "service_time_p50" if target.throttled else "throughput"
+
+
+def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
+    """Whether a search makes sense; what it can try.
+
+    Args:
+        plan: of a run of the whole schedule.
+        track: of the plan.
+        spec: what is searched for; an empty metric means the usual one.
+
+    Raises:
+        UsageError: it makes none; nothing has been started.
+    """
+    if len(plan.schedules) != 1:
+        raise UsageError(
+            f"tasks are removed from one challenge, and {len(plan.schedules)} are given",
+            hint="name one with --challenge",
+        )
+    challenge = plan.schedules[0]
+    if plan.origin == "empty":
+        raise UsageError(
+            f"challenge '{challenge.name}' makes its own data, which its tasks cannot be without",
+            hint="give a challenge that runs on data that benchctl prepares",
+        )
+    if spec.most_forks < _LEAST_FORKS:
+        raise UsageError(f"--forks must be at least {_LEAST_FORKS}", hint="two pairs that agree may be luck")
+    if spec.prefix_iterations is not None and spec.prefix_iterations < 1:
+        raise UsageError("--prefix-iterations must be at least 1", hint="0 leaves counts as they are")
+    if spec.by is not None and spec.by <= 0:
+        raise UsageError("--by must be more than 0 %")
+    if spec.budget_s is not None and spec.budget_s <= 0:
+        raise UsageError("--budget must be more than no time")
+    operations = track.with_challenges(challenge).operations
+    candidates = candidates_of(challenge, spec.effect.task, operations, spec.prefix_iterations)
+    target = operations[candidates.target.operation]
+    if not target.reported:
+        raise UsageError(
+            f"--effect: '{spec.effect.task}' is a {target.type_name}, which has no figures to show it",
+            hint="name a task that asks or indexes something",
+        )
+    if spec.metric == "throughput" and candidates.target.throttled:
+        raise UsageError(
+            f"--metric throughput: that of '{spec.effect.task}' is offered by its rate, and shows no effect",
+            hint="use --metric service_time_p50, or --param target_throughput=0",
+        )
+    # What comes out has to be a file.
+    challenge_text(challenge)
+    return candidates
+
+
+def new_search(folder_of: MinimizeFolder, plan: Plan, spec: MinimizeSpec) -> MinimizeRecord:
+    """The record of a search that is about to start.
+
+    Args:
+        folder_of: its folder, which is named after the search.
+        plan: of a run of the whole schedule.
+        spec: what is searched for.
+    """
+    return MinimizeRecord(
+        id=folder_of.path.name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="running",
+        spec=spec,
+        plan=msgspec.structs.replace(plan, restart="never", forks=spec.most_forks, stop=None),
+    )
+
+
+# What it is going to take: before it starts, and once it knows its effect.
+
+
+_ROOT_TWO = 2**0.5
+
+
+def start_forecast(spec: MinimizeSpec, candidates: Candidates, plan: Plan, history: History) -> Iterator[str]:
+    """Lines before the first fork: how many questions, how long a block, what the first one would see."""
+    count = len(candidates.front)
+    needs_some = not spec.effect.against
+    usual = 2 + usual_questions(count, needs_some=needs_some)
+    yield (
+        f"{counted(count, 'step')} before {candidates.target.label}: about {usual} questions where two of "
+        f"them matter, at most {2 + most_questions(count)}; each takes from {LEAST_PAIRS} to "
+        f"{spec.most_forks} pairs of forks"
+    )
+    known = history.block_s(plan)
+    least = candidates.least_s(candidates.every)
+    if known is not None:
+        yield f"forks of the whole schedule took {duration(known)} here"
+    if least:
+        yield (
+            f"the schedule's own rates make a fork of the whole last at least {duration(least)}: cut counts "
+            "(--prefix-iterations, or --param target_throughput=0) if that is too long"
+        )
+    task = candidates.challenge.schedule.index(candidates.target)
+    spread = history.noise((0, task), metric_of(spec.metric), plan.variants[0])
+    if spread is not None:
+        level = level_of_look(FirstQuestion(spec, 1).alpha, spec.most_forks)
+        seen = mde_paired(spec.most_forks, spread.sd * _ROOT_TWO, alpha=2 * level)
+        yield (
+            f"forks of {candidates.target.label} had a CV of {percent(100 * cv_of(spread.sd))} here: "
+            f"effects from {percent(100 * math.expm1(seen))} would be confirmed"
+        )
+
+
+def removal_forecast(
+    begun: Decision, question: RemovalQuestion, count: int, *, needs_some: bool
+) -> Iterator[str]:
+    """Lines once the effect is known: how many questions are left, of how many pairs, how long that is."""
+    questions = usual_questions(count, needs_some=needs_some)
+    if not questions:
+        return
+    pairs = question.expected_pairs
+    block_s = begun.seconds / max(1, len(begun.contender))
+    yield (
+        f"about {counted(questions, 'question')} more if two steps matter, each of about "
+        f"{counted(pairs, 'pair')} of forks: {duration(questions * pairs * block_s)} at most, less as the "
+        "schedule gets shorter"
+    )
+    if question.hopeless:
+        yield (
+            "forks differ so much that many questions will stay open, and their tasks be kept: longer tasks "
+            "(--param iterations=...), more documents or more --forks make it better"
+        )
+
+
+# One question put to real nodes: the runs behind it, interleaved, until enough is known.
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a question needs of nodes.
+
+    Attributes:
+        plans: of its runs; a block has one fork of every variant of each, in random order.
+        runs: where the same runs were begun before, relative to the store; empty for new ones.
+        started: told the names of the runs before the first fork.
+        enough: asked before every block what the runs say so far: why no more is needed; empty to go on.
+        left_s: seconds that are left, asked before every block but the first; None for as long as it takes.
+    """
+
+    plans: tuple[Plan, ...]
+    runs: tuple[str, ...]
+    started: Callable[[tuple[str, ...]], None]
+    enough: Callable[[Sequence[RunRecord]], str]
+    left_s: Callable[[], float] | None
+
+
+class Measurer(Protocol):
+    """What measures."""
+
+    def measure(self, job: Job) -> tuple[RunRecord, ...]:
+        """Measure until it is enough, all forks are there, or the time is up.
+
+        Returns:
+            The records, in the order of the plans.
+
+        Raises:
+            BenchctlError: it was interrupted, or nothing can be measured.
+        """
+
+
+class Nodes:
+    """Measures on nodes of this host.
+
+    The reference is measured anew in every block of every question, beside its candidate: a host that gets
+    slower over the hours of a search would otherwise make effects.
+
+    Args:
+        bench: where; its store is replaced.
+        store: of the search's own runs.
+        track: of the plans.
+        files: which documents are to come from files.
+    """
+
+    def __init__(self, bench: Bench, store: RunStore, track: Track, files: FileOptions) -> None:
+        self._observer = bench.observer
+        self._calm = _CalmObserver(bench.observer)
+        self._bench = replace(bench, store=store, observer=self._calm)
+        self._track = track
+        self._files = files
+
+    def measure(self, job: Job) -> tuple[RunRecord, ...]:
+        """As `Measurer`."""
+        runs = self._again(job) if job.runs else self._new(job)
+        self._calm.prepared = True
+        job.started(tuple(run.folder.path.name for run in runs))
+        interleave(
+            runs,
+            seed=job.plans[0].seed,
+            observer=self._observer,
+            left_s=job.left_s,
+            enough=lambda: job.enough([run.record for run in runs]),
+        )
+        return tuple(run.record for run in runs)
+
+    def _new(self, job: Job) -> list[OpenRun]:
+        extras = Extras(files=self._files)
+        return [open_run(self._bench, plan, self._track, extras)[0] for plan in job.plans]
+
+    def _again(self, job: Job) -> list[OpenRun]:
+        """Those that were begun before; all anew where one of them cannot go on."""
+        root: Path = self._bench.store.root
+        folders = [RunFolder(root / name) for name in job.runs]
+        gone = [folder.path.name for folder in folders if not folder.record_path.is_file()]
+        if gone:
+            self._observer.note(f"{', '.join(gone)} is gone; its forks are measured again")
+            return self._new(job)
+        try:
+            return [reopen_run(self._bench, folder, self._track) for folder in folders]
+        except NotResumable as err:
+            self._observer.note(f"{err.message}; its forks are measured again")
+            return self._new(job)
+
+
+class _CalmObserver:
+    """An observer that is spared what every run says of itself before its first fork.
+
+    Attributes:
+        prepared: what runs need was fetched and built once: from then on it is only looked up.
+    """
+
+    def __init__(self, inner: Observer) -> None:
+        self._inner = inner
+        self._in_fork = False
+        self.prepared = False
+
+    def note(self, text: str) -> None:
+        """Ignore it: it is about runs that are read by themselves."""
+
+    def stage(self, text: str) -> None:
+        if self._in_fork or not self.prepared:
+            self._inner.stage(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        self._inner.progress(what, done, total)
+
+    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+        del remaining_s  # how many forks there are going to be is not known: the bound would be taken for it
+        self._in_fork = True
+        self._inner.fork_started(variant, number, total, None)
+
+    def fork_done(self, record: ForkRecord) -> None:
+        self._inner.fork_done(record)
+        self._in_fork = False
+
 
 _MOST_OF_NAME = 60
 """Of each name in that of a file; file systems take 255 bytes in all."""
@@ -36,16 +309,14 @@ _MOST_OF_NAME = 60
 # Questions and answers in words, for whoever watches.
 
 
-def title(decision: Decision, target: str) -> str:
-    """A question as it is asked."""
+def _title(decision: Decision, target: str) -> str:
     tasks = " > ".join((*decision.tasks, target))
     cut = ", counts cut" if decision.short else ""
     without = f", without {', '.join(decision.removed)}" if decision.removed else ""
     return f"question {decision.number}{cut}{without}: is it there in {tasks}?"
 
 
-def outcome(decision: Decision) -> str:
-    """A question as it was answered."""
+def _outcome(decision: Decision) -> str:
     because = f" ({decision.reason})" if decision.reason else ""
     effect = ""
     if decision.effect_percent is not None:
@@ -157,7 +428,7 @@ class _Search:
         whole = self._asked("whole", every, (), short=False)
         return whole if whole.verdict == "present" else None
 
-    def _removed(self, subset: Subset, begun: Decision) -> Verdict:
+    def _removed(self, subset: Subset, begun: Decision) -> Answer:
         """What a judge of the search says; what it says yes to is the smallest schedule so far."""
         present = [one for one in self._decided() if one.verdict == "present"]
         removed = tuple(step for step in present[-1].steps if step not in subset)
@@ -189,9 +460,9 @@ class _Search:
             )
         )
         self._require_time(candidates.least_s(steps, short=short))
-        self._context.observer.note(title(decision, candidates.target.label))
+        self._context.observer.note(_title(decision, candidates.target.label))
         decision = self._measured(decision)
-        self._context.observer.note(outcome(decision))
+        self._context.observer.note(_outcome(decision))
         return decision
 
     def _measured(self, decision: Decision) -> Decision:
@@ -270,7 +541,6 @@ class _Search:
             )
 
     def _plans(self, decision: Decision) -> tuple[Plan, ...]:
-        """What is run: the candidate, and the target alone where that is the reference."""
         candidates, base = self._context.candidates, self._record.plan
         name = f"{candidates.challenge.name}-{decision.number}"
         plan = msgspec.structs.replace(
@@ -284,7 +554,6 @@ class _Search:
         return plan, msgspec.structs.replace(base, schedules=(alone,))
 
     def _adopt(self, steps: Subset, *, short: bool) -> None:
-        """The smallest schedule so far."""
         candidates = self._context.candidates
         name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(self._effect.task)}"
         whole = len(steps) == len(candidates.front) and not short

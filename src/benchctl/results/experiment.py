@@ -10,7 +10,8 @@ import msgspec
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.results.finding import Shelf, readable
-from benchctl.results.plan import EvidenceSpec, VariantSpec
+from benchctl.results.places import task_of_challenge
+from benchctl.results.plan import EvidenceSpec, Place, Plan, VariantSpec
 from benchctl.results.store import new_run_id
 from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.spec import RestartPolicy, RunSettings
@@ -120,6 +121,14 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     def __str__(self) -> str:
         parts = (self.measurement, self.variant, self.challenge, self.task)
         return "/".join(part for part in parts if part)
+
+    def place_in(self, plan: Plan) -> Place:
+        """The one task of its measurement's plan that it means.
+
+        Raises:
+            UsageError: there is none, or there are several.
+        """
+        return task_of_challenge(plan, self.challenge, self.task, str(self))
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

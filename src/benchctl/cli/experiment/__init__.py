@@ -23,7 +23,7 @@ _COMMANDS = {
         "Measure an experiment, interleaved, and judge what it expects.",
     ),
     "report": (
-        "benchctl.cli.experiment.report",
+        "benchctl.cli.experiment.show",
         "report_command",
         "Print the report of an experiment that was run.",
     ),

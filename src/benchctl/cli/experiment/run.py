@@ -7,20 +7,26 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
-from benchctl.cli.experiment.printing import ReportFormat, check_page_folder, print_report, report_options
+from benchctl.cli.experiment.show import (
+    SizeOptions,
+    check_page_folder,
+    estimated,
+    left_out_text,
+    print_report,
+    report_options,
+    size_options,
+)
 from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
 from benchctl.cli.options import ParamOptions, param_options, refuse_beside
 from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.experiment.changes import Changes
-from benchctl.experiment.check import Experiment, load_experiment
 from benchctl.experiment.conduct import More, conduct, plans_to_open
-from benchctl.experiment.describe import estimate_lines
+from benchctl.experiment.estimate import estimate_lines
 from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
-from benchctl.experiment.library import find_experiment
-from benchctl.experiment.plan import Plans
+from benchctl.experiment.file import find_experiment
+from benchctl.experiment.plan import Changes, Experiment, Plans, load_experiment
+from benchctl.experiment.report import Format
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
@@ -61,7 +67,7 @@ def run_command(
     name: str | None,
     resume: str | None,
     more: str | None,
-    output_format: ReportFormat,
+    output_format: Format,
     html_folder: Path | None,
     *,
     size_options: SizeOptions,

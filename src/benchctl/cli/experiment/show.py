@@ -1,46 +1,212 @@
-"""`benchctl experiment show`: what an experiment asks, takes and will see."""
+"""`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
+import itertools
 import textwrap
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
 
 import click
 import msgspec
 
-from benchctl.cli.experiment.options import SizeOptions, estimated, left_out_text, size_options
-from benchctl.cli.options import ParamOptions, param_options
-from benchctl.cli.streams import emit, note, say, text_width
+from benchctl.cli.options import DocumentsType, DurationType, HeapType, ParamOptions, grouped, param_options
+from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.cli.tables import print_listing
-from benchctl.experiment.check import Experiment, load_experiment
-from benchctl.experiment.describe import (
+from benchctl.disk import disk_errors
+from benchctl.errors import UsageError
+from benchctl.experiment.estimate import (
+    MOST_RECORDS,
+    Estimate,
     content_listings,
     cost_lines,
     cost_listing,
+    estimate,
     overview_lines,
     sight_lines,
     sight_listing,
 )
-from benchctl.experiment.estimate import Estimate
-from benchctl.experiment.library import find_experiment
+from benchctl.experiment.execution import runs_of, seen_calls
+from benchctl.experiment.file import find_experiment
+from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.plan import Changes, Experiment, left_out, load_experiment
+from benchctl.experiment.report import Format, render, write
 from benchctl.home import resolve_home
+from benchctl.report.html.page import refuse_foreign
 from benchctl.report.listing import Listing
+from benchctl.results.experiment import ExperimentRecord, ExperimentStore
+from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.store import RunStore
+from benchctl.run.host import describe_host
+from benchctl.stats.multiplicity import FIRST_LOOK
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class SizeOptions:
+    """What replaces what the file says; None or empty for the file's.
+
+    Attributes:
+        forks: of every variant; the most of them with `until_decided`.
+        docs: documents.
+        heap: of every node, MiB.
+        seed: of orders and arrivals.
+        measurements: names of those that are made.
+        budget_s: for the forks.
+        until_decided: forks are given to open expectations.
+    """
+
+    forks: int | None
+    docs: int | None
+    heap: int | None
+    seed: int | None
+    measurements: tuple[str, ...]
+    budget_s: float | None
+    until_decided: bool
+
+    def changes(self, params: ParamOptions) -> Changes:
+        """As the loader of experiments takes them.
+
+        Raises:
+            UsageError: a parameter cannot be read, or the budget is no time.
+        """
+        if self.budget_s is not None and self.budget_s <= 0:
+            raise UsageError("--budget must be more than no time")
+        return Changes(
+            self.forks,
+            self.docs,
+            self.heap,
+            self.seed,
+            params.read(),
+            tuple(dict.fromkeys(self.measurements)),
+            self.until_decided,
+        )
+
+
+size_options = grouped(
+    "size_options",
+    SizeOptions,
+    click.option(
+        "--forks",
+        type=int,
+        default=None,
+        help="Forks of every variant, instead of the file's; the most of them with --until-decided.",
+    ),
+    click.option("--docs", type=DocumentsType(), default=None, help="Documents, instead of the file's."),
+    click.option("--heap", type=HeapType(), default=None, help="Heap of every node, instead of the file's."),
+    click.option("--seed", type=int, default=None, help="Of order and arrivals, instead of the file's."),
+    click.option(
+        "--measurement",
+        "measurements",
+        multiple=True,
+        metavar="NAME",
+        help="Make only this measurement, and the comparisons that it is enough for; repeatable.",
+    ),
+    click.option(
+        "--budget",
+        "budget_s",
+        type=DurationType(),
+        default=None,
+        metavar="TIME",
+        help="End in time, such as 2h: no block begins that is not expected to fit. It is the time of the "
+        "forks; the preparation is not counted.",
+    ),
+    click.option(
+        "--until-decided",
+        is_flag=True,
+        help=f"Begin with {FIRST_LOOK} forks of everything, and give all further ones to what open "
+        "expectations rest on, the nearest first, until all are confirmed or refuted, time is up, or a side "
+        f"has as many as --forks says  [default: {MOST_FORKS}].",
+    ),
+)
+"""The options; the command gets them as one, `size_options`."""
+
+
+def estimated(experiment: Experiment, store: RunStore, budget_s: float | None) -> Estimate:
+    """What an experiment is expected to take and to see on this machine."""
+    records = itertools.islice(store.newest(), MOST_RECORDS)
+    host = describe_host().fingerprint
+    return estimate(experiment.spec, experiment.plans, records, host, budget_s=budget_s)
+
+
+def left_out_text(experiment: Experiment) -> str:
+    """What `--measurement` leaves out, for readers; empty for nothing."""
+    what = left_out(experiment.whole, experiment.spec)
+    return what and f"left out by --measurement: {what}"
+
+
+# The report of an experiment on standard output, and as pages.
+
+
+def _format_option(text: str) -> Callable[[F], F]:
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(get_args(Format)),
+        default="text",
+        show_default=True,
+        help=text,
+    )
+
+
+def report_options(command: F) -> F:
+    """`--format` and `--html`."""
+    pages = click.option(
+        "--html",
+        "html_folder",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        metavar="DIR",
+        help="Write its page there, too; open index.html in it.",
+    )
+    return _format_option("How the report is printed.")(pages(command))
+
+
+def check_page_folder(folder: Path) -> None:
+    """Refuse, before hours of measuring, a folder that the page will not go into.
+
+    Raises:
+        UsageError: it is none, or holds somebody else's files of the page's names.
+        BenchctlError: the file system does not let us look.
+    """
+    with disk_errors(f"look into {folder}"):
+        refuse_foreign(folder, ["index.html"])
+
+
+def print_report(
+    record: ExperimentRecord, store: RunStore, output_format: Format, html_folder: Path | None
+) -> dict[str, RunRecord]:
+    """Judge an experiment from what is on disk, and print that.
+
+    Args:
+        record: of it.
+        store: of its runs.
+        output_format: as `--format`.
+        html_folder: for its page; None for no page.
+
+    Returns:
+        Measurement -> record of its run, as far as they are there.
+    """
+    runs = runs_of(record, store, note)
+    analysis = analyse_experiment(record, runs, seen_calls(record.spec, runs, store))
+    emit(render(record, runs, analysis, output_format, width=text_width()))
+    if html_folder is not None:
+        complain(f"Report: {write(html_folder, record, runs, analysis)}")
+    return runs
+
+
+# `benchctl experiment show`: what an experiment asks, takes and will see.
 
 
 @click.command("show")
 @click.argument("name", metavar="NAME|FILE")
 @size_options
 @param_options
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="How it is printed.",
-)
+@_format_option("How it is printed.")
 def show_command(
     name: str,
-    output_format: Literal["text", "markdown", "json"],
+    output_format: Format,
     *,
     size_options: SizeOptions,
     param_options: ParamOptions,
@@ -82,3 +248,20 @@ def _paragraphs(lines: list[str]) -> str:
 def _titled(listing: Listing, output_format: Literal["text", "markdown"]) -> None:
     say(f"\n## {listing.title}\n" if output_format == "markdown" else f"\n{listing.title}")
     print_listing(listing, output_format)
+
+
+# `benchctl experiment report`: an experiment that was run, judged again from what is kept.
+
+
+@click.command("report")
+@click.argument("name", metavar="ID|NAME")
+@report_options
+def report_command(name: str, output_format: Format, html_folder: Path | None) -> None:
+    """Print the report of ID: an id, its beginning or end, a path, or `latest`; of a NAME its newest.
+
+    It says what is there, also of one that is not finished.
+    """
+    home = resolve_home()
+    # Whoever only looks makes no folder.
+    folder = ExperimentStore(home.root / "experiments").find(name, note)
+    print_report(folder.load(), RunStore(home.root / "runs"), output_format, html_folder)

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.experiment.comparisons import ExperimentAnalysis
+from benchctl.experiment.judge import analyse_experiment, judge_fates, site_results
 from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
-from benchctl.stats.experiment.analyse import analyse_experiment
-from benchctl.stats.experiment.fates import judge_fates, site_results
-from benchctl.stats.experiment.model import ExperimentAnalysis
 from benchctl.track.model import Challenge, Task
 from made_experiment import call_site, made_record, made_runs
 

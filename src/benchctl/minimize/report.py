@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchctl.minimize.record import Decision, MinimizeRecord
 from benchctl.report.formats import planning_item
 from benchctl.report.grid import INTERVAL, Cell, Grid, bounds, grid_table, worded
 from benchctl.report.layout import Command
 from benchctl.report.numbers import NOT_AVAILABLE, duration, interval, json_text, percent, signed_percent
 from benchctl.report.tables import WIDE, render_page
-from benchctl.results.minimize import Decision, MinimizeRecord
 from benchctl.stats.metrics import metric_of
 from benchctl.track.schedule import challenge_text
 
@@ -53,7 +53,7 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
         return _csv(ended.search)
     if output_format == "json":
         return json_text(ended)
-    lines, grid = [*conclusion(ended.search), *_below(ended)], decisions_grid(ended.search)
+    lines, grid = [*_conclusion(ended.search), *_below(ended)], _decisions_grid(ended.search)
     if output_format == "html":
         return _page(grid, lines)
     # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
@@ -66,8 +66,7 @@ def render_minimize(ended: Ended, output_format: str = "text", *, width: int = W
     return f"{text}\n{found}" if found else text
 
 
-def conclusion(record: MinimizeRecord) -> list[str]:
-    """What was found, in sentences."""
+def _conclusion(record: MinimizeRecord) -> list[str]:
     effect = f"'{record.spec.effect}'"
     begun = next(
         (one for one in record.decisions if one.phase != "remove" and one.verdict == "present"), None
@@ -96,8 +95,7 @@ def conclusion(record: MinimizeRecord) -> list[str]:
     return lines
 
 
-def decisions_grid(record: MinimizeRecord) -> Grid:
-    """One line a question, in the order in which they were asked."""
+def _decisions_grid(record: MinimizeRecord) -> Grid:
     metric = metric_of(record.spec.metric)
     against = record.spec.effect.against or "a fresh node"
     columns = ("#", "Left", worded("Without"), "Diff %", INTERVAL, "Odds", worded("Answer"), "Pairs", "Time")
@@ -140,7 +138,6 @@ def _below(ended: Ended) -> list[str | Command]:
 
 
 def _left(record: MinimizeRecord) -> Decision:
-    """The last question that was answered with yes."""
     return [one for one in record.decisions if one.verdict == "present"][-1]
 
 

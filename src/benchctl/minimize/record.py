@@ -14,14 +14,12 @@ from benchctl.results.store import RunStore
 from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.track.model import Challenge
 
-# The record of a search for the smallest schedule that shows an effect. Written as minimize.json.
-
-
 MINIMIZE_VERSION = 1
 
 Direction = Literal["slower", "faster"]
 Phase = Literal["whole", "shorten", "remove"]
-Verdict = Literal["measuring", "present", "absent", "undecided"]
+Answer = Literal["present", "absent", "undecided"]
+Verdict = Literal["measuring"] | Answer
 MinimizeStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
@@ -149,7 +147,7 @@ class MinimizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 # Searches on disk: `minimize.json`, the schedule found, and the runs behind every decision.
 
 
-RECORD_NAME = "minimize.json"
+_RECORD_NAME = "minimize.json"
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ class MinimizeFolder:
     @property
     def record_path(self) -> Path:
         """Where the record is."""
-        return self.path / RECORD_NAME
+        return self.path / _RECORD_NAME
 
     def save(self, record: MinimizeRecord) -> None:
         """Replace the record; see `write_versioned`.
@@ -218,4 +216,4 @@ def all_searches(root: Path, unreadable: Callable[[str], None]) -> Iterator[Mini
 
 
 def _shelf(root: Path) -> Shelf:
-    return Shelf(root, RECORD_NAME, "search", "searches", "see: benchctl list searches")
+    return Shelf(root, _RECORD_NAME, "search", "searches", "see: benchctl list searches")

@@ -3,7 +3,6 @@
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.stats.experiment.places import place_of
 from benchctl.track.model import Challenge, Task
 from made_experiment import made_plan, ref
 
@@ -23,7 +22,7 @@ TWICE = made_plan(RANGE, DEBUG, RANGE)
     ],
 )
 def test_a_reference_finds_its_task(text: str, place: tuple[int, int]):
-    assert place_of(TWICE, ref(text)) == place
+    assert ref(text).place_in(TWICE) == place
 
 
 @pytest.mark.parametrize(
@@ -40,5 +39,5 @@ def test_a_reference_finds_its_task(text: str, place: tuple[int, int]):
 )
 def test_a_reference_to_none_or_several_says_so(text: str, message: str, hint: str):
     with pytest.raises(UsageError, match=message) as raised:
-        place_of(TWICE, ref(text))
+        ref(text).place_in(TWICE)
     assert hint in (raised.value.hint or "")

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.experiment.html import page, write
+from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.report import page, write
 from benchctl.results.experiment import TableSpec
-from benchctl.stats.experiment.analyse import analyse_experiment
 from made_experiment import comparison, expect, made_record, made_runs
 
 HOSTILE = "<script>alert('x')</script>&amp;\u202e"

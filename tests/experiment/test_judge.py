@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.experiment.judge import judge_relation, support, together
 from benchctl.results.experiment import Relation
-from benchctl.stats.experiment.expectations import judge_relation, support, together
 from benchctl.stats.inference import Contrast, contrast
 from benchctl.stats.multiplicity import EVERY_BLOCK
 

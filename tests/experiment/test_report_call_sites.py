@@ -6,12 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.experiment.formats import ExperimentDocument, render
-from benchctl.report.experiment.html import page
+from benchctl.experiment.comparisons import ExperimentAnalysis
+from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.report import ExperimentDocument, page, render
 from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
-from benchctl.stats.experiment.analyse import analyse_experiment
-from benchctl.stats.experiment.model import ExperimentAnalysis
 from made_experiment import call_site, comparison, expect, made_record, made_runs
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
+from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
+from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
 from benchctl.results.experiment import TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.stats.cost import forks_to_verdict
-from benchctl.stats.experiment.analyse import analyse_experiment
-from benchctl.stats.experiment.expectations import judge_relation, speed_of
-from benchctl.stats.experiment.model import ExpectationResult, ExperimentRow
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs

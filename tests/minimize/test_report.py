@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.minimize import Ended, render_minimize
-from benchctl.results.minimize import Decision, Effect, MinimizeRecord, MinimizeSpec
+from benchctl.minimize.record import Decision, Effect, MinimizeRecord, MinimizeSpec
+from benchctl.minimize.report import Ended, render_minimize
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

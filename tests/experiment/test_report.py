@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.experiment.formats import ExperimentDocument, render, run_lines
+from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.report import ExperimentDocument, render, run_lines
 from benchctl.results.experiment import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
-from benchctl.stats.experiment.analyse import analyse_experiment
 from builders import ES
 from made_experiment import comparison, expect, made_record, made_runs
 

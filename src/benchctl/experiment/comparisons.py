@@ -1,0 +1,485 @@
+"""What comes of an experiment: the parts of its analysis, and every comparison with its test and doubts."""
+
+import math
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Final, Literal, Self
+
+import msgspec
+
+from benchctl.results.experiment import (
+    ComparisonSpec,
+    Dispatch,
+    Found,
+    Published,
+    Relation,
+    SeenCall,
+    SeenReceiver,
+    TaskRef,
+)
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
+from benchctl.stats import caveat
+from benchctl.stats.analysis import Figures
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison, Series
+from benchctl.stats.doubts import (
+    WITHHOLDING,
+    check_load,
+    extreme_doubts,
+    floor_doubts,
+    row_doubts,
+    unsupported_reason,
+)
+from benchctl.stats.metrics import (
+    ForkSummaries,
+    Metric,
+    MetricKey,
+    collect,
+    fork_values,
+    metric_of,
+    task_at,
+    unit_of,
+)
+from benchctl.stats.multiplicity import looks_at
+from benchctl.stats.scale import ScaleNote, operation_scale
+from benchctl.stats.sides import Side, compare_sides
+from benchctl.stats.steady import Steadiness, steadiness
+from benchctl.track.model import Task
+
+SCHEMA_VERSION: Final = 1
+
+Outcome = Literal["confirmed", "refuted", "inconclusive"]
+
+
+class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One comparison.
+
+    Attributes:
+        name: by which expectations refer to it.
+        label: of its row.
+        baseline, contender: what is compared.
+        metric: machine name.
+        unit: of the values.
+        higher_is_better: which way is faster.
+        figures: of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes.
+        comparison: the contender against the baseline; p-values adjusted within its table and metric.
+        published: what the source reported.
+        published_percent: its change, as printed or worked out; None without any.
+        missing: why there is nothing to compare; empty when there is.
+        scale: distance from the blog of the side that is further from it; None when it has no such task.
+        caveats: doubts about this row.
+        blocked: its runs were declared to be analysed block by block.
+    """
+
+    name: str
+    label: str
+    baseline: TaskRef
+    contender: TaskRef
+    metric: MetricKey
+    unit: str
+    higher_is_better: bool
+    figures: tuple[Figures, Figures]
+    comparison: Comparison
+    published: Published | None = None
+    published_percent: float | None = None
+    missing: str = ""
+    scale: ScaleNote | None = None
+    caveats: tuple[Caveat, ...] = ()
+    blocked: bool = False
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether a side had not settled."""
+        return any(side.steady.state == "not steady" for side in self.figures)
+
+
+class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows that belong together, in the order of the file."""
+
+    title: str
+    rows: tuple[ExperimentRow, ...]
+
+
+class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One comparison as an expectation sees it: in the direction of speed, so that above 0 is faster.
+
+    Attributes:
+        comparison: its name.
+        outcome: what it says about the expectation.
+        speed_percent: how much faster the contender is than its baseline (negative: slower); where `than` is
+            given, that over the same of the other comparison. None without figures.
+        low_percent, high_percent: its 95 % interval, on which `slower`, `faster` and `different` are
+            confirmed.
+        low90_percent, high90_percent: its 90 % interval, on which `alike` is confirmed; on which an
+            expectation of this one comparison is refuted. Of several comparisons that takes a wider one.
+        p: how likely so strong a support would be if the expectation did not hold.
+        reason: why it is open; empty when it is not.
+    """
+
+    comparison: str
+    outcome: Outcome
+    speed_percent: float | None = None
+    low_percent: float | None = None
+    high_percent: float | None = None
+    low90_percent: float | None = None
+    high90_percent: float | None = None
+    p: float | None = None
+    reason: str = ""
+
+
+class Lack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an open expectation takes, if its estimates and their spread stay as they are.
+
+    Attributes:
+        sides: `MEASUREMENT/VARIANT` of its open comparisons, and of those that they are held against.
+        forks: that each of these lacks; None for more than can be judged.
+        block_s: of one fork of each, seconds.
+    """
+
+    sides: tuple[str, ...]
+    forks: int | None
+    block_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Of all these forks; infinite where their number is not known."""
+        return math.inf if self.forks is None else self.forks * self.block_s
+
+
+class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement and what the measurement makes of it.
+
+    Attributes:
+        statement: in words.
+        relation: what contenders should be.
+        than: the other comparison of a difference of differences; empty for none.
+        margin_percent: below which two are alike.
+        outcome: confirmed when all comparisons confirm it, refuted when one refutes it; from unadjusted
+            intervals, but for the number of its own comparisons.
+        p: the greatest of its comparisons, since all have to show it; None when one has none.
+        p_adjusted: the same by Holm over all expectations.
+        judged: its comparisons, in order.
+        needs: what has to hold for it to be answerable, from the file.
+        doubts: what weakens the outcome, a sentence each without its full stop.
+        place: in the file, as in its specification.
+        lacks: what would decide it; None where it is decided, or no forks would.
+    """
+
+    statement: str
+    relation: Relation
+    than: str
+    margin_percent: float
+    outcome: Outcome
+    p: float | None
+    p_adjusted: float | None
+    judged: tuple[Judged, ...]
+    needs: str = ""
+    doubts: tuple[str, ...] = ()
+    place: int = 0
+    lacks: Lack | None = None
+
+
+class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forks in which a call site fared alike.
+
+    Attributes:
+        found: what became of it.
+        forks: what was seen in each, in block order.
+        receivers: of its type profiles, added up over these forks, the most frequent first.
+        calls: that the profiles count, added up.
+        throughput_per_s: of the call site's task, geometric mean of these forks; None without a value.
+    """
+
+    found: Found
+    forks: tuple[SeenCall, ...]
+    receivers: tuple[SeenReceiver, ...]
+    calls: int
+    throughput_per_s: float | None
+
+
+class SiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call site in one variant.
+
+    Attributes:
+        variant: its name.
+        groups: forks by what became of it, the largest group first; none without logs.
+        unread: forks whose log is missing or cannot be read.
+    """
+
+    variant: str
+    groups: tuple[FateGroup, ...]
+    unread: tuple[SeenCall, ...] = ()
+
+
+class SiteResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call site in all of its variants; its name, and the unit of its task's throughput."""
+
+    name: str
+    unit: str
+    variants: tuple[SiteVariant, ...]
+
+
+class FateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement about a call site and what the logs make of it.
+
+    Attributes:
+        statement: in words.
+        call_site, variant, is_: what should have become of which.
+        outcome: confirmed when all forks show it, refuted when all with a log show the opposite.
+        showing: forks that show it.
+        forks: that have a log.
+        needs: what has to hold for it to be answerable, from the file.
+        doubts: what weakens the outcome, or why there is none; without full stops.
+        at_least, at_most: where all forks with a log show it, or none does, the one-sided 95 % bound of the
+            share of nodes that would, 0 to 1; None otherwise.
+        place: in the file, as in its specification.
+    """
+
+    statement: str
+    call_site: str
+    variant: str
+    is_: Dispatch
+    outcome: Outcome
+    showing: int
+    forks: int
+    needs: str = ""
+    doubts: tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    place: int = 0
+
+
+class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a report says about an experiment.
+
+    Attributes:
+        schema_version: of this structure.
+        experiment: id of its record.
+        forks: measurement -> variant -> finished forks that count.
+        tables: in the order of the file.
+        expectations: the same.
+        caveats: doubts about all of it.
+        call_sites: what the JVM did there, in the order of the file.
+        fates: what was expected of that.
+    """
+
+    schema_version: int
+    experiment: str
+    forks: dict[str, dict[str, int]]
+    tables: tuple[ExperimentTable, ...]
+    expectations: tuple[ExpectationResult, ...]
+    caveats: tuple[Caveat, ...] = ()
+    call_sites: tuple[SiteResult, ...] = ()
+    fates: tuple[FateResult, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ExperimentRow, ...]:
+        """Those of all tables, in order."""
+        return tuple(row for table in self.tables for row in table.rows)
+
+    @property
+    def numbered(self) -> tuple[tuple[int, ExpectationResult | FateResult], ...]:
+        """What was expected of figures and of call sites in the order of the file, numbered from 1."""
+        both: list[ExpectationResult | FateResult] = [*self.expectations, *self.fates]
+        return tuple(enumerate(sorted(both, key=attrgetter("place")), 1))
+
+
+# One side of a comparison: a task of a variant, in all finished forks of its measurement.
+
+
+class _TaskSide(msgspec.Struct, frozen=True):
+    """What a side of a comparison rests on.
+
+    Attributes:
+        reference: the task.
+        label: `MEASUREMENT/VARIANT`, which notes call it by.
+        task: as it was planned; None where its measurement has no run yet.
+        challenge: its challenge.
+        forks: finished ones that count, in block order.
+        found: its summaries in them.
+    """
+
+    reference: TaskRef
+    label: str
+    task: Task | None
+    challenge: str
+    forks: tuple[ForkRecord, ...]
+    found: ForkSummaries
+
+    @classmethod
+    def of(cls, reference: TaskRef, runs: Mapping[str, RunRecord]) -> Self:
+        """Find it.
+
+        Raises:
+            UsageError: its measurement has no such task.
+            BenchctlError: a fork's tasks are not those of the plan.
+        """
+        label = f"{reference.measurement}/{reference.variant}"
+        run = runs.get(reference.measurement)
+        if run is None:
+            return cls(reference, label, None, reference.challenge, (), [])
+        place = reference.place_in(run.plan)
+        task = task_at(run.plan, place)
+        forks = run.compared(reference.variant)
+        found = collect({label: forks}, place, task)[label]
+        return cls(reference, label, task, run.plan.schedules[place[0]].name, forks, found)
+
+    @property
+    def summaries(self) -> list[TaskSummary]:
+        return [summary for _, summary in self.found]
+
+    @property
+    def missing(self) -> str:
+        if self.task is None:
+            return f"{self.reference.measurement} has not been measured"
+        return "" if self.forks else f"no fork of {self.label} has finished"
+
+    def side(self, metric: Metric) -> Side:
+        return Side.of(metric, self.label, self.forks, self.found)
+
+    def figures(self, metric: Metric) -> Figures:
+        alone = Series.of(fork_values(metric, self.found))
+        return Figures(
+            variant=self.label,
+            blocks=tuple(block for block, _ in self.found),
+            values=tuple(metric.value(summary) for summary in self.summaries),
+            value=alone.value,
+            cv_percent=alone.cv_percent,
+            samples=min((summary.samples for summary in self.summaries), default=0),
+            steady=steadiness(self.summaries) if self.found else Steadiness("unknown"),
+            unsupported=unsupported_reason(self.found),
+            load=() if self.task is None else check_load(self.task, self.summaries).states,
+        )
+
+    def scale(self, run: RunRecord | None) -> ScaleNote | None:
+        """How far it is from the blog, by exact counts where there are any."""
+        measured = [summary for summary in self.summaries if summary.samples > 0]
+        if run is None or self.task is None or not measured:
+            return None
+        operation = self.task.operation
+        exact = list(run.answers.exact_hits.get(operation, {}).values()) if run.answers else []
+        known = [*exact, *(one.hits for one in measured if one.hits_exact and one.hits is not None)]
+        return operation_scale(
+            operation,
+            self.challenge,
+            hits=known[0] if known else None,
+            requests=max(one.samples + one.warmup_samples for one in measured),
+            documents=run.plan.corpus.documents,
+        )
+
+
+# One comparison: its test, and the doubts that a run's own analysis would have.
+
+
+def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
+    """Compare, p-values not yet adjusted.
+
+    All measurements take turns block after block: the two sides of a block are a pair, unless the runs were
+    declared to be unpaired. Two tasks of the same forks are pairs in any case.
+
+    Args:
+        spec: what is compared.
+        runs: measurement -> its run.
+
+    Raises:
+        UsageError: a measurement has no such task.
+        BenchctlError: a fork's tasks are not those of its plan.
+    """
+    sides = (_TaskSide.of(spec.baseline, runs), _TaskSide.of(spec.contender, runs))
+    metric = metric_of(spec.metric).counting(unit_of(side.found for side in sides))
+    doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
+    measured = [runs[one.measurement] for one in (spec.baseline, spec.contender) if one.measurement in runs]
+    blocked = bool(measured) and all(run.plan.paired for run in measured)
+    comparison = compare_sides(
+        metric,
+        *(side.side(metric) for side in sides),
+        paired=blocked or same_forks(spec.baseline, spec.contender),
+        judged=_judged(metric, sides, doubts),
+        by_build=False,
+        looks=looks_at(measured),
+    )
+    return ExperimentRow(
+        name=spec.name,
+        label=spec.label,
+        baseline=spec.baseline,
+        contender=spec.contender,
+        metric=metric.key,
+        unit=metric.unit,
+        higher_is_better=metric.higher_is_better,
+        figures=(sides[0].figures(metric), sides[1].figures(metric)),
+        comparison=_with_extremes(comparison, metric, sides),
+        published=spec.published,
+        published_percent=_published_change(spec.published),
+        missing="; ".join(dict.fromkeys(side.missing for side in sides if side.missing)),
+        scale=_furthest(sides, runs),
+        caveats=tuple(doubts),
+        blocked=blocked,
+    )
+
+
+def same_forks(baseline: TaskRef, contender: TaskRef) -> bool:
+    """Whether both values of a pair come from the same node starts."""
+    return (baseline.measurement, baseline.variant) == (contender.measurement, contender.variant)
+
+
+def _published_change(published: Published | None) -> float | None:
+    """The change in percent that a source printed, or that follows from its figures."""
+    if published is None:
+        return None
+    if published.change_percent is not None:
+        return published.change_percent
+    return 100 * (published.contender / published.baseline - 1)
+
+
+def finished(row: ExperimentRow, comparison: Comparison) -> ExperimentRow:
+    """The row with its comparison's verdict, and with the comparison's doubts among its own."""
+    caveats = tuple(dict.fromkeys((*row.caveats, *comparison.caveats)))
+    return msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
+
+
+def _judged(metric: Metric, sides: tuple[_TaskSide, _TaskSide], doubts: list[Caveat]) -> bool:
+    """Whether a verdict would be about the engines, and not about the load."""
+    if any(doubt.code in WITHHOLDING for doubt in doubts):
+        return False
+    checks = [check_load(side.task, side.summaries) for side in sides if side.task is not None]
+    return not any(check.withholds(metric.usual_key) for check in checks)
+
+
+def _with_extremes(comparison: Comparison, metric: Metric, sides: tuple[_TaskSide, _TaskSide]) -> Comparison:
+    """A quantile that is a fork's slowest request gets no verdict."""
+    doubts = [doubt for side in sides for doubt in extreme_doubts(metric, {side.label: side.found}).values()]
+    return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(doubts)))
+
+
+def _doubts(
+    metric: Metric, sides: tuple[_TaskSide, _TaskSide], runs: Mapping[str, RunRecord]
+) -> Iterator[Caveat]:
+    """Those of each side on its own, and answers that differ where the sides are different variants."""
+    others = (sides[1], sides[0])
+    for side, other in zip(sides, others, strict=True):
+        run = runs.get(side.reference.measurement)
+        if run is None or side.task is None or not side.found:
+            continue
+        found = {side.label: side.found}
+        yield from row_doubts(metric, side.task, found, None)
+        yield from floor_doubts(found, run.calibration)
+        yield from _answer_doubts(side, other.reference.variant, run)
+
+
+def _answer_doubts(side: _TaskSide, other: str, run: RunRecord) -> Iterator[Caveat]:
+    own = side.reference.variant
+    findings: tuple[AnswerFinding, ...] = run.answers.findings if run.answers else ()
+    for finding in findings:
+        if side.task is None or finding.operation != side.task.operation:
+            continue
+        if finding.kind == "wrong" and finding.variant == own:
+            yield caveat.answers_wrong(side.label, finding.detail)
+        if finding.kind == "different" and {finding.variant, finding.baseline} == {own, other}:
+            yield caveat.answers_differ(finding.variant, finding.baseline, finding.detail)
+
+
+def _furthest(sides: tuple[_TaskSide, _TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:
+    """The scale of the side that visited fewer documents for what the blog did."""
+    notes = [side.scale(runs.get(side.reference.measurement)) for side in sides]
+    return max((note for note in notes if note is not None), key=attrgetter("ratio"), default=None)

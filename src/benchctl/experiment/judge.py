@@ -1,0 +1,587 @@
+"""An experiment judged: its expectations of figures by intervals, those of call sites by counting forks."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from statistics import median
+from types import MappingProxyType
+
+import msgspec
+import numpy as np
+
+from benchctl.experiment.comparisons import (
+    SCHEMA_VERSION,
+    ExpectationResult,
+    ExperimentAnalysis,
+    ExperimentRow,
+    ExperimentTable,
+    FateGroup,
+    FateResult,
+    Judged,
+    Lack,
+    Outcome,
+    SiteResult,
+    SiteVariant,
+    compare_row,
+    finished,
+)
+from benchctl.results.experiment import (
+    CallSite,
+    Dispatch,
+    Expectation,
+    ExperimentRecord,
+    FateExpectation,
+    Found,
+    Measurement,
+    Relation,
+    SeenCall,
+    SeenReceiver,
+    TableSpec,
+)
+from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.plan import Plan
+from benchctl.stats import caveat
+from benchctl.stats.analysis import Figures
+from benchctl.stats.arrays import Floats
+from benchctl.stats.caveat import Caveat, CaveatCode
+from benchctl.stats.compare import Series, adjust, as_percent
+from benchctl.stats.disturbed import disturbances
+from benchctl.stats.evidence import TaskCost, cost_beside
+from benchctl.stats.inference import Contrast, contrast, further_forks
+from benchctl.stats.metrics import (
+    THROUGHPUT,
+    ForkSummaries,
+    challenge_title,
+    collect,
+    fork_values,
+    task_at,
+    unit_of,
+)
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, holm
+from benchctl.stats.scale import rounded_ratio
+
+NOTABLE_SCALE = 10.0
+"""So many times fewer document visits than in the blog are a doubt."""
+OPEN = "the interval leaves it open"
+"""Why a comparison is inconclusive that could have been judged."""
+
+# Why a row has no verdict: what is said of an expectation that rests on it, in this order.
+_WITHHOLDING: tuple[CaveatCode, ...] = (
+    "unsupported", "missing-values", "saturated", "offered-rate", "driver-limited", "few-samples",
+    "single-fork", "few-forks", "no-spread",
+)  # fmt: skip
+_WEAKENING: Mapping[CaveatCode, str] = MappingProxyType(
+    {
+        "answers-wrong": "an engine answers wrongly",
+        "answers-differ": "the variants do not answer alike",
+        "failures": "requests failed",
+        "stalled": "a single wait took much of the time of a task",
+        "bimodal": "forks lie in separate groups, so that an interval may be too narrow",
+    }
+)
+
+
+# Changes in speed of one comparison, or of one over another, as a contrast over forks.
+
+_Values = dict[int, float]
+"""Block -> value of its fork."""
+
+
+def speed_of(row: ExperimentRow) -> Contrast | None:
+    """By how much the contender is faster than the baseline, natural logarithm; None without a spread."""
+    return _combined([(row, 1.0)])
+
+
+def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
+    """By how much more the one contender is faster than the other: a difference of differences."""
+    return _combined([(row, 1.0), (than, -1.0)])
+
+
+def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
+    """The weighted sum of changes in speed.
+
+    Tasks of the same forks are no independent groups, and neither are forks of one block: their values are
+    added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
+    """
+    terms = list(terms)
+    blocked = all(row.blocked for row, _ in terms)
+    groups_of: dict[tuple[str, str] | None, list[_Values]] = {}
+    for row, weight in terms:
+        towards_speed = weight if row.higher_is_better else -weight
+        sides = zip((row.baseline, row.contender), row.figures, (-towards_speed, towards_speed), strict=True)
+        for reference, figures, factor in sides:
+            forks = None if blocked else (reference.measurement, reference.variant)
+            groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
+    groups = [_sums(values) for values in groups_of.values()]
+    # Of two comparisons, the one that was looked at more often decides; after every block is most often.
+    looks = [row.comparison.looks for row, _ in terms]
+    return contrast(groups, [1.0] * len(groups), EVERY_BLOCK if EVERY_BLOCK in looks else max(looks))
+
+
+def _logs(figures: Figures) -> Iterable[tuple[int, float]]:
+    for block, value in zip(figures.blocks, figures.values, strict=True):
+        if value is not None and np.isfinite(value) and value > 0:
+            yield block, float(np.log(value))
+
+
+def _sums(values: list[_Values]) -> Floats:
+    """Fork by fork or block by block, over those that have all of them."""
+    common = sorted(set.intersection(*(set(one) for one in values)))
+    return np.asarray([sum(one[block] for one in values) for block in common], dtype=np.float64)
+
+
+# Expectations judged by intervals, never by how an estimate looks.
+
+
+def judge_relation(relation: Relation, speed: Contrast, margin: float, comparisons: int = 1) -> Outcome:
+    """What an estimate says about a relation.
+
+    Args:
+        relation: what the contender should be.
+        speed: its change in speed, natural logarithm; above 0 is faster.
+        margin: relative difference below which two are alike, above 0.
+        comparisons: of the expectation, each of which can refute it.
+    """
+    limit = math.log1p(margin)
+    low90, high90 = speed.interval(0.90)
+    low95, high95 = speed.interval(0.95)
+    low, high = speed.interval(1 - 0.10 / comparisons)
+    if speed.looks == EVERY_BLOCK and speed.df < FIRST_LOOK - 1:
+        return "inconclusive"
+    # What would be alike but for a rare state of a side, a few forks do not show.
+    few = speed.looks == EVERY_BLOCK and speed.df < BLOCKS_FOR_EQUIVALENCE - 1
+    alike = -limit < low90 and high90 < limit
+    # What one comparison alone would refute is not confirmed where it is one of several, either.
+    match relation:
+        case "slower":
+            return _outcome(confirmed=high95 < 0 and low90 <= -limit, refuted=low > (0 if few else -limit))
+        case "faster":
+            return _outcome(confirmed=low95 > 0 and high90 >= limit, refuted=high < (0 if few else limit))
+        case "alike":
+            return _outcome(confirmed=alike and not few, refuted=low > limit or high < -limit)
+        case "different":
+            return _outcome(
+                confirmed=(low95 > 0 or high95 < 0) and not alike,
+                refuted=-limit < low and high < limit and not few,
+            )
+
+
+def support(relation: Relation, speed: Contrast, margin: float) -> float:
+    """How likely an estimate that speaks for the relation as much as this one would be without it.
+
+    Two-sided for a difference, even where its direction is expected; the greater of the two one-sided tests
+    for `alike`.
+    """
+    limit = math.log1p(margin)
+    if relation == "alike":
+        return max(speed.p_at_least(-limit), speed.p_at_most(limit))
+    wrong_way = {"slower": speed.estimate > 0, "faster": speed.estimate < 0}.get(relation, False)
+    return 1.0 if wrong_way else speed.p
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of several comparisons that all have to show it, each judged as one of so many."""
+    if "refuted" in outcomes:
+        return "refuted"
+    return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"
+
+
+def _outcome(*, confirmed: bool, refuted: bool) -> Outcome:
+    if refuted:
+        return "refuted"
+    return "confirmed" if confirmed else "inconclusive"
+
+
+# Every expectation against its rows: outcomes, p-values, doubts.
+
+
+def _judge_expectations(
+    expectations: Sequence[Expectation],
+    rows: Mapping[str, ExperimentRow],
+    fork_s: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[ExpectationResult, ...]:
+    """Judge all of them; p-values are adjusted by Holm over those that have one.
+
+    Args:
+        expectations: in order.
+        rows: name -> comparison, with its verdict.
+        fork_s: `MEASUREMENT/VARIANT` -> what a fork of it takes, seconds.
+    """
+    results = [_judge(one, rows, fork_s) for one in expectations]
+    places = [place for place, one in enumerate(results) if one.p is not None]
+    adjusted = dict(zip(places, holm([one.p for one in results if one.p is not None]), strict=True))
+    return tuple(
+        msgspec.structs.replace(one, p_adjusted=adjusted.get(place)) for place, one in enumerate(results)
+    )
+
+
+def _judge(
+    expectation: Expectation, rows: Mapping[str, ExperimentRow], fork_s: Mapping[str, float]
+) -> ExpectationResult:
+    than = rows[expectation.than] if expectation.than else None
+    own = [rows[name] for name in expectation.comparisons]
+    judged = tuple(_judged(expectation, row, than) for row in own)
+    known = [one.p for one in judged if one.p is not None]
+    return ExpectationResult(
+        statement=expectation.statement,
+        relation=expectation.is_,
+        than=expectation.than,
+        margin_percent=100 * expectation.margin,
+        outcome=together([one.outcome for one in judged]),
+        p=max(known) if len(known) == len(judged) else None,
+        p_adjusted=None,
+        judged=judged,
+        needs=expectation.needs,
+        doubts=tuple(_doubts([*own, *([] if than is None else [than])])),
+        place=expectation.place,
+        lacks=_lack(expectation, own, than, judged, fork_s),
+    )
+
+
+def _lack(
+    expectation: Expectation,
+    own: Sequence[ExperimentRow],
+    than: ExperimentRow | None,
+    judged: Sequence[Judged],
+    fork_s: Mapping[str, float],
+) -> Lack | None:
+    """What would decide it, foreseen fork by fork: intervals narrow by degrees of freedom, too."""
+    outcomes = [one.outcome for one in judged]
+    able = {place: row for place, row in enumerate(own) if judged[place].reason == OPEN}
+    if together(outcomes) != "inconclusive" or not able:
+        return None
+    held = [*able.values(), *([] if than is None else [than])]
+    refs = [ref for row in held for ref in (row.baseline, row.contender)]
+    sides = tuple(dict.fromkeys(f"{ref.measurement}/{ref.variant}" for ref in refs))
+    units = {
+        place: min(min(one.comparison.replicates) for one in (row, than or row))
+        for place, row in able.items()
+    }
+    speeds = {place: speed_of(row) if than is None else _speed_over(row, than) for place, row in able.items()}
+
+    def decided(further: int) -> bool:
+        for place, speed in speeds.items():
+            if speed is not None:
+                later = speed.foreseen(units[place], further)
+                outcomes[place] = judge_relation(expectation.is_, later, expectation.margin, len(own))
+        return together(outcomes) != "inconclusive"
+
+    needed = further_forks(min(units.values()), decided)
+    return Lack(sides, needed, sum(fork_s.get(side, 0.0) for side in sides))
+
+
+def _judged(expectation: Expectation, row: ExperimentRow, than: ExperimentRow | None) -> Judged:
+    """One comparison; it is open where its row, or the one that it is held against, has no verdict."""
+    speed = speed_of(row) if than is None else _speed_over(row, than)
+    reasons = (_unjudged(one) for one in (row, *([] if than is None else [than])))
+    reason = next((text for text in reasons if text), "")
+    if speed is None or reason:
+        return Judged(
+            row.name,
+            "inconclusive",
+            speed_percent=_point(row) if speed is None and than is None else _percent(speed),
+            reason=reason or "nothing varies from fork to fork",
+        )
+    outcome = judge_relation(expectation.is_, speed, expectation.margin, len(expectation.comparisons))
+    wide, narrow = speed.interval(0.95), speed.interval(0.90)
+    return Judged(
+        row.name,
+        outcome,
+        speed_percent=as_percent(speed.estimate),
+        low_percent=as_percent(wide[0]),
+        high_percent=as_percent(wide[1]),
+        low90_percent=as_percent(narrow[0]),
+        high90_percent=as_percent(narrow[1]),
+        p=support(expectation.is_, speed, expectation.margin),
+        reason=OPEN if outcome == "inconclusive" else "",
+    )
+
+
+def _point(row: ExperimentRow) -> float | None:
+    effect = row.comparison.effect_percent
+    if effect is None or row.higher_is_better:
+        return effect
+    return 100 * (1 / (1 + effect / 100) - 1)
+
+
+def _percent(speed: Contrast | None) -> float | None:
+    return None if speed is None else as_percent(speed.estimate)
+
+
+def _unjudged(row: ExperimentRow) -> str:
+    if row.missing or row.comparison.verdict not in ("n/a", "insufficient"):
+        return row.missing
+    doubts = {doubt.code: doubt.text for doubt in reversed(row.caveats)}
+    return next((doubts[code] for code in _WITHHOLDING if code in doubts), "there are no figures to compare")
+
+
+def _doubts(rows: Sequence[ExperimentRow]) -> Iterator[str]:
+    measured = [row for row in rows if not row.missing]
+    if not measured:
+        return
+    unsteady = sum(row.unsteady for row in measured)
+    if unsteady:
+        which = "no comparison of it" if unsteady == len(measured) else "not every comparison of it"
+        yield f"{which} is between settled speeds"
+    furthest = max((row.scale.ratio for row in measured if row.scale is not None), default=0.0)
+    if furthest >= NOTABLE_SCALE:
+        yield (
+            f"up to {rounded_ratio(furthest)} times fewer document visits than in the blog, which forbids a "
+            "conclusion about its scale"
+        )
+    codes = {doubt.code for row in measured for doubt in row.caveats}
+    yield from (text for code, text in _WEAKENING.items() if code in codes)
+
+
+# Call sites beside figures: forks by what the JVM did there, and the expectations about that.
+
+
+FORKS_FOR_OUTCOME = 3
+"""Forks with a log that an outcome takes: of fewer, all often fare alike by chance."""
+_SURENESS = 0.95
+_NO_LOG = "no fork has an inlining log"
+_OPPOSITE: Mapping[Dispatch, Dispatch] = {"inlined": "virtual", "virtual": "inlined"}
+
+
+def site_results(
+    sites: Sequence[CallSite], runs: Mapping[str, RunRecord], seen: Sequence[SeenCall]
+) -> tuple[SiteResult, ...]:
+    """What became of every call site, variant by variant, with the throughput of the forks that fared alike.
+
+    Args:
+        sites: in order.
+        runs: measurement -> its run.
+        seen: of all forks that were to keep a log.
+
+    Raises:
+        BenchctlError: a run's tasks are not those that the experiment names.
+    """
+    return tuple(_site(site, runs.get(site.measurement), seen) for site in sites)
+
+
+def judge_fates(
+    expectations: Sequence[FateExpectation], results: Sequence[SiteResult]
+) -> tuple[FateResult, ...]:
+    """Judge all: confirmed when every fork shows it, refuted when every one with a log shows the opposite.
+
+    Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95 %: the
+    one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
+    """
+    known = {(site.name, one.variant): one for site in results for one in site.variants}
+    return tuple(_fate(one, known[one.call_site, one.variant]) for one in expectations)
+
+
+def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteResult:
+    own = [one for one in seen if one.site == site.name]
+    found = {variant: _summaries(site, variant, run) for variant in site.variants}
+    return SiteResult(
+        name=site.name,
+        unit=THROUGHPUT.counting(unit_of(found.values())).unit,
+        variants=tuple(
+            _variant(variant, [one for one in own if one.variant == variant], found[variant])
+            for variant in site.variants
+        ),
+    )
+
+
+def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSummaries:
+    """Of its task, in all finished forks: those for evidence alone are the ones with logs, as a rule."""
+    if run is None:
+        return []
+    place = site.task_of(variant).place_in(run.plan)
+    return collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
+
+
+def _variant(name: str, seen: Sequence[SeenCall], summaries: ForkSummaries) -> SiteVariant:
+    groups: dict[Found, list[SeenCall]] = {}
+    for one in sorted(seen, key=lambda each: each.block):
+        if one.found is not None:
+            groups.setdefault(one.found, []).append(one)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return SiteVariant(
+        variant=name,
+        groups=tuple(_group(found, members, summaries) for found, members in ordered),
+        unread=tuple(one for one in seen if one.found is None),
+    )
+
+
+def _group(found: Found, members: Sequence[SeenCall], summaries: ForkSummaries) -> FateGroup:
+    blocks = {one.block for one in members}
+    values = fork_values(THROUGHPUT, [one for one in summaries if one[0] in blocks])
+    counts: Counter[str] = Counter()
+    for one in members:
+        counts.update({receiver.name: receiver.calls for receiver in one.receivers})
+    return FateGroup(
+        found=found,
+        forks=tuple(members),
+        receivers=tuple(SeenReceiver(name, calls) for name, calls in counts.most_common()),
+        calls=sum(one.calls for one in members),
+        throughput_per_s=Series.of(values).value,
+    )
+
+
+def _fate(expectation: FateExpectation, seen: SiteVariant) -> FateResult:
+    counts = {group.found: len(group.forks) for group in seen.groups}
+    total = sum(counts.values())
+    showing = counts.get(expectation.is_, 0)
+    least = (1 - _SURENESS) ** (1 / total) if total else 0.0
+    return FateResult(
+        statement=expectation.statement,
+        call_site=expectation.call_site,
+        variant=expectation.variant,
+        is_=expectation.is_,
+        outcome=_fate_outcome(
+            showing, counts.get(_OPPOSITE[expectation.is_], 0), total, unread=len(seen.unread)
+        ),
+        showing=showing,
+        forks=total,
+        needs=expectation.needs,
+        doubts=tuple(_fate_doubts(seen, total)),
+        at_least=least if total and showing == total else None,
+        at_most=1 - least if total and not showing else None,
+        place=expectation.place,
+    )
+
+
+def _fate_outcome(showing: int, opposite: int, total: int, *, unread: int) -> Outcome:
+    if total < FORKS_FOR_OUTCOME:
+        return "inconclusive"
+    if showing == total and not unread:
+        return "confirmed"
+    return "refuted" if opposite == total else "inconclusive"
+
+
+def _fate_doubts(seen: SiteVariant, total: int) -> Iterator[str]:
+    if not total:
+        yield _NO_LOG
+    elif total < FORKS_FOR_OUTCOME:
+        yield f"{total} {'fork' if total == 1 else 'forks'} with a log: {FORKS_FOR_OUTCOME} are needed"
+    if total and seen.unread:
+        yield f"{len(seen.unread)} of {total + len(seen.unread)} forks have no inlining log"
+    if any(one.given_up for group in seen.groups for one in group.forks):
+        yield "in some forks the JVM stopped using that compilation later on"
+
+
+# Runs in, analysis out: tables, expectations, and doubts about all of it.
+
+
+def analyse_experiment(
+    record: ExperimentRecord, runs: Mapping[str, RunRecord], seen: Sequence[SeenCall] = ()
+) -> ExperimentAnalysis:
+    """Analyse an experiment as its file declared it; an unfinished one as far as it got.
+
+    Comparisons are Welch's t on the logarithms of one value a fork, or t of pairs where both sides are tasks
+    of the same forks. Their p-values are adjusted within the rows of a table that have the same metric
+    (Benjamini-Hochberg).
+
+    Args:
+        record: what it asks.
+        runs: measurement -> its run; measurements without one are shown as not measured.
+        seen: of the call sites in the forks that kept inlining logs.
+
+    Raises:
+        BenchctlError: a run's tasks are not those that the experiment compares.
+    """
+    tables = tuple(ExperimentTable(table.title, _rows(table, runs)) for table in record.spec.tables)
+    rows = {row.name: row for table in tables for row in table.rows}
+    forks = {
+        f"{one.name}/{variant}": runs[one.name].compared(variant)
+        for one in record.spec.measurements
+        if one.name in runs
+        for variant in one.variants
+    }
+    call_sites = site_results(record.spec.call_sites, runs, seen)
+    return ExperimentAnalysis(
+        schema_version=SCHEMA_VERSION,
+        experiment=record.id,
+        forks={
+            one.name: {name: len(forks.get(f"{one.name}/{name}", ())) for name in one.variants}
+            for one in record.spec.measurements
+        },
+        tables=tables,
+        expectations=_judge_expectations(
+            record.spec.expectations,
+            rows,
+            {label: median(fork.wall_s for fork in done) for label, done in forks.items() if done},
+        ),
+        caveats=tuple(_caveats(record.spec.measurements, runs, forks, list(rows.values()))),
+        call_sites=call_sites,
+        fates=judge_fates(record.spec.fates, call_sites),
+    )
+
+
+def _rows(table: TableSpec, runs: Mapping[str, RunRecord]) -> tuple[ExperimentRow, ...]:
+    """In order, p-values adjusted over those of the same metric."""
+    rows = {spec.name: compare_row(spec, runs) for spec in table.rows}
+    by_metric = groupby(sorted(rows.values(), key=attrgetter("metric")), attrgetter("metric"))
+    for _, members in by_metric:
+        family = list(members)
+        for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
+            rows[row.name] = finished(row, comparison)
+    return tuple(rows.values())
+
+
+def _caveats(
+    measurements: Sequence[Measurement],
+    runs: Mapping[str, RunRecord],
+    forks: Mapping[str, Sequence[ForkRecord]],
+    rows: Sequence[ExperimentRow],
+) -> Iterator[Caveat]:
+    for one in measurements:
+        if one.name not in runs:
+            continue
+        run = runs[one.name]
+        yield from (Caveat("run", f"{one.name}: {text}") for text in run.caveats)
+        yield from _carried(one.name, runs)
+        for variant in one.variants:
+            failed = sum(fork.variant == variant and fork.status == "failed" for fork in run.forks)
+            if failed:
+                yield caveat.failed_forks(f"{one.name}/{variant}", failed)
+    off = dict.fromkeys(forks, 0)
+    for disturbance in disturbances(forks):
+        off[disturbance.variant] += 1
+    if any(off.values()):
+        yield _disturbed(off, sum(len(group) for group in forks.values()))
+    furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
+    if furthest >= NOTABLE_SCALE:
+        yield caveat.small_scale(rounded_ratio(furthest))
+    if any(doubt.code == "bimodal" for row in rows for doubt in row.caveats):
+        yield caveat.bimodal_interval()
+    if any(forks.values()):
+        yield caveat.one_index_build()
+
+
+def _carried(name: str, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
+    """Of evidence in all forks, what it cost is in all figures: how much, where another one did the same."""
+    run = runs[name]
+    kinds = ", ".join(run.plan.evidence_in(0))
+    if not kinds:
+        return
+    plain = {other: cost_beside(run, found) for other, found in runs.items() if not found.plan.evidence_in(0)}
+    beside = max(plain, key=lambda other: len(plain[other]), default=None)
+    known = ""
+    if beside is not None and plain[beside]:
+        listed = ", ".join(_cost(one, run.plan) for one in plain[beside])
+        known = f": against {beside}, mean service times (95 % intervals) of {listed}"
+    text = f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures{known}"
+    yield Caveat("evidence", text)
+
+
+def _cost(one: TaskCost, plan: Plan) -> str:
+    challenge = f"{challenge_title(plan, one.schedule)}/" if len(plan.schedules) > 1 else ""
+    interval = ""
+    if one.low_percent is not None and one.high_percent is not None:
+        interval = f" ({one.low_percent:+.1f} to {one.high_percent:+.1f})"
+    return f"{one.variant}/{challenge}{one.label} {one.percent:+.1f} %{interval}"
+
+
+def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
+    """As for a run, but counted: an experiment has too many forks to number them."""
+    listed = ", ".join(f"{label} {count}" for label, count in off.items() if count)
+    return Caveat(
+        "disturbed",
+        f"noisy host: its probes stand out around {sum(off.values())} of {total} forks, which are kept "
+        f"in the figures: {listed}",
+    )

@@ -1,0 +1,713 @@
+"""An experiment's report, printed or as a page: expectations, then tables beside what was published."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+import benchctl
+from benchctl.errors import UsageError
+from benchctl.experiment.comparisons import (
+    ExpectationResult,
+    ExperimentAnalysis,
+    ExperimentRow,
+    ExperimentTable,
+    FateGroup,
+    FateResult,
+    Judged,
+    Outcome,
+    SiteResult,
+    SiteVariant,
+    same_forks,
+)
+from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
+from benchctl.report.charts.panels import dark_palette
+from benchctl.report.facts import fact_sections
+from benchctl.report.grid import (
+    ABOVE,
+    INTERVAL,
+    NOTES,
+    VARIANT,
+    VERDICT,
+    Cell,
+    Column,
+    Grid,
+    bounds,
+    escaped,
+    grid_table,
+    judged,
+    note_lists,
+    worded,
+)
+from benchctl.report.html.page import write_pages
+from benchctl.report.html.parts import FOLDER, content_policy, embedded, templates
+from benchctl.report.inlining import FOUND_WORDS, PARTLY
+from benchctl.report.layout import Notes, better, verdict_cell
+from benchctl.report.numbers import (
+    NOT_AVAILABLE,
+    counted,
+    duration,
+    figure,
+    interval,
+    json_text,
+    mebibytes,
+    p_value,
+    signed_percent,
+    visible,
+)
+from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
+from benchctl.results.experiment import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
+from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
+from benchctl.results.plan import EvidenceKind
+from benchctl.stats.compare import Verdict
+from benchctl.stats.metrics import metric_of
+from benchctl.stats.multiplicity import MOST_BLOCKS
+
+# What the JVM did at call sites, beside the figures of the forks in which it did so.
+
+_Runs = Mapping[str, RunRecord]
+"""Measurement -> its run."""
+
+_AROUND = re.compile(r"^.*[.$](?=[^\W\d])", re.DOTALL)
+_TITLE = "What the JVM did"
+_READING = (
+    f"Fates: in the newest compilation by C2 that says how the call is made. {PARTLY}. Receivers: with the "
+    "calls that type profiles had counted when C2 compiled, over these forks; HotSpot prints none of a "
+    "virtual call."
+)
+_AFTER_THE_FACT = (
+    "Forks that fared differently were put together after the fact: a difference between their figures is a "
+    "lead, not a test of it."
+)
+
+
+def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | None:
+    """A line for every fate of every call site and variant; None where no call site is asked for."""
+    if not spec.call_sites:
+        return None
+    results = {one.name: one for one in analysis.call_sites}
+    units = " or ".join(dict.fromkeys(one.unit for one in results.values()))
+    tasks = list(dict.fromkeys(site.task for site in spec.call_sites))
+    alone = tasks[0] if len(tasks) == 1 else ""
+    task = worded("Task")
+    columns = (
+        worded("Call"), VARIANT, worded("Fate"), "Forks", worded("Receivers"), task,
+        f"{alone or 'Throughput'}, {units}",
+    )  # fmt: skip
+    lines = (line for site in spec.call_sites for line in _lines(site, results[site.name]))
+    grid = Grid.of(_TITLE, columns, lines)
+    return grid.without(task.title) if alone else grid
+
+
+def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[str]:
+    if not spec.call_sites:
+        return
+    results = {one.name: one for one in analysis.call_sites}
+    for site in spec.call_sites:
+        about = " ".join(site.about.split())
+        yield f"{site.label}: {site.callee} in {site.method}, measurement {site.measurement}. {about}".strip()
+        yield from _missing(site, results[site.name])
+    variants = [one for result in results.values() for one in result.variants]
+    yield _READING
+    if any(len(one.groups) > 1 for one in variants):
+        yield _AFTER_THE_FACT
+
+
+def _measured_text(one: FateResult) -> str:
+    """`virtual call in 3 of 4 forks`; `inlined in 4 of 4 forks (at least 47 %)` where none differs."""
+    text = f"{FOUND_WORDS[one.is_]} in {one.showing} of {counted(one.forks, 'fork')}"
+    if one.at_least is not None:
+        return f"{text} (at least {100 * one.at_least:.0f} %)"
+    return text if one.at_most is None else f"{text} (at most {100 * one.at_most:.0f} %)"
+
+
+def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...]]:
+    label: Cell | str = site.label
+    for one in result.variants:
+        variant = one.variant
+        total = sum(len(group.forks) for group in one.groups)
+        for group in one.groups:
+            yield (
+                label,
+                variant,
+                FOUND_WORDS[group.found],
+                f"{len(group.forks)} of {total}",
+                _receivers(group),
+                site.task,
+                figure(group.throughput_per_s),
+            )
+            label, variant = ABOVE, ""
+        if not one.groups:
+            yield label, variant, "no log", NOT_AVAILABLE, "", site.task, NOT_AVAILABLE
+            label = ABOVE
+
+
+def _receivers(group: FateGroup) -> str:
+    named = ", ".join(f"{_short(one.name)} {one.calls:,}" for one in group.receivers)
+    others = group.calls - sum(one.calls for one in group.receivers)
+    return f"{named}, others {others:,}" if named and others > 0 else named
+
+
+def _short(name: str) -> str:
+    """A class without its package, and a nested one without the class around it, but for a number's."""
+    return _AROUND.sub("", name)
+
+
+def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
+    for one in result.variants:
+        name = f"{site.measurement}/{one.variant}"
+        for block, words in ((each.block, each.words) for each in one.unread):
+            yield f"No inlining log of {name}, block {block}: {words}."
+        if not one.groups and not one.unread:
+            yield f"No fork of {name} with an inlining log has finished."
+        yield from _given_up(name, one)
+
+
+def _given_up(name: str, one: SiteVariant) -> Iterator[str]:
+    blocks = sorted(each.block for group in one.groups for each in group.forks if each.given_up)
+    if blocks:
+        listed = ", ".join(map(str, blocks))
+        yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
+
+
+# Expectations and comparisons as grids, narrow for a terminal and wide for a page.
+
+_EXPECTATION_COLUMNS = (
+    "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change in speed (95 % interval)"),
+    "p (Holm)",
+)  # fmt: skip
+_LISTED = 4
+"""So many comparisons of an expectation are shown one by one."""
+_LABEL_WIDTH = 28
+_SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
+    "confirmed": "faster",
+    "refuted": "slower",
+    "inconclusive": "different",
+}
+_WORDS: Final[dict[Outcome, str]] = {"confirmed": "confirmed", "refuted": "refuted", "inconclusive": "open"}
+
+
+def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
+    met = dict.fromkeys(doubt for row in analysis.rows for doubt in row.caveats)
+    return Notes(tuple(met), analysis.caveats)
+
+
+def _expectation_grid(analysis: ExperimentAnalysis) -> Grid | None:
+    if not analysis.expectations and not analysis.fates:
+        return None
+    labels = {row.name: row.label for row in analysis.rows}
+    lines = (
+        (
+            str(number),
+            one.statement,
+            judged(_SHOWN_LIKE[one.outcome], one.outcome),
+            *_support(one, labels),
+        )
+        for number, one in analysis.numbered
+    )
+    return Grid.of("Expectations", _EXPECTATION_COLUMNS, lines)
+
+
+def _expectation_summary(analysis: ExperimentAnalysis) -> str:
+    """`Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`: the first thing to know."""
+    counts = Counter(one.outcome for one in analysis.expectations)
+    counts.update(one.outcome for one in analysis.fates)
+    total = counted(counts.total(), "expectation")
+    return (
+        f"Of {total}, {counts['confirmed']} confirmed, {counts['refuted']} refuted, "
+        f"{counts['inconclusive']} left open."
+    )
+
+
+def _expectation_remarks(analysis: ExperimentAnalysis) -> Iterator[str]:
+    """What the grid does not say of expectations, by their numbers; a doubt that several share once."""
+    labels = {row.name: row.label for row in analysis.rows}
+    doubts: dict[str, list[str]] = {}
+    for number, one in analysis.numbered:
+        reasons = () if isinstance(one, FateResult) else _reasons(one, labels)
+        needs = [f"needs {one.needs.strip().removesuffix('.')}"] if one.needs else []
+        remarks = [*reasons, *_lacks(one), *needs]
+        if remarks:
+            yield f"{number}: {'; '.join(remarks)}."
+        for doubt in one.doubts:
+            doubts.setdefault(doubt, []).append(str(number))
+    for doubt, numbers in doubts.items():
+        yield f"{', '.join(numbers)}: {doubt}."
+
+
+def _narrow_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
+    figures = worded("Figures")
+    columns = (
+        worded("Comparison"), figures, spec.baseline, spec.contender, "Diff %", INTERVAL, "p", VERDICT, NOTES,
+    )  # fmt: skip
+    lines: list[tuple[Cell | str, ...]] = []
+    for row in table.rows:
+        name = _row_label(row, table)
+        label: Cell | str = name if " " in name else break_name(name, _LABEL_WIDTH)
+        if row.published is not None:
+            lines.append((label, "published", *_published(row), "", "", "", ""))
+            label = ABOVE
+        lines.append((label, "measured", *_figures(row), _verdict(row), notes.cell(row.caveats)))
+    grid = Grid.of(_grid_title(table), columns, lines)
+    return grid if any(row.published for row in table.rows) else grid.without(figures.title)
+
+
+def _wide_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Grid:
+    published = (f"published {spec.baseline}", f"published {spec.contender}", "published diff %")
+    columns = (
+        worded("Comparison"), *published, spec.baseline, spec.contender,
+        "Diff %", INTERVAL, "p", VERDICT, NOTES,
+    )  # fmt: skip
+    lines = (
+        (
+            _row_label(row, table),
+            *_published(row),
+            *_figures(row),
+            _verdict(row),
+            notes.cell(row.caveats),
+        )
+        for row in table.rows
+    )
+    return Grid.of(_grid_title(table), columns, lines).without_empty(*published)
+
+
+def _grid_title(table: ExperimentTable) -> str:
+    """The table's title with its metric, where all rows have the same."""
+    metrics = dict.fromkeys((row.metric, row.unit) for row in table.rows)
+    if len(metrics) != 1:
+        return table.title
+    ((key, unit),) = metrics
+    metric = metric_of(key)
+    return f"{table.title}: {metric.title}, {unit} ({better(metric)})"
+
+
+def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
+    if len({(one.metric, one.unit) for one in table.rows}) == 1:
+        return row.label
+    return f"{row.label}: {metric_of(row.metric).title}, {row.unit}"
+
+
+def _support(one: ExpectationResult | FateResult, labels: Mapping[str, str]) -> tuple[str, str]:
+    if isinstance(one, FateResult):
+        return _measured_text(one), NOT_AVAILABLE
+    p = NOT_AVAILABLE if one.p is None else f"{p_value(one.p)} ({p_value(one.p_adjusted)})"
+    return _measured(one, labels), p
+
+
+def _lacks(one: ExpectationResult | FateResult) -> Iterator[str]:
+    if isinstance(one, FateResult) or one.lacks is None:
+        return
+    if one.lacks.forks is None:
+        yield f"{MOST_BLOCKS} forks a side would not decide it, if it stays as it is"
+    else:
+        forks = counted(one.lacks.forks, "further fork")
+        yield f"takes about {forks} a side ({duration(one.lacks.seconds)}), if it stays as it is"
+
+
+def _measured(one: ExpectationResult, labels: Mapping[str, str]) -> str:
+    """The estimates of an expectation: one by one, or of many their range."""
+    if len(one.judged) <= _LISTED:
+        alone = len(one.judged) == 1
+        return "; ".join(_estimate(each, "" if alone else labels[each.comparison]) for each in one.judged)
+    counts = Counter(each.outcome for each in one.judged)
+    speeds = [each.speed_percent for each in one.judged if each.speed_percent is not None]
+    spread = f"; {interval(min(speeds), max(speeds))} %" if speeds else ""
+    listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
+    return f"of {len(one.judged)} comparisons {listed}{spread}"
+
+
+def _estimate(judged: Judged, label: str) -> str:
+    lead = f"{label}: " if label else ""
+    if judged.speed_percent is None:
+        return f"{lead}{NOT_AVAILABLE}"
+    change = f"{lead}{signed_percent(judged.speed_percent)} %"
+    if judged.low_percent is None:
+        return change
+    return f"{change} ({interval(judged.low_percent, judged.high_percent)})"
+
+
+def _reasons(one: ExpectationResult, labels: Mapping[str, str]) -> Iterator[str]:
+    """Why comparisons are open or what they refute, where the outcome of all does not say it."""
+    grouped: dict[str, list[str]] = {}
+    for each in one.judged:
+        if each.outcome == "refuted" and len(one.judged) > 1:
+            grouped.setdefault("refuted", []).append(labels[each.comparison])
+        elif each.reason:
+            grouped.setdefault(each.reason, []).append(labels[each.comparison])
+    for reason, names in grouped.items():
+        if len(names) < len(one.judged):
+            yield f"{', '.join(names)}: {reason}"
+        elif reason not in (OPEN, "refuted"):
+            yield reason
+
+
+def _published(row: ExperimentRow) -> tuple[str, str, str]:
+    if row.published is None:
+        return "", "", ""
+    printed = row.published.change_percent
+    change = signed_percent(row.published_percent) if printed is None else signed_percent(printed, 2)
+    # No digits that the source has not.
+    return f"{row.published.baseline:,.10g}", f"{row.published.contender:,.10g}", change
+
+
+def _figures(row: ExperimentRow) -> tuple[Cell | str, ...]:
+    comparison = row.comparison
+    values = [side.value for side in row.figures]
+    if comparison.paired and comparison.baseline_value is not None:
+        # Of the pairs that the change is of.
+        values = [comparison.baseline_value, comparison.contender_value]
+    return (
+        *map(figure, values),
+        signed_percent(comparison.effect_percent),
+        bounds(comparison.low_percent, comparison.high_percent),
+        p_value(comparison.p_adjusted),
+    )
+
+
+def _verdict(row: ExperimentRow) -> Cell:
+    """As in tables of runs, but that the second column is always who is faster or slower."""
+    if row.missing:
+        return judged(None, "not measured")
+    return verdict_cell(row.comparison, row.figures, row.caveats)
+
+
+# The lines around tables: what it was run on, how to read it, how to look closer.
+
+_READERS: Final[Mapping[str, frozenset[EvidenceKind]]] = {
+    "evidence": frozenset({"jit", "gc", "os"}),
+    "inlining": frozenset({"inlining"}),
+    "profile": frozenset({"profile"}),
+}
+"""Command -> the kinds of evidence that it prints."""
+
+
+def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> Iterator[str]:
+    spec = record.spec
+    ended = f": {record.stopped}" if record.stopped else ""
+    moment = record.created.replace("T", " ").replace("+00:00", " UTC").replace("Z", " UTC")
+    yield f"{record.id}, {moment}, {record.status}{ended}."
+    yield (
+        f"{spec.docs:,} documents, heap {spec.heap_mb} MiB, order seed {spec.seed}; "
+        f"{_forks(record, analysis)}{_took(record)}."
+    )
+    for host in dict.fromkeys(_host(run) for run in runs.values()):
+        yield f"{host}."
+    yield from dict.fromkeys(f"{line}." for run in runs.values() for line in _section(run, "Engines"))
+
+
+def _difference_lines(runs: _Runs) -> Iterator[str]:
+    """What sets variants apart beside what is compared; what several runs say is said once."""
+    yield from dict.fromkeys(
+        line for run in runs.values() for line in _section(run, "Differences between variants")
+    )
+
+
+def run_lines(record: ExperimentRecord) -> Iterator[str]:
+    """Each measurement, and the commands that show its run and its evidence."""
+    width = max((len(one.name) for one in record.spec.measurements), default=0)
+    for one in record.spec.measurements:
+        run = record.runs.get(one.name)
+        kinds = () if one.evidence is None else one.evidence.kinds
+        looks = [word for word in ("show", *_READERS) if word == "show" or _READERS[word] & {*kinds}]
+        shown = "; ".join(f"benchctl {word} {run}" for word in looks) if run else "not begun"
+        yield f"{one.name:<{width}}  {shown}"
+
+
+def _scale_lines(analysis: ExperimentAnalysis) -> Iterator[str]:
+    """Rows that are far below the blog's scale; those of the same distance together."""
+    grouped: dict[str, dict[str, None]] = {}
+    for row in analysis.rows:
+        if row.scale is not None and row.scale.ratio >= NOTABLE_SCALE:
+            tasks = {f"{one.measurement}/{one.task}": None for one in (row.baseline, row.contender)}
+            grouped.setdefault(row.scale.text, {}).update(tasks)
+    for text, tasks in grouped.items():
+        yield f"Scale: {text}: {', '.join(tasks)}"
+
+
+def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
+    yield (
+        "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict "
+        f"is about the second. Interval and p: {_tests(analysis)}; intervals are unadjusted, p is adjusted "
+        "over the rows of its table (Benjamini-Hochberg)"
+        f"{in_spite_of_looks(row.comparison for row in analysis.rows)}."
+    )
+    if analysis.expectations:
+        margins = ", ".join(f"{one:g} %" for one in sorted({e.margin_percent for e in analysis.expectations}))
+        yield (
+            "Expectations: slower or faster is confirmed by a 95 % interval on that side of 0, and refuted "
+            "by a 90 % interval that excludes as much as the margin; alike is confirmed by a 90 % interval "
+            "within the margin, and refuted by one beyond it. All comparisons have to show it; one refutes "
+            "it, so that of k comparisons refuting takes an interval of 1 - 10 %/k (Bonferroni). Margins: "
+            f"{margins}. p is the greatest of an expectation's comparisons."
+        )
+        yield (
+            "Outcomes rest on intervals that are not adjusted for the number of expectations: of 40 "
+            "differences that are not there, about one is confirmed as slower or faster (2.5 % each); "
+            "confirming anything else by mistake, and refuting, happen to at most 5 % each. Only p in "
+            "brackets is adjusted, over all expectations (Holm)."
+        )
+    if analysis.fates:
+        yield (
+            f"Fates of calls are counted: with {FORKS_FOR_OUTCOME} forks or more, confirmed when every fork "
+            "has an inlining log and shows it, refuted when all with a log show the opposite. In brackets "
+            "the one-sided 95 % bound of the share of node starts that would show it (Clopper and Pearson)."
+        )
+
+
+def _tests(analysis: ExperimentAnalysis) -> str:
+    blocked = [row.blocked for row in analysis.rows]
+    if any(blocked):
+        some = "" if all(blocked) else ", Welch's t over forks where runs were declared unpaired"
+        return f"paired t over blocks, on logarithms{some}"
+    paired = sum(same_forks(row.baseline, row.contender) for row in analysis.rows)
+    if not paired:
+        return "Welch's t over forks, on logarithms"
+    if paired == len(analysis.rows):
+        return "t of pairs, on logarithms: both sides are tasks of the same forks"
+    return "Welch's t over forks, on logarithms; t of pairs where both sides are tasks of the same forks"
+
+
+def _table_lines(spec: TableSpec) -> Iterator[str]:
+    if spec.source:
+        yield f"Published as: {spec.source}."
+    if spec.about:
+        yield spec.about
+
+
+def _about_lines(record: ExperimentRecord) -> Iterator[str]:
+    yield from (" ".join(part.split()) for part in record.spec.about.split("\n\n") if part.strip())
+    if record.spec.source:
+        yield f"Published figures: {record.spec.source}."
+
+
+def _forks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> str:
+    """`8 forks of each of 20 sides`, or what is there of them."""
+    spec = record.spec
+    sides = [
+        (count, spec.forks_of(one))
+        for one in spec.measurements
+        for count in analysis.forks.get(one.name, {}).values()
+    ]
+    if spec.until_decided and sides:
+        counts = [count for count, _ in sides]
+        return f"{sum(counts)} forks, {min(counts)} to {max(counts)} of each of {len(sides)} sides"
+    if any(count != wanted for count, wanted in sides):
+        done, planned = (sum(column) for column in zip(*sides, strict=True))
+        return f"{done} of {planned} forks, of {len(sides)} sides"
+    numbers = Counter(wanted for _, wanted in sides)
+    (most, alike), *rest = numbers.most_common() or [(spec.forks, 0)]
+    text = f"{counted(most, 'fork')} of each of {alike} sides"
+    return ", ".join([text, *(f"{forks} of {count}" for forks, count in rest)])
+
+
+def _took(record: ExperimentRecord) -> str:
+    if not record.spent_s:
+        return ""
+    expected = "" if record.expected_s is None else f" ({duration(record.expected_s)} were expected)"
+    return f", which took {duration(record.spent_s)}{expected}"
+
+
+def _host(run: RunRecord) -> str:
+    host = run.environment
+    return (
+        f"{host.hostname}: {host.cpu_model}, {host.cpus} CPUs, {mebibytes(host.memory_bytes)} memory, Linux "
+        f"{host.kernel}, benchctl {host.benchctl}"
+    )
+
+
+def _section(run: RunRecord, heading: str) -> tuple[str, ...]:
+    found = (section.lines for section in fact_sections(run) if section.heading == heading)
+    return next(found, ())
+
+
+# As text, Markdown or JSON.
+
+Format = Literal["text", "markdown", "json"]
+"""What a report can be printed as; `write` makes the page."""
+
+
+class ExperimentSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The run of one measurement, as far as a reader of figures needs it."""
+
+    run: str
+    status: RunStatus
+    environment: Environment
+    engines: tuple[EngineFacts, ...]
+
+
+class ExperimentDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `json` prints.
+
+    Attributes:
+        experiment: what it asked, as in experiment.json.
+        analysis: what came of it.
+        sources: measurement -> its run.
+    """
+
+    experiment: ExperimentRecord
+    analysis: ExperimentAnalysis
+    sources: dict[str, ExperimentSource]
+
+
+def render(
+    record: ExperimentRecord,
+    runs: _Runs,
+    analysis: ExperimentAnalysis,
+    output_format: Format = "text",
+    *,
+    width: int = WIDE,
+) -> str:
+    """Write the report.
+
+    Args:
+        record: the experiment.
+        runs: measurement -> its run.
+        analysis: of both.
+        output_format: text and Markdown are for readers, JSON for programs, in full precision.
+        width: columns, for text.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    match output_format:
+        case "text":
+            return _text(record, runs, analysis, width)
+        case "markdown":
+            return _markdown(record, runs, analysis)
+        case "json":
+            return json_text(_document(record, runs, analysis))
+        case _:
+            raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, json")
+
+
+def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, width: int) -> str:
+    notes = _collect_notes(analysis)
+
+    def lines(*sentences: str) -> str:
+        return render_page([], sentences, width)
+
+    blocks = [lines(record.spec.title)]
+    blocks += [lines(text) for text in _about_lines(record)]
+    blocks.append(lines(*_setting_lines(record, runs, analysis)))
+    expected = _expectation_grid(analysis)
+    if expected is not None:
+        blocks.append(lines(_expectation_summary(analysis)))
+        blocks.append(render_page([expected], _expectation_remarks(analysis), width))
+    fates = _fate_grid(record.spec, analysis)
+    if fates is not None:
+        blocks.append(render_page([fates], _fate_lines(record.spec, analysis), width))
+    for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
+        blocks.append(render_page([_narrow_grid(table, spec, notes)], _table_lines(spec), width))
+    blocks.append(render_page([], _legend(analysis), width, notes=notes))
+    blocks.append(lines(*_scale_lines(analysis)))
+    blocks.append(_listed("How variants differ:", _difference_lines(runs), width))
+    blocks.append(_listed("Runs:", run_lines(record), width))
+    return "\n".join(block for block in blocks if block)
+
+
+def _listed(heading: str, items: Iterator[str], width: int) -> str:
+    lines = [render_page([], [item], width - 2).splitlines() for item in items]
+    if not lines:
+        return ""
+    return "\n".join([heading, *(f"  {line}" for own in lines for line in own)]) + "\n"
+
+
+def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> str:
+    notes = _collect_notes(analysis)
+    parts = [f"## {escaped(record.spec.title)}"]
+    parts += [escaped(text) for text in _about_lines(record)]
+    parts.append(_items(_setting_lines(record, runs, analysis)))
+    expected = _expectation_grid(analysis)
+    if expected is not None:
+        parts += [escaped(_expectation_summary(analysis)), grid_table(expected)]
+        parts.append(_items(_expectation_remarks(analysis)))
+    fates = _fate_grid(record.spec, analysis)
+    if fates is not None:
+        parts += [grid_table(fates), _items(_fate_lines(record.spec, analysis))]
+    for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
+        parts.append(grid_table(_wide_grid(table, spec, notes)))
+        parts += [escaped(text) for text in _table_lines(spec)]
+    parts.append(_items(_legend(analysis)))
+    parts += note_lists(notes)
+    parts.append(_items(_scale_lines(analysis)))
+    differences = _items(_difference_lines(runs))
+    parts += ["### How variants differ", differences] if differences else []
+    parts += ["### Runs", "\n".join(["```text", *map(visible, run_lines(record)), "```"])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _items(lines: Iterator[str]) -> str:
+    return "\n".join(f"- {escaped(line)}" for line in lines)
+
+
+def _document(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> ExperimentDocument:
+    sources = {
+        name: ExperimentSource(run.id, run.status, run.environment, run.engines) for name, run in runs.items()
+    }
+    return ExperimentDocument(record, analysis, sources)
+
+
+# As a page: the frame, style and tables of the pages of runs.
+
+
+class _Section(msgspec.Struct, frozen=True):
+    table: Grid
+    lines: tuple[str, ...]
+
+
+def write(folder: Path, record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> Path:
+    """Write the page and the files that it needs; it loads nothing from any network.
+
+    Args:
+        folder: where to; made when there is none.
+        record: the experiment.
+        runs: measurement -> its run.
+        analysis: of both.
+
+    Returns:
+        The path of `index.html`.
+
+    Raises:
+        UsageError: the folder holds a page that benchctl did not write.
+        BenchctlError: it cannot be written.
+    """
+    return write_pages(folder, {"index.html": page(record, runs, analysis)})
+
+
+def page(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> str:
+    """The page as text; style and script lie in a folder beside it."""
+    notes = _collect_notes(analysis)
+    expected = _expectation_grid(analysis)
+    fates = _fate_grid(record.spec, analysis)
+    return (
+        templates(("benchctl.experiment", ""))
+        .get_template("experiment.html.jinja")
+        .render(
+            title=record.spec.title,
+            subtitle=tuple(_setting_lines(record, runs, analysis)),
+            about=tuple(_about_lines(record)),
+            summary=_expectation_summary(analysis) if expected is not None else "",
+            expectations=expected,
+            remarks=tuple(_expectation_remarks(analysis)),
+            fates=fates,
+            fate_lines=tuple(_fate_lines(record.spec, analysis)),
+            sections=[
+                _Section(_wide_grid(found, spec, notes), tuple(_table_lines(spec)))
+                for found, spec in zip(analysis.tables, record.spec.tables, strict=True)
+            ],
+            legend=tuple(_legend(analysis)),
+            notes=[doubt.text for doubt in notes.numbered],
+            general=[doubt.text for doubt in notes.general],
+            scale=tuple(_scale_lines(analysis)),
+            differences=tuple(_difference_lines(runs)),
+            runs="\n".join(run_lines(record)),
+            folder=FOLDER,
+            inline=False,
+            version=benchctl.__version__,
+            policy=content_policy(inline=False),
+            palette=embedded(dark_palette()),
+        )
+    )

@@ -1,1 +1,0 @@
-"""Reports of experiments: expectations first, then every table with published and measured figures."""
