@@ -20,8 +20,6 @@ from integration.library import (
     write_library,
 )
 
-pytestmark = pytest.mark.nodes
-
 ORDINARY = ("--forks", "1", "--heap", "512m", "--wait")
 
 
