@@ -6,9 +6,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from file_server import FileServer, serving_files
 
@@ -24,6 +26,11 @@ SLOWEST = (
     "test_until_steady", "test_experiment", "test_machine", "test_programs", "test_cut_off", "test_faults",
     "test_night", "test_calibration", "test_conduct", "test_steady_calibration", "test_decode", "test_files",
 )  # fmt: skip
+# Of nodes, those that ask the index that most of them ask.
+SAME_INDEX = {
+    "test_evidence", "test_experiment", "test_load", "test_machine", "test_minimize", "test_nightly",
+    "test_precision", "test_redline", "test_run", "test_until_steady",
+}  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
 # not for a test to say on a machine that may be busy.
@@ -51,6 +58,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many processes share the tests: one a CPU, and none beside this one for files and single tests."""
     named = any(".py" in argument for argument in config.args)
     return 0 if named else min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
+
+class _SameIndexScheduling(LoadFileScheduling):
+    """Modules that ask the same index go to the same process, which prepares it once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        same = path.parent.name == INTEGRATION.name and path.stem in SAME_INDEX
+        return "the same index" if same else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Where there are but two processes, the other one has enough to do."""
+    if config.getoption("dist") != "loadfile" or len(config.getoption("tx")) > 2:
+        return None
+    return _SameIndexScheduling(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
