@@ -3,17 +3,34 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from file_server import FileServer, serving_files
 
 INTEGRATION = Path(__file__).parent / "integration"
+# Whoever has the engines starts nodes of them.
+ENGINES_FIXTURE = "installations"
 # Every process collects all tests first, which takes it some seconds.
 MOST_WORKERS = 8
+# Modules that take more than ten seconds, the slowest first; of nodes, and of others.
+SLOWEST = (
+    "test_run", "test_minimize", "test_big5", "test_nightly", "test_evidence", "test_variants",
+    "test_foreign", "test_resuming", "test_nodes", "test_target", "test_load", "test_index",
+    "test_until_steady", "test_experiment", "test_machine", "test_programs", "test_cut_off", "test_faults",
+    "test_night", "test_calibration", "test_conduct", "test_steady_calibration", "test_decode", "test_files",
+)  # fmt: skip
+# Of nodes, those that ask the index that most of them ask.
+SAME_INDEX = {
+    "test_evidence", "test_experiment", "test_load", "test_machine", "test_minimize", "test_nightly",
+    "test_precision", "test_redline", "test_run", "test_until_steady",
+}  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. What takes how long is
 # not for a test to say on a machine that may be busy.
@@ -21,10 +38,11 @@ settings.register_profile("usual", max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("usual")
 
-# A shell ignores SIGINT and SIGQUIT in what it starts in the background, and children inherit that: tests of
-# Ctrl-C would wait for ever in a nightly job.
+# A shell ignores SIGINT and SIGQUIT in what it starts in the background, `nohup` SIGHUP, and children inherit
+# that: tests of Ctrl-C and of closed terminals would wait for ever in a nightly job.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,9 +60,44 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if named else min(len(os.sched_getaffinity(0)), MOST_WORKERS)
 
 
+class _SameIndexScheduling(LoadFileScheduling):
+    """Modules that ask the same index go to the same process, which prepares it once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        same = path.parent.name == INTEGRATION.name and path.stem in SAME_INDEX
+        return "the same index" if same else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Where there are but two processes, the other one has enough to do."""
+    if config.getoption("dist") != "loadfile" or len(config.getoption("tx")) > 2:
+        return None
+    return _SameIndexScheduling(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile benchctl and its tests once where no bytecode is to be written beside sources.
+
+    Else every process would do that anew, hundreds of commands and workers among them: half a second each.
+    """
+    if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)) is not None:
+        sys.pycache_prefix, sys.dont_write_bytecode = str(cache.mkdir("bytecode")), False
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules that take longest, real nodes: what is quick comes last, and fills the gaps."""
-    items.sort(key=lambda item: INTEGRATION not in item.path.parents)
+    """Mark what starts real nodes, and begin with what takes longest: what is quick fills the gaps."""
+    for item in items:
+        if ENGINES_FIXTURE in getattr(item, "fixturenames", ()):
+            item.add_marker("nodes")
+    places = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(
+        key=lambda item: (INTEGRATION not in item.path.parents, places.get(item.path.stem, len(places)))
+    )
 
 
 @pytest.fixture

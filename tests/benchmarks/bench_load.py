@@ -42,7 +42,10 @@ def measure(names: list[str], setting: Setting) -> list[Line]:
     with Console(stderr=True).status("") as status:
         for name in names:
             status.update(f"measuring: {name}")
-            lines += (ROWS | {REAL: live.real_node})[name](setting)
+            found = (ROWS | {REAL: live.real_node})[name](setting)
+            if not found:
+                raise BenchctlError(f"nothing was measured in {name}")
+            lines += found
     return lines
 
 

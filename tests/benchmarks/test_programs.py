@@ -68,8 +68,7 @@ def test_a_program_runs(home: Path, program: str):
     assert check_runs(home, program, *SMALLEST[program].split())
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_row_of_the_load_generators_is_measured(home: Path, row: str):
-    said = check_runs(home, "bench_load.py", "--smoke", "--format", "markdown", "--rows", row)
+def test_every_row_of_the_load_generators_is_measured(home: Path):
+    said = check_runs(home, "bench_load.py", "--smoke", "--format", "markdown", "--rows", ",".join(ROWS))
     lines = [line for line in said.splitlines() if line.startswith("| ")]
-    assert len(lines) > 2, said
+    assert len(lines) >= 2 + len(ROWS), said

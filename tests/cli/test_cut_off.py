@@ -26,6 +26,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.lock import SHARE_VARIABLE
 from engine.fake_node import FakeNode
+from integration.calls import call
 from stored import stored
 from stub_cluster import stub_cluster
 from waiting import eventually
@@ -96,11 +97,6 @@ def cluster(held: Held) -> Iterator[FakeNode]:
 def run_words(cluster: FakeNode, *more: str) -> list[str]:
     target = f"prod=http://127.0.0.1:{cluster.port}"
     return ["run", "--challenge", "range-only-short", "--target", target, "--forks", "2", *more]
-
-
-def called(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "benchctl", *arguments]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
 
 def only_run(home: Home) -> RunRecord:
@@ -193,7 +189,7 @@ def test_ctrl_c_ends_in_order_and_tells_the_next_step(
     assert "interrupted; 1 of 2 forks are kept in" in said
     assert "Traceback" not in said
     held.released.set()
-    done = called(environ, "run", "--resume", record.id)
+    done = call(("run", "--resume", record.id), environ)
     assert done.returncode == 0, done.stderr
     assert f"benchctl run --resume {record.id}" in said
     assert only_run(home).forks[0] == record.forks[0]
@@ -234,7 +230,7 @@ def test_of_two_runs_at_once_one_is_refused_and_one_waits(
     with subprocess.Popen([*command, *run_words(cluster)], env=environ, stderr=subprocess.DEVNULL) as first:
         try:
             assert held.reached.wait(60)
-            refused = called(environ, *run_words(cluster))
+            refused = call(tuple(run_words(cluster)), environ)
             assert refused.returncode == 1
             assert (
                 f"another benchctl is measuring on this host (process {first.pid} of user" in refused.stderr

@@ -441,13 +441,20 @@ def test_time_that_is_up_leaves_expectations_open_and_more_time_goes_on(world: W
     assert world.run("fresh").looks == 1
 
 
+@pytest.fixture
+def whole(tmp_path: Path, open_ended: Experiment) -> World:
+    """One in which all was decided without interruption."""
+    made = World(tmp_path / "whole", time_ms=noisy)
+    made.begin(open_ended)
+    return made
+
+
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(number=st.integers(15, 30))
 def test_deciding_can_be_interrupted_at_any_fork(
-    tmp_path_factory: pytest.TempPathFactory, open_ended: Experiment, number: int
+    tmp_path_factory: pytest.TempPathFactory, open_ended: Experiment, whole: World, number: int
 ):
-    whole, cut = (World(tmp_path_factory.mktemp(name), time_ms=noisy) for name in ("whole", "cut"))
-    whole.begin(open_ended)
+    cut = World(tmp_path_factory.mktemp("cut"), time_ms=noisy)
     number = min(number, len(whole.forks) - 1)
     interrupt_at(number, cut)
     with pytest.raises(BenchctlError, match=f"{number} of .* forks are kept"):

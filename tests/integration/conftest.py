@@ -3,11 +3,9 @@
 import itertools
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.lock import SHARE_VARIABLE
-from integration.calls import Benchctl
+from integration.calls import Benchctl, call
 
 HEAP_MB = 512
 # A node's start costs half as much without the optimising compiler, and a little less when classes are not
@@ -35,6 +33,7 @@ QUICK_FLAGS = (
 )
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
+Boots = Callable[..., AbstractContextManager[Node]]
 Start = Callable[..., AbstractContextManager[Node]]
 
 
@@ -54,10 +53,20 @@ def jdk(home: Home) -> Jdk:
 
 
 @pytest.fixture(scope="session")
-def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
+def downloads() -> dict[EngineName, list[tuple[str, int, int]]]:
+    """What was told of the engines' downloads: what, how much of it, of how much."""
+    return {engine: [] for engine in VERSIONS}
+
+
+@pytest.fixture(scope="session")
+def installations(
+    home: Home, jdk: Jdk, downloads: dict[EngineName, list[tuple[str, int, int]]]
+) -> dict[EngineName, Installation]:
     """Both engines at the built-in versions; they are downloaded, and start quickly."""
     found = {
-        engine: install(home, VariantSpec(engine, engine, version), lambda *_: None)
+        engine: install(
+            home, VariantSpec(engine, engine, version), lambda *told, to=downloads[engine]: to.append(told)
+        )
         for engine, version in VERSIONS.items()
     }
     for installation in found.values():
@@ -67,9 +76,9 @@ def installations(home: Home, jdk: Jdk) -> dict[EngineName, Installation]:
     return found
 
 
-@pytest.fixture(params=sorted(VERSIONS))
+@pytest.fixture(scope="module", params=sorted(VERSIONS))
 def engine(request: pytest.FixtureRequest) -> EngineName:
-    """Each engine in turn."""
+    """Each engine in turn, with all tests of a module that are about it: they can share its node."""
     name: EngineName = request.param
     return name
 
@@ -77,21 +86,35 @@ def engine(request: pytest.FixtureRequest) -> EngineName:
 @pytest.fixture
 def scratch(home: Home) -> Iterator[Path]:
     """A folder for the nodes of one test."""
-    root = Path(tempfile.mkdtemp(prefix="nodes-", dir=home.scratch))
-    root.chmod(0o755)
-    yield root
-    shutil.rmtree(root)
+    with _nodes_folder(home) as root:
+        yield root
 
 
-@pytest.fixture
-def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], scratch: Path) -> Start:
-    """Boot a node of an engine: `with start("opensearch") as node`; its data outlives it within the test."""
+@pytest.fixture(scope="module")
+def shared(home: Home) -> Iterator[Path]:
+    """A folder for the nodes that tests of a module share."""
+    with _nodes_folder(home) as root:
+        yield root
+
+
+@contextmanager
+def _nodes_folder(home: Home) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="nodes-", dir=home.scratch) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def boots(home: Home, jdk: Jdk, installations: dict[EngineName, Installation]) -> Boots:
+    """Boot a node of an engine in a folder: `with boots("opensearch", folder) as node`."""
     numbers = itertools.count()
 
-    def begin(engine: EngineName, **changes: Any) -> AbstractContextManager[Node]:
+    def begin(engine: EngineName, root: Path, **changes: Any) -> AbstractContextManager[Node]:
+        root.mkdir(exist_ok=True)
+        root.chmod(0o755)
         defaults = {
-            "data": scratch / "data",
-            "folder": scratch / f"boot-{next(numbers)}",
+            "data": root / "data",
+            "folder": root / f"boot-{next(numbers)}",
             "owner": home.node_owner,
             "heap_mb": HEAP_MB,
             "starts": starts_of(home, installations[engine]),
@@ -99,6 +122,12 @@ def start(home: Home, jdk: Jdk, installations: dict[EngineName, Installation], s
         return boot(installations[engine], jdk, **{**defaults, **changes})
 
     return begin
+
+
+@pytest.fixture
+def start(boots: Boots, scratch: Path) -> Start:
+    """Boot a node of an engine: `with start("opensearch") as node`; its data outlives it within the test."""
+    return lambda engine, **changes: boots(engine, scratch, **changes)
 
 
 @pytest.fixture(scope="session")
@@ -110,13 +139,7 @@ def environ(home: Home, installations: dict[EngineName, Installation]) -> dict[s
 
 @pytest.fixture(scope="session")
 def benchctl(environ: dict[str, str]) -> Benchctl:
-    def call(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "benchctl", *arguments]
-        return subprocess.run(
-            command, env=environ | changes, capture_output=True, text=True, check=False, timeout=500
-        )
-
-    return call
+    return lambda *arguments, **changes: call(arguments, environ | changes)
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,10 @@ from benchctl.results.model import RunRecord, stray_boots
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
-# The archive of classes that tests start with knows where they were.
-PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load,jvm:-Xshare:off"
+# Classes that come from an archive do not say which jar they were in, and scripts start nodes without one.
+PATCHED = "es-patched=es,jar:patched:bulk-visit,jvm:-Xlog:class+load,start:script"
 VARIANTS = ("es", "os", "es-patched")
 
 # The core build of Elasticsearch carries no module with these; that of OpenSearch does.

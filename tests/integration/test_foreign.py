@@ -19,8 +19,6 @@ from integration.library import (
     write_library,
 )
 
-pytestmark = pytest.mark.nodes
-
 ORDINARY = ("--forks", "1", "--heap", "512m", "--wait")
 
 

@@ -24,7 +24,7 @@ from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
 
 # Whoever prepares an index here finds the engines as they start quickly.
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
 
 DOCUMENTS = 5_000
 HEAP_MB = 512
@@ -182,6 +182,7 @@ def cut_short(corpus: Corpus, folder: Path) -> Corpus:
     return replace(corpus, root=folder)
 
 
+@pytest.mark.parametrize("engine", ["opensearch"], indirect=True)
 def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     subject: Subject, planned: tuple[Plan, Track], corpus: Corpus, home: Home, scratch: Path
 ):

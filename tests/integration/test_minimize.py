@@ -10,11 +10,11 @@ from benchctl.home import Home
 from benchctl.minimize.record import find_search
 from integration.calls import Benchctl
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SCHEDULE = [
     {"operation": {"name": "one", "operation-type": "search", "body": {"size": 1}}, "iterations": 1},
-    {"name": "warm-up", "operation": "range", "iterations": 300},
+    {"name": "warm-up", "operation": "range", "iterations": 100},
     # The first few on a fresh node take many times as long.
     {"operation": "range", "iterations": 3},
     {"operation": "term", "iterations": 3},

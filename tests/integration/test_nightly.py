@@ -16,7 +16,7 @@ from benchctl.results.nightly.model import Event, NightRecord, Raised
 from integration.calls import Benchctl
 from waiting import eventually
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 # All that a search does is interpreted: it takes ten times as long, and nodes start nearly as fast as ever.
 SLOW = "-XX:CompileCommand=exclude,org.apache.lucene.*::*"
@@ -37,7 +37,7 @@ docs: 20k
 heap: 512m
 forks: 3
 # No more than it takes to be sure of searches that take ten times as long, on a machine that is busy.
-confirm: {{least-forks: 3, most-forks: 5}}
+confirm: {{least-forks: 3, most-forks: 4}}
 host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
   - {{kind: command, run: [/bin/sh, -c, "cat > told-$$.json"]}}

@@ -1,7 +1,6 @@
 """Every type of operation against real nodes: it works as judged, or the node says why it cannot."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +16,32 @@ from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operations.common import Asking
+from integration.conftest import Boots
 from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
 
-pytestmark = pytest.mark.nodes
 
-Start = Callable[..., AbstractContextManager[Node]]
-
-
-@pytest.fixture
-def repository(scratch: Path) -> Path:
+@pytest.fixture(scope="module")
+def repository(shared: Path, engine: EngineName) -> Path:
     """A folder that nodes may write snapshots to, whoever they run as."""
-    folder = scratch / "repository"
+    folder = shared / f"repository-{engine}"
     folder.mkdir()
     folder.chmod(0o777)
     return folder
 
 
+@pytest.fixture(scope="module")
+def node(boots: Boots, shared: Path, repository: Path, engine: EngineName) -> Iterator[Node]:
+    with boots(engine, shared / engine, settings={"path.repo": str(repository)}) as started:
+        yield started
+
+
 @pytest.fixture
-def driver(start: Start, engine: EngineName, repository: Path) -> Iterator[Driver]:
-    with (
-        start(engine, settings={"path.repo": str(repository)}) as node,
-        WireClient(f"http://127.0.0.1:{node.http_port}") as wire,
-    ):
+def driver(node: Node, engine: EngineName) -> Iterator[Driver]:
+    """It finds no index, and leaves none."""
+    with WireClient(f"http://127.0.0.1:{node.http_port}") as wire:
         yield Driver(node, wire, engine)
+    for name in node.client.request("GET", "/_settings"):
+        node.client.request("DELETE", f"/{name}")
 
 
 SORTED = {"size": 7, "sort": [{"n": "asc"}], "track_total_hits": True}

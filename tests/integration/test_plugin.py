@@ -8,8 +8,6 @@ from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 from plugins import write_track
 
-pytestmark = pytest.mark.nodes
-
 BOOKS = 600
 FILES = {
     "track.json": """

@@ -28,11 +28,13 @@ from integration import filler
 from waiting import eventually
 
 # Whoever prepares an index here finds the engines as they start quickly.
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
 
-DOCUMENTS = 60_000
-EVERY_BYTES = 10_000_000
-A_CHECKPOINT = 12_000  # documents: bodies of 2,000 with 1.87 MB each
+DOCUMENTS = 40_000
+EVERY_BYTES = 5_500_000
+A_CHECKPOINT = 6_000  # documents: bodies of 2,000 with 1.87 MB each
+# Behind two checkpoints, and far enough from the end.
+ENOUGH = 15_000
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +144,7 @@ def nothing_kept(home: Home) -> Iterator[None]:
 
 def test_what_a_killed_benchctl_had_sent_is_not_sent_again(home: Home, corpus: Corpus, scratch: Path):
     with preparing(home, "elasticsearch") as preparation:
-        preparation.until_sent(30_000)
+        preparation.until_sent(ENOUGH)
         node = preparation.node
         assert preparation.end_by(signal.SIGKILL)[0] == -signal.SIGKILL
         # What the node got beyond the last checkpoint before it ended is of no concern.
@@ -160,10 +162,10 @@ def test_what_a_killed_benchctl_had_sent_is_not_sent_again(home: Home, corpus: C
 
 def test_an_interrupted_preparation_loses_nothing_that_was_acknowledged(home: Home, corpus: Corpus):
     with preparing(home, "opensearch") as preparation:
-        preparation.until_sent(30_000)
+        preparation.until_sent(ENOUGH)
         status, said = preparation.end_by(signal.SIGINT)
     kept = acknowledged(home)
-    assert 30_000 <= kept < DOCUMENTS
+    assert ENOUGH <= kept < DOCUMENTS
     assert status == ExitCode.INTERRUPTED
     said_kept = f"{kept:,} of {DOCUMENTS:,} documents of opensearch 2.11.0's index are kept in"
     assert f"interrupted; {said_kept}" in said
@@ -178,7 +180,7 @@ def test_a_node_that_is_killed_in_the_ingest_is_named_and_what_it_had_put_by_is_
     home: Home, corpus: Corpus
 ):
     with preparing(home, "opensearch") as preparation:
-        preparation.until_sent(30_000)
+        preparation.until_sent(ENOUGH)
         status, said = preparation.end_by(signal.SIGKILL, preparation.node)
     assert status == ExitCode.FAILED
     assert "was killed by signal 9 (SIGKILL)" in said

@@ -18,7 +18,7 @@ from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.node import Node, boot
+from benchctl.engine.node import Node
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.target import Address, identify
@@ -27,15 +27,16 @@ from benchctl.home import Home
 from benchctl.results.plan import EngineName
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
+from integration.conftest import Boots
 from waiting import eventually
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 DOCUMENTS = 5_000
 RUN = ("run", "--wait", "--challenge", "range-only-short", "--docs", str(DOCUMENTS))
 SPELL = "correct-horse-battery"
 # What has nothing to do with what the engine is.
-ON_ONE = pytest.mark.parametrize("node", ["opensearch"], indirect=True)
+ON_ONE = pytest.mark.parametrize("engine", ["opensearch"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -46,34 +47,10 @@ def folder(home: Home) -> Iterator[Path]:
         yield Path(name)
 
 
-@contextmanager
-def plain_node(
-    engine: EngineName, home: Home, jdk: Jdk, installations: dict[EngineName, Installation], root: Path
-) -> Iterator[Node]:
-    root.mkdir()
-    root.chmod(0o755)
-    with boot(
-        installations[engine],
-        jdk,
-        data=root / "data",
-        folder=root / "boot",
-        owner=home.node_owner,
-        heap_mb=512,
-    ) as node:
-        yield node
-
-
-@pytest.fixture(scope="module", params=["elasticsearch", "opensearch"])
-def node(
-    request: pytest.FixtureRequest,
-    home: Home,
-    jdk: Jdk,
-    installations: dict[EngineName, Installation],
-    folder: Path,
-) -> Iterator[Node]:
+@pytest.fixture(scope="module")
+def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Node]:
     """A node that knows nothing of benchctl, without an index."""
-    engine: EngineName = request.param
-    with plain_node(engine, home, jdk, installations, folder / engine) as started:
+    with boots(engine, folder / engine) as started:
         yield started
 
 
@@ -180,32 +157,26 @@ def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp
     assert "challenge destroy would change the cluster prod: operation 'rub out'" in done.stderr
 
 
+@ON_ONE
 def test_a_cluster_that_goes_away_fails_its_fork(
-    home: Home,
-    jdk: Jdk,
-    installations: dict[EngineName, Installation],
-    folder: Path,
-    benchctl: Benchctl,
-    store: RunStore,
+    filled: str, node: Node, benchctl: Benchctl, store: RunStore
 ):
-    with plain_node("opensearch", home, jdk, installations, folder / "mortal") as node:
-        option = ("--target", f"mortal={node.endpoint.title}", "--forks", "1")
-        done = benchctl(*RUN, *option, "--fill-target")
-        assert done.returncode == 0, done.stderr
-        before = node.client.node_search_count()
+    """The last one of this node."""
+    before = node.client.node_search_count()
 
-        def kill() -> None:
-            assert eventually(lambda: node.client.node_search_count() > before + 3)
-            psutil.Process(node.pid).kill()
+    def kill() -> None:
+        assert eventually(lambda: node.client.node_search_count() > before + 3)
+        psutil.Process(node.pid).kill()
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        done = benchctl(*RUN, *option, "--param", "target_throughput=10", "--param", "iterations=200")
-        killer.join()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    long = ("--param", "target_throughput=10", "--param", "iterations=200")
+    done = benchctl(*RUN, "--target", filled, "--forks", "1", *long)
+    killer.join()
     assert done.returncode == 1
     (fork,) = store.find("latest", finished=False).load().forks
     assert fork.status == "failed"
-    assert "mortal at http://127.0.0.1" in fork.reason
+    assert "prod at http://127.0.0.1" in fork.reason
     assert "refuses the connection" in fork.reason
 
 

@@ -14,16 +14,15 @@ from benchctl.results.plan import EngineName
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
 
-pytestmark = [pytest.mark.nodes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 VARIANTS = """
 es-same:
   extends: es
-  jvm: &elsewhere [-Xshare:off]  # the archive of classes that tests start with knows where they were
+  jvm: [-Xss2m]
   jars: [mine.jar]
 es-other:
   extends: es
-  jvm: *elsewhere
   heap: 384m
   environment: {MALLOC_ARENA_MAX: 2}
   settings: {indices.queries.cache.size: 5%}
@@ -93,7 +92,7 @@ def test_warm_ups_of_a_variant_run_on_it_alone_and_are_counted(run: RunFolder):
 
 def test_reports_say_how_variants_differ(run: RunFolder, benchctl: Benchctl):
     text = " ".join(benchctl("show", run.path.name, "-v").stdout.split())
-    assert "es-same differs from es in: JVM flags -Xshare:off; jar lucene-core-9.8.0.jar" in text
+    assert "es-same differs from es in: JVM flags -Xss2m; jar lucene-core-9.8.0.jar" in text
     assert "heap 384 MiB instead of the run's" in text
     assert "environment MALLOC_ARENA_MAX=2" in text
     assert "os-17 is os 2.11.0 with: JDK 17." in text

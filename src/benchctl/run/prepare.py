@@ -230,7 +230,8 @@ def _ask_all(
             )
         for operation in operations:
             book.add(operation, ask(node.client, operation, target))
-        node.stop()
+        # As forks do: its index is a copy that is thrown away.
+        node.stop(at_once=not subject.spec.jvm_flags)
     book.save()
 
 

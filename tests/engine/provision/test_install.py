@@ -244,23 +244,3 @@ def test_a_cached_archive_that_was_damaged_is_fetched_anew_before_it_is_unpacked
     assert "GET /some/dist.zip" in server.requests
     assert found.archive_sha256 == hashlib.sha256(cached.read_bytes()).hexdigest()
     assert install(home, given(url), ignore) == found
-
-
-@pytest.mark.nodes
-@pytest.mark.parametrize(
-    ("engine", "version", "lucene", "module"),
-    [
-        ("elasticsearch", "8.11.0", "9.8.0", "x-pack-core"),
-        ("opensearch", "2.11.0", "9.7.0", "transport-netty4"),
-    ],
-)
-def test_the_built_in_engines_install(engine: EngineName, version: str, lucene: str, module: str, home: Home):
-    spec = VariantSpec(name="real", engine=engine, version=version)
-    told: list[tuple[str, int, int]] = []
-    found = install(home, spec, lambda *args: told.append(args))
-    assert (found.engine, found.version, found.lucene) == (engine, version, lucene)
-    assert module in found.modules
-    assert os.access(found.root / "bin" / engine, os.X_OK)
-    assert told[-1][1] == told[-1][2] > 0
-    assert found.verified_by in {"sha512", "sha1"}
-    assert install(home, spec, ignore) == found
