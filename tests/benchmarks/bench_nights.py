@@ -1,6 +1,6 @@
 """How long, and with how much memory, three years of nights are read.
 
-    PYTHONPATH=tests python tests/benchmarks/bench_nights.py [--nights 1000] [--folder KEPT]
+    PYTHONPATH=tests:tests/support python tests/benchmarks/bench_nights.py [--nights 1000] [--folder KEPT]
 
 A suite of 40 tasks, 2 variants and 5 forks is made up. Every step is then timed in a process of its own, from
 its first import: all records, all figures as series, those of one variant's newest thirty nights, ten

@@ -41,7 +41,7 @@ def home() -> Iterator[Path]:
 
 def check_runs(home: Path, program: str, *arguments: str) -> str:
     """Run it; whether it reaches its goals, which decides between 0 and 1, is luck beside other tests."""
-    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(HERE.parent), str(HERE.parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environ = os.environ | {"BENCHCTL_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, str(HERE / program), *arguments],
