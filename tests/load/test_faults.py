@@ -316,10 +316,11 @@ def test_the_end_of_a_group_cuts_off_what_stalls():
     with HostileServer(default=Act("the first task stalls", steps, Outcome.TIMEOUT)) as server:
         jobs = [
             (
-                Task(name, group=0, iterations=3, completes=completes),
+                Task(name, group=0, iterations=3, completes=completes, target_throughput=rate),
                 Search(name=name, body={"number": number}),
             )
-            for number, name, completes in [(1, "stalled", False), (2, "quick", True)]
+            # The quick one leaves the other one the time to begin.
+            for number, name, completes, rate in [(1, "stalled", False, None), (2, "quick", True, 10.0)]
         ]
         stalled, quick = ask(server.url, *jobs)
         sent = len(server.received)
