@@ -55,7 +55,7 @@ def test_a_measurement_without_any_comparison_can_be_made_alone(tmp_path: Path):
         (Changes(forks=0), "--forks must be at least 1"),
         (Changes(forks=10**26), "--forks must be at most 10,000"),
         (Changes(forks=4, until_decided=True), "--forks must be at least 5 with --until-decided"),
-        (Changes(forks=201, until_decided=True), "--forks must be at most 200 with --until-decided"),
+        (Changes(forks=51, until_decided=True), "--forks must be at most 50 with --until-decided"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, changes: Changes, message: str):

@@ -121,7 +121,7 @@ def test_what_is_open_says_what_it_lacks():
     text = rendered(record, made_runs({"fresh": {"es": wide, "os": near}}), "text")
     assert re.search(r"1: takes about \d+ further forks a side \(\d+ s\), if it stays as it is\.", text)
     text = rendered(record, made_runs({"fresh": {"es": wide, "os": edge}}), "text")
-    assert "1: 200 forks a side would not decide it, if it stays as it is." in text
+    assert "1: 50 forks a side would not decide it, if it stays as it is." in text
 
 
 def test_the_commands_that_print_evidence_stand_beside_its_run():

@@ -22,6 +22,7 @@ from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import extended
 from benchctl.run.session import AnySubject
+from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
 
@@ -291,6 +292,9 @@ def test_who_is_not_looked_at_after_every_block_any_more_has_been_looked_at_so_o
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
     found = extended(finished(stop=StopSpec(decided=True)), 3, None)
     assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
+    # The levels for every block hold for so many of them.
+    found = extended(finished(stop=StopSpec(decided=True)), MOST_BLOCKS, None)
+    assert (found.looks > 2, found.plan.stop) == (True, None)
 
 
 def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):

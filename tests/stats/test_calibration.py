@@ -19,6 +19,7 @@ from benchctl.stats.decisions import decide
 from benchctl.stats.inference import forks_needed, spread
 from benchctl.stats.multiplicity import (
     EVERY_BLOCK,
+    MOST_BLOCKS,
     adjusted_p,
     confidence_in_spite_of_looks,
     p_in_spite_of_looks,
@@ -377,8 +378,7 @@ def test_adjusting_for_the_host_covers_and_narrows(
     calibration.check(name, cell, float(np.median(ratios)), **bounds)
 
 
-ENDLESS = 200
-"""Blocks: as many as a run that is looked at after every one may have."""
+ENDLESS = MOST_BLOCKS
 
 
 def at_every_look(differences: Values) -> tuple[Values, Values, Values]:
@@ -405,7 +405,7 @@ def two_state_pairs(repetitions: int, fork_sd: float, slow_share: float) -> Valu
 def test_looking_after_every_block_misleads_no_more_often_than_looking_once(
     calibration: Table, fork_sd: float, slow_share: float
 ):
-    """Both false verdicts, at any of 196 looks: a difference where there is none, and none at the margin."""
+    """Both false verdicts, at any of 46 looks: a difference where there is none, and none at the margin."""
     differences = two_state_pairs(calibration.repetitions, fork_sd, slow_share)
     cell = f"fork SD {fork_sd:.0%}, {slow_share:.0%} slow"
     means, wide, _ = at_every_look(differences)
@@ -428,8 +428,9 @@ def test_looking_after_every_block_takes_about_as_many_as_planning_would(calibra
     generator = seeded(67, effect)
     means, wide, _ = at_every_look(generator.normal(effect, 1, (calibration.repetitions, ENDLESS)))
     found = np.abs(means) > wide
-    assert found.any(axis=1).mean() > 0.99
-    took = found.argmax(axis=1) + 5
+    # A small effect may be open when there are no more.
+    assert found.any(axis=1).mean() > 0.7
+    took = np.where(found.any(axis=1), found.argmax(axis=1) + 5, ENDLESS)
     planned = forks_needed(effect, 1.0, paired=True)
     calibration.check(
         "every block: mean blocks to a verdict over those of a fixed plan",

@@ -38,6 +38,7 @@ from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
+from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 
 # All variants of a plan, ready to boot: running clusters, then documents, engines and indices.
@@ -316,7 +317,8 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
         rule, budget_s=None if budget_s is None else budget_behind(record, budget_s)
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
-    if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
+    beyond = rule.decided and len(record.own_blocks) + blocks > MOST_BLOCKS
+    if beyond or any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
         # It was looked at after every block, and is not any more.
         looks += len(record.own_blocks) if rule.decided else 0
         rule = msgspec.structs.replace(rule, precision=None, decided=False)
