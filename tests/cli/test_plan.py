@@ -91,7 +91,7 @@ def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Pa
         (("run", "--challenge", "range-only", "--precision", "5%", "--variant", "es"), "only one variant"),
         (("run", "--challenge", "range-only", "--until-decided", "--variant", "es"), "only one variant"),
         (("run", "--challenge", "range-only", "--until-decided", "--forks", "4"), "at least 5 forks"),
-        (("run", "--challenge", "range-only", "--until-decided", "--forks", "201"), "at most 200 forks"),
+        (("run", "--challenge", "range-only", "--until-decided", "--forks", "51"), "at most 50 forks"),
         (("run", "--challenge", "range-only", "--until-decided", "--unpaired"), "judges pairs"),
         (("run", "--challenge", "range-only", "--until-decided", "--index-builds", "2"), "counts forks"),
         (("run", "--challenge", "range-only", "--until-decided", "--precision", "5%"), "two rules"),
