@@ -15,9 +15,17 @@ from benchctl.results.select import Archive, Selection, Side
 from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, TimeMetricKind, percentile, time_metric
+from benchctl.stats.metrics import (
+    REDLINE,
+    SUMMARISED,
+    THROUGHPUT,
+    Metric,
+    TimeMetricKind,
+    percentile,
+    time_metric,
+)
 from benchctl.stats.multiplicity import Method, looks_at
-from benchctl.stats.quantiles import SUMMARISED, requantiled
+from benchctl.stats.quantiles import requantiled
 
 _DEFAULT_QUANTILE = 0.9
 # Beyond these it would take millions of requests a fork.

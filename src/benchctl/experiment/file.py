@@ -40,7 +40,7 @@ from benchctl.results.experiment import (
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.spec import settings_in
-from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.stats.metrics import METRICS, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, fraction, mebibytes, read_typed
 
@@ -158,7 +158,7 @@ class _TableReader(_Part):
 
     def _metric(self, metric: str, steps: _Steps) -> str:
         try:
-            return metric_of(metric).key
+            return kept_metric_of(metric).key
         except ValueError as err:
             raise self._refuse(steps, str(err), _metric_hint(metric)) from err
 

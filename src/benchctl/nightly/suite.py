@@ -21,7 +21,7 @@ from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
 from benchctl.spec import RunSettings
-from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.stats.metrics import METRICS, kept_metric_of
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_track
 from benchctl.yaml_file import (
@@ -272,7 +272,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     confirm = suite.confirm
     for metric, margin in suite.margins.items():
         try:
-            metric_of(metric)
+            kept_metric_of(metric)
         except ValueError as err:
             known = ", ".join(one.key for one in METRICS)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=metric) from err

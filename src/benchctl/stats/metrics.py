@@ -28,6 +28,9 @@ _TIME_KEY = re.compile(r"(?P<kind>service_time|latency)_p(?P<percentile>[0-9]+(?
 _NS_PER_MS = 1e6
 _USUAL_QUANTILE = 0.9
 
+SUMMARISED = (0.5, 0.9, 0.99)
+"""The quantiles that every fork's summary holds."""
+
 # Beyond a quantile there should be so many samples before it is precise: 100 for p90, 1,000 for p99.
 _SAMPLES_BEYOND = 10
 
@@ -141,6 +144,19 @@ def metric_of(key: MetricKey) -> Metric:
         raise ValueError(f"there is no metric '{key}'")
     kind: TimeMetricKind = "latency" if match["kind"] == "latency" else "service_time"
     return time_metric(kind, round(float(match["percentile"]) / 100, _DIGITS))
+
+
+def kept_metric_of(key: MetricKey) -> Metric:
+    """The metric of this machine name, whose values are kept with every fork.
+
+    Raises:
+        ValueError: there is none, or it takes samples.
+    """
+    found = metric_of(key)
+    if found.quantile not in (None, *SUMMARISED):
+        kept = ", ".join(map(percentile, SUMMARISED))
+        raise ValueError(f"'{key}' is not kept of forks, only {kept} are")
+    return found
 
 
 def _error_factor(quantile: float) -> float:

@@ -107,10 +107,6 @@ def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> flo
 # Quantiles that no summary holds: asked for after the run, computed from the samples of its forks.
 
 
-SUMMARISED = (0.5, 0.9, 0.99)
-"""The quantiles that every summary holds."""
-
-
 class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
     """Quantiles with further ones beside them, in nanoseconds; never written to a record.
 

@@ -97,7 +97,7 @@ _OPENERS: Mapping[type[Operation], Opener] = {
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
-    """Make an operation ready to be search.
+    """Make an operation ready to be asked.
 
     Args:
         operation: what a task repeats.
