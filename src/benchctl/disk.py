@@ -137,7 +137,9 @@ def folder_past_nodes(path: Path) -> Iterator[int]:
 
 @functools.cache
 def _nodes_uid() -> int | None:
-    """Of the user that nodes run as where benchctl is root."""
+    """Of the user that nodes run as; None where benchctl is not root, and nothing is to be protected."""
+    if os.geteuid() != 0:
+        return None
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(UNPRIVILEGED_USER).pw_uid
     return None

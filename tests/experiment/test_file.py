@@ -123,6 +123,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
         ("metric: throughput", "metric: thruput", "did you mean 'throughput'?"),
         ("metric: service_time_p90", "metric: p90_service_time", "did you mean 'service_time_p90'?"),
         ("metric: service_time_p90", "metric: service_time_p95", "only p50, p90, p99 are"),
+        ("forks: 3", "forks: 3\nindex-builds: 2", "compares forks on one build of every index"),
         ("[0.65, 0.68, 4.62]", "[0.65]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[1, 2, 3, 4]", "[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
         ("[0.65, 0.68, 4.62]", "[0, 1]", "a published figure is more than 0, not 0"),

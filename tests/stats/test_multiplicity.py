@@ -3,7 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from benchctl.stats.multiplicity import adjusted_p, holm
+from benchctl.results.plan import StopSpec
+from benchctl.stats.multiplicity import EVERY_BLOCK, MOST_BLOCKS, adjusted_p, holm, looks_at
+from builders import make_fork, make_plan, make_record
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -28,3 +30,11 @@ def test_holm_lies_between_benjamini_hochberg_and_bonferroni(values: list[float]
 
 def test_an_empty_family():
     assert adjusted_p([], "holm") == []
+
+
+@pytest.mark.parametrize(("blocks", "looks"), [(MOST_BLOCKS, EVERY_BLOCK), (51, 51)])
+def test_blocks_that_the_levels_do_not_hold_for_are_looks_of_their_own(blocks: int, looks: int):
+    plan = make_plan(forks=blocks, stop=StopSpec(decided=True))
+    record = make_record(plan=plan, forks=tuple(make_fork("es", block) for block in range(blocks)))
+    assert looks_at([record]) == looks
+    assert looks_at([make_record(looks=3)]) == 3

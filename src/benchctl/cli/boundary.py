@@ -82,7 +82,7 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's `&` asked for that
         signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
-        signal.signal(signal.SIGHUP, _hang_up)
+        signal.signal(signal.SIGHUP, interrupt.hang_up)
     try:
         status = _told(command, sys.argv[1:] if args is None else args)
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -192,13 +192,12 @@ class _Interrupt:
             self._deaf_until = now + _SAME_PRESS_S
             raise KeyboardInterrupt
 
-
-def _hang_up(_signal: int, _frame: FrameType | None) -> None:
-    """End, and say no more to a terminal that was closed: each word would be an error on the way."""
-    for descriptor in (1, 2):
-        if _hung_up(descriptor):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-    raise KeyboardInterrupt
+    def hang_up(self, number: int, frame: FrameType | None) -> None:
+        """End, and say no more to a terminal that was closed: each word would be an error on the way."""
+        for descriptor in (1, 2):
+            if _hung_up(descriptor):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        self(number, frame)
 
 
 def _hung_up(descriptor: int) -> bool:
@@ -211,4 +210,6 @@ def _hung_up(descriptor: int) -> bool:
 
 def _end_at_once_next_time() -> None:
     """All is closed, and whoever asks again means it: no traceback from the interpreter's last steps."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)

@@ -63,6 +63,7 @@ from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import as_trial, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.stats.multiplicity import MOST_BLOCKS
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -228,6 +229,9 @@ def run_command(
         begun = folder.load()
         _refuse_measurement(begun, home, option)
         blocks, budget_s = fork_options.count, fork_options.budget_s
+        if adding and fork_options.forks is None and begun.plan.stop is not None and begun.plan.stop.decided:
+            # As many as the levels for a look after every block hold for.
+            blocks = max(1, min(blocks, MOST_BLOCKS - len(begun.own_blocks)))
         if adding:
             extended(begun, blocks, budget_s)
         plan = begun.plan

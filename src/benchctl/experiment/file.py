@@ -424,6 +424,12 @@ class _Reader(_Part):
 
     def spec(self) -> ExperimentSpec:
         file = self._file
+        if file.index_builds > 1:
+            raise self._refuse(
+                ("index-builds",),
+                "an experiment compares forks on one build of every index",
+                "measure several builds by `benchctl run`",
+            )
         variants = self._variants()
         measurements = tuple(
             self._measurement(name, entry, variants) for name, entry in file.measurements.items()

@@ -39,6 +39,7 @@ from benchctl.report.grid import (
     escaped,
     grid_table,
     judged,
+    named,
     note_lists,
     worded,
 )
@@ -92,7 +93,7 @@ def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Grid | Non
     units = " or ".join(dict.fromkeys(one.unit for one in results.values()))
     tasks = list(dict.fromkeys(site.task for site in spec.call_sites))
     alone = tasks[0] if len(tasks) == 1 else ""
-    task = worded("Task")
+    task = named("Task")
     columns = (
         worded("Call"), VARIANT, worded("Fate"), "Forks", worded("Receivers"), task,
         f"{alone or 'Throughput'}, {units}",

@@ -263,12 +263,15 @@ class Crew:
                     self._let_end(working)
                 finally:
                     # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
+                    interrupted: KeyboardInterrupt | None = None
                     while True:
                         try:
                             self._cut_off(working)
                             break
-                        except KeyboardInterrupt:
-                            continue
+                        except KeyboardInterrupt as err:
+                            interrupted = err
+                    if interrupted is not None:
+                        raise interrupted
         for future in working:
             future.result()
 

@@ -152,8 +152,9 @@ class Grid(msgspec.Struct, frozen=True):
 
     def without(self, *titles: str) -> "Grid":
         """The table without some of its columns."""
-        kept = [place for place, column in enumerate(self.columns) if column.title not in titles]
-        return self._of(kept)
+        # The first of that title: a variant may be called the same.
+        gone = {self.titles.index(title) for title in titles if title in self.titles}
+        return self._of([place for place in range(len(self.columns)) if place not in gone])
 
     def without_empty(self, *titles: str) -> "Grid":
         """The table without those of these columns in which nothing stands."""

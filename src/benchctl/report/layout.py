@@ -52,7 +52,8 @@ class Notes(msgspec.Struct, frozen=True):
     def cell(self, caveats: Sequence[Caveat], *remarks: str) -> Cell:
         """What some remarks, and the numbers of a row's notes, are in a table."""
         return Cell(
-            remarks, notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats)
+            (" ".join(remarks),),
+            notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats),
         )
 
 

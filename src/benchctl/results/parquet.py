@@ -79,6 +79,9 @@ def connect(threads: int | None = None) -> "DuckDBPyConnection":
 
     connection = duckdb.connect(config={} if threads is None else {"threads": threads})
     _silence(connection)
+    # Kept open, it would keep what it has read, in memory that nodes are measured with.
+    with contextlib.suppress(duckdb.Error):  # of a version that keeps nothing
+        connection.execute("SET enable_external_file_cache = false")
     return connection
 
 

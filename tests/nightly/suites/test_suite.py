@@ -214,7 +214,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
         (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),
         (f"{LEAST}margins:\n  p90: 3%\n", "4:3: margins: there is no metric 'p90'", "service_time_p90"),
-        (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept of forks", "service_time_p90"),
+        (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
         (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
         (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
         (f"{LEAST}margins:\n  throughput: 100%\n", "4:15: margins, throughput: a margin is more", ""),

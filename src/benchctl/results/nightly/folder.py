@@ -179,7 +179,7 @@ def read_series(
 
 def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Path]:
     """The files that can be read to their ends."""
-    import duckdb  # noqa: PLC0415 - see `results.duck`
+    import duckdb  # noqa: PLC0415 - see `results.parquet`
 
     sound = []
     with database(threads=1) as connection:
