@@ -40,9 +40,15 @@ settings.load_profile("usual")
 
 # A shell ignores SIGINT and SIGQUIT in what it starts in the background, `nohup` SIGHUP, and children inherit
 # that: tests of Ctrl-C and of closed terminals would wait for ever in a nightly job.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def usual_signals() -> None:
+    """What a test calls may leave a handler that is deaf to the next test's interrupt, or ends all of them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
