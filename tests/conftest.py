@@ -45,7 +45,7 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 @pytest.fixture(autouse=True)
 def usual_signals() -> None:
-    """What a test calls may leave a handler that is deaf to the next test's interrupt, or ends all of them."""
+    """What a test calls may leave a handler that is deaf to the next test's interrupt, or ends them all."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
