@@ -24,6 +24,11 @@ from benchctl.results.plan import StopSpec
             MOST_FORKS,
             StopSpec(least_forks=5, decided=True, margin=0.1),
         ),
+        (
+            ForkOptions(12, None, None, decided=True, margin=None),
+            12,
+            StopSpec(least_forks=5, decided=True, most=12),
+        ),
     ],
 )
 def test_a_rule_makes_room_for_more_forks(options: ForkOptions, count: int, stop: StopSpec | None):

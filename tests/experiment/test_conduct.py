@@ -392,7 +392,7 @@ def noisy(fork: Fork) -> float:
 @pytest.fixture
 def open_ended(tmp_path: Path) -> Experiment:
     """One expectation takes many forks, the other one few."""
-    return load(tmp_path, EXPERIMENT.replace("forks: 3", "forks: 9"), Changes(until_decided=True))
+    return load(tmp_path, EXPERIMENT.replace("forks: 3", "forks: 9"), Changes(forks=50, until_decided=True))
 
 
 def decided(world: World) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchctl.experiment.judge import judge_relation, support, together
 from benchctl.results.experiment import Relation
 from benchctl.stats.inference import Contrast, contrast
-from benchctl.stats.multiplicity import EVERY_BLOCK
+from benchctl.stats.multiplicity import MOST_BLOCKS, every_block
 
 MARGIN = 0.05
 LIMIT = math.log1p(MARGIN)
@@ -185,7 +185,7 @@ def test_eight_forks_find_what_is_there(relation: Relation, effect: float):
 
 @pytest.mark.parametrize(("blocks", "alike"), [(5, "inconclusive"), (7, "inconclusive"), (8, "confirmed")])
 def test_at_any_look_few_blocks_show_no_likeness(blocks: int, alike: str):
-    looked_at = msgspec.structs.replace(sure(0.0), df=blocks - 1.0, looks=EVERY_BLOCK)
+    looked_at = msgspec.structs.replace(sure(0.0), df=blocks - 1.0, looks=every_block(MOST_BLOCKS))
     assert judge_relation("alike", looked_at, MARGIN) == alike
     assert judge_relation("different", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
     assert judge_relation("slower", looked_at, MARGIN) == ("refuted" if blocks == 8 else "inconclusive")
@@ -195,5 +195,5 @@ def test_at_any_look_few_blocks_show_no_likeness(blocks: int, alike: str):
 
 
 def test_before_the_first_look_nothing_is_judged():
-    early = msgspec.structs.replace(sure(0.2), df=3.0, looks=EVERY_BLOCK)
+    early = msgspec.structs.replace(sure(0.2), df=3.0, looks=every_block(MOST_BLOCKS))
     assert {judge_relation(relation, early, MARGIN) for relation in RELATIONS} == {"inconclusive"}

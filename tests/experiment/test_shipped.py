@@ -26,7 +26,7 @@ TABLES = {
     "big5rangedebug-histo-size-1": "big5rangedebug-histo-size-1",
     "big5-warmed": "big5 after big5rangedebug-histo-size-1",
 }
-SHIPPED = ("jvm-inlining", "lucene-visit")
+SHIPPED = ("jvm-inlining", "jvm-inlining-40m", "lucene-visit")
 
 # The core distributions lack these.
 UNSUPPORTED = {"multi_terms-keyword", "range-auto-date-histo", "range-auto-date-histo-with-metrics"}

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from benchctl.results.plan import StopSpec
-from benchctl.stats.multiplicity import EVERY_BLOCK, MOST_BLOCKS, adjusted_p, holm, looks_at
+from benchctl.stats.multiplicity import MOST_BLOCKS, adjusted_p, every_block, holm, looks_at
 from builders import make_fork, make_plan, make_record
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
@@ -32,9 +32,14 @@ def test_an_empty_family():
     assert adjusted_p([], "holm") == []
 
 
-@pytest.mark.parametrize(("blocks", "looks"), [(MOST_BLOCKS, EVERY_BLOCK), (51, 51)])
-def test_blocks_that_the_levels_do_not_hold_for_are_looks_of_their_own(blocks: int, looks: int):
-    plan = make_plan(forks=blocks, stop=StopSpec(decided=True))
+@pytest.mark.parametrize(
+    ("blocks", "most", "looks"),
+    [(MOST_BLOCKS, None, every_block(MOST_BLOCKS)), (7, 12, every_block(12)), (51, None, 51)],
+)
+def test_blocks_that_the_levels_do_not_hold_for_are_looks_of_their_own(
+    blocks: int, most: int | None, looks: int
+):
+    plan = make_plan(forks=blocks, stop=StopSpec(decided=True, most=most))
     record = make_record(plan=plan, forks=tuple(make_fork("es", block) for block in range(blocks)))
     assert looks_at([record]) == looks
     assert looks_at([make_record(looks=3)]) == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind, ttest_rel
 
-from benchctl.stats.multiplicity import EVERY_BLOCK, confidence_in_spite_of_looks
+from benchctl.stats.multiplicity import confidence_in_spite_of_looks, every_block
 from stats.processes import Table, Values
 from stats.recorded_noise import recorded
 
@@ -48,7 +48,7 @@ def test_pairs_and_welch_on_recorded_noise(calibration: Table, blocks: int):
 def test_looking_after_every_block_of_recorded_noise(calibration: Table):
     found = []
     counts = np.arange(5, 13)
-    quantiles = t.ppf((1 + confidence_in_spite_of_looks(0.95, EVERY_BLOCK)) / 2, counts - 1)
+    quantiles = t.ppf((1 + confidence_in_spite_of_looks(0.95, every_block(12))) / 2, counts - 1)
     for series in SERIES.values():
         runs = drawn(series, 12, calibration.repetitions)
         differences = runs[..., 1] - runs[..., 0]

@@ -13,7 +13,7 @@ from benchctl.stats.compare import Comparison
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.decisions import decide, half_width
 from benchctl.stats.inference import interval_half_width
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, every_block
 
 FIVE_PERCENT = StopSpec(precision=0.05)
 
@@ -142,7 +142,8 @@ DECIDED = StopSpec(least_forks=5, decided=True)
 
 def decided(verdict: str, label: str = "range", **changes: Any) -> Row:
     return row(
-        comparison(0.03, **{"forks": 9, "verdict": verdict, "looks": EVERY_BLOCK} | changes), label=label
+        comparison(0.03, **{"forks": 9, "verdict": verdict, "looks": every_block(50)} | changes),
+        label=label,
     )
 
 
@@ -178,7 +179,13 @@ def test_further_blocks_are_the_fewest_that_would_tell(
     effect: float, error: float, margin: float, pairs: int
 ):
     one = comparison(
-        0.1, pairs, effect_percent=effect, error=error, margin_percent=margin, paired=True, looks=EVERY_BLOCK
+        0.1,
+        pairs,
+        effect_percent=effect,
+        error=error,
+        margin_percent=margin,
+        paired=True,
+        looks=every_block(50),
     )
     further = forks_to_verdict(msgspec.structs.replace(one, verdict="inconclusive"))
     if further is not None:

@@ -420,8 +420,10 @@ class ForkOptions:
         """The rule; None when all forks are run."""
         if (self.precision, self.budget_s, self.margin, self.decided) == (None, None, None, False):
             return None
-        found = StopSpec(self.precision, self.budget_s, decided=self.decided, margin=self.margin)
-        return msgspec.structs.replace(found, least_forks=FIRST_LOOK) if self.decided else found
+        found = StopSpec(self.precision, self.budget_s, margin=self.margin)
+        if not self.decided:
+            return found
+        return msgspec.structs.replace(found, decided=True, least_forks=FIRST_LOOK, most=self.forks)
 
     @property
     def count(self) -> int:
@@ -440,7 +442,8 @@ fork_options = grouped(
         type=int,
         default=None,
         help="Passes of every variant on fresh nodes  "
-        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget]",
+        f"[default: {DEFAULT_FORKS}; at most {MOST_FORKS} with --until-decided, --precision or --budget; of "
+        "--until-decided, the lower the bound the narrower the intervals]",
     ),
     click.option(
         "--until-decided",

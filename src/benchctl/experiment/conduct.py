@@ -271,7 +271,9 @@ class _Conduct:
         added = range(first, first + everywhere)
         for one in spec.measurements:
             run = self._open[one.name]
-            stop = DECIDED if more.until_decided else run.record.plan.stop
+            stop = run.record.plan.stop
+            if more.until_decided or (stop is not None and stop.decided):
+                stop = DECIDED
             found = run.record.with_blocks(added if one.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
         most = first + more.forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere

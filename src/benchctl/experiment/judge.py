@@ -59,7 +59,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, holm
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, after_every_block, holm
 from benchctl.stats.scale import rounded_ratio
 
 NOTABLE_SCALE = 10.0
@@ -116,8 +116,10 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
             groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
     groups = [_sums(values) for values in groups_of.values()]
     # Of two comparisons, the one that was looked at more often decides; after every block is most often.
-    looks = [row.comparison.looks for row, _ in terms]
-    return contrast(groups, [1.0] * len(groups), EVERY_BLOCK if EVERY_BLOCK in looks else max(looks))
+    looks = max(
+        (row.comparison.looks for row, _ in terms), key=lambda one: (after_every_block(one), abs(one))
+    )
+    return contrast(groups, [1.0] * len(groups), looks)
 
 
 def _logs(figures: Figures) -> Iterable[tuple[int, float]]:
@@ -148,10 +150,11 @@ def judge_relation(relation: Relation, speed: Contrast, margin: float, compariso
     low90, high90 = speed.interval(0.90)
     low95, high95 = speed.interval(0.95)
     low, high = speed.interval(1 - 0.10 / comparisons)
-    if speed.looks == EVERY_BLOCK and speed.df < FIRST_LOOK - 1:
+    looked_on = after_every_block(speed.looks)
+    if looked_on and speed.df < FIRST_LOOK - 1:
         return "inconclusive"
     # What would be alike but for a rare state of a side, a few forks do not show.
-    few = speed.looks == EVERY_BLOCK and speed.df < BLOCKS_FOR_EQUIVALENCE - 1
+    few = looked_on and speed.df < BLOCKS_FOR_EQUIVALENCE - 1
     alike = -limit < low90 and high90 < limit
     # What one comparison alone would refute is not confirmed where it is one of several, either.
     match relation:

@@ -17,13 +17,12 @@ from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
 from benchctl.results.experiment import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
-from benchctl.results.model import MOST_FORKS
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.spec import settings_in
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
-from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
 from benchctl.yaml_file import Step
@@ -85,7 +84,8 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             options = msgspec.structs.replace(options, params=left)
         else:
             if spec.until_decided:
-                plan = msgspec.structs.replace(plan, stop=DECIDED)
+                stop = msgspec.structs.replace(DECIDED, most=spec.most_forks)
+                plan = msgspec.structs.replace(plan, stop=stop)
             return Planned(plan, track, options.files, frozenset(unused))
 
 
@@ -153,7 +153,7 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         name: value
         for name, value in (
             ("forks", FIRST_LOOK if decided else changes.forks),
-            ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
+            ("most_forks", (changes.forks or _usual_most(spec)) if decided else None),
             ("docs", changes.docs),
             ("heap_mb", changes.heap_mb),
             ("seed", changes.seed),
@@ -168,6 +168,11 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         **sizes,
     )
     return _narrowed(changed, changes.only) if changes.only else changed
+
+
+def _usual_most(spec: ExperimentSpec) -> int:
+    """Intervals pay for every further look that there may be, so no more than make sense."""
+    return min(2 * max(spec.forks, BLOCKS_FOR_EQUIVALENCE), MOST_BLOCKS)
 
 
 def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:

@@ -221,6 +221,7 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         decided: end when every judged effect is faster, slower or equivalent.
         margin: the difference that does not matter, as a ratio - 1, of every metric; None for each metric's
             own.
+        most: blocks that the levels of `decided` hold for; None for as many as they ever do.
     """
 
     precision: float | None = None
@@ -228,6 +229,7 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     least_forks: int = 8
     decided: bool = False
     margin: float | None = None
+    most: int | None = None
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

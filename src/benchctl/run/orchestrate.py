@@ -314,7 +314,7 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
     added = tuple(itertools.islice(free, blocks))
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     rule = msgspec.structs.replace(
-        rule, budget_s=None if budget_s is None else budget_behind(record, budget_s)
+        rule, most=None, budget_s=None if budget_s is None else budget_behind(record, budget_s)
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
     beyond = rule.decided and len(record.own_blocks) + blocks > MOST_BLOCKS

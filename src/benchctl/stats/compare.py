@@ -14,7 +14,13 @@ from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import permutation_p, spread
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, EVERY_BLOCK, FIRST_LOOK, Method, adjusted_p
+from benchctl.stats.multiplicity import (
+    BLOCKS_FOR_EQUIVALENCE,
+    FIRST_LOOK,
+    Method,
+    adjusted_p,
+    after_every_block,
+)
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -247,7 +253,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
         looks: at the figures so far, in spite of which p and intervals hold: several where a run went on
-            after it had been looked at, 0 where it was looked at after every block.
+            after it had been looked at; minus the most blocks where it was looked at after every block.
         caveats: doubts about this comparison.
         replicate: what intervals and p-values count: forks, or index builds where there are several.
         builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
@@ -425,7 +431,7 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
     below = as_percent(-math.log1p(comparison.margin_percent / 100))
-    looked_on = comparison.looks == EVERY_BLOCK
+    looked_on = after_every_block(comparison.looks)
     if looked_on and min(comparison.replicates) < FIRST_LOOK:
         return "inconclusive"
     seen = not looked_on or min(comparison.replicates) >= BLOCKS_FOR_EQUIVALENCE

@@ -11,8 +11,8 @@ from scipy.special import nctdtrinc, stdtr, stdtrit
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.arrays import Floats
 from benchctl.stats.multiplicity import (
-    EVERY_BLOCK,
     MOST_BLOCKS,
+    after_every_block,
     confidence_in_spite_of_looks,
     p_in_spite_of_looks,
 )
@@ -253,7 +253,7 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1)
         baseline: ln of one value a fork, shape (n,).
         contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
         paired: use the differences within pairs.
-        looks: at the figures so far, or `EVERY_BLOCK`: p and intervals hold in spite of them.
+        looks: at the figures so far, as `multiplicity` counts them: p and intervals hold in spite of them.
 
     Returns:
         None when a side has under two forks, or nothing varies.
@@ -341,7 +341,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.estimate,
             self.error * math.sqrt(units / later),
             self.df * (later - 1) / (units - 1),
-            self.looks if self.looks == EVERY_BLOCK else self.looks + 1,
+            self.looks if after_every_block(self.looks) else self.looks + 1,
         )
 
     def _one_sided(self, errors: float) -> float:

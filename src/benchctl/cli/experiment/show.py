@@ -35,7 +35,7 @@ from benchctl.home import resolve_home
 from benchctl.report.html.page import refuse_foreign
 from benchctl.report.listing import Listing
 from benchctl.results.experiment import ExperimentRecord, ExperimentStore
-from benchctl.results.model import MOST_FORKS, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host
 from benchctl.stats.multiplicity import FIRST_LOOK
@@ -117,7 +117,7 @@ size_options = grouped(
         is_flag=True,
         help=f"Begin with {FIRST_LOOK} forks of everything, and give all further ones to what open "
         "expectations rest on, the nearest first, until all are confirmed or refuted, time is up, or a side "
-        f"has as many as --forks says  [default: {MOST_FORKS}].",
+        "has as many as --forks says  [default: 16, or twice the file's].",
     ),
 )
 """The options; the command gets them as one, `size_options`."""
