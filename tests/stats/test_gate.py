@@ -8,7 +8,7 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, answers_differ, failed_forks
 from benchctl.stats.decisions import GateResult, gate
-from benchctl.stats.metrics import THROUGHPUT, Metric, time_metric
+from benchctl.stats.metrics import THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
 from stats.conftest import plan_of
@@ -138,7 +138,7 @@ def test_the_rate_of_a_throttled_task_is_judged_by_its_latency():
 
 
 def test_a_quantile_that_is_the_slowest_request_never_passes():
-    p99 = [time_metric("service_time", 0.99)]
+    p99 = [metric("service_time", 0.99)]
     found = analysis((FLAT, FLAT), samples=99, metrics=p99)
     (comparison,) = found.rows[0].comparisons
     assert comparison.verdict == "insufficient"

@@ -16,9 +16,9 @@ from benchctl.stats.metrics import (
     THROUGHPUT,
     Metric,
     MetricKey,
+    metric,
     metric_of,
     percentile,
-    time_metric,
 )
 from builders import make_driver, make_fork, make_plan, make_summary
 
@@ -42,10 +42,9 @@ def test_a_metric_is_found_by_its_name(metric: Metric):
 
 @given(QUANTILES, st.sampled_from(["service_time", "latency"]))
 def test_every_quantile_has_a_name_that_leads_back_to_it(quantile: float, kind: str):
-    metric = time_metric(kind, quantile)  # type: ignore[arg-type]
-    assert metric_of(metric.key) == metric
-    assert metric.usual_key == f"{kind}_p90"
-    assert msgspec.convert(metric.key, MetricKey) == metric.key
+    found = metric(kind, quantile)
+    assert metric_of(found.key) == found
+    assert msgspec.convert(found.key, MetricKey) == found.key
 
 
 @pytest.mark.parametrize("key", ["", "p90", "latency", "latency_p", "latency_p9x", "throughput_p90"])
@@ -59,7 +58,7 @@ def test_other_names_are_refused(key: str):
 @pytest.mark.parametrize("quantile", [0, 1, -0.5, 1.5])
 def test_what_is_no_quantile_is_refused(quantile: float):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        time_metric("latency", quantile)
+        metric("latency", quantile)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +75,21 @@ def test_what_is_no_quantile_is_refused(quantile: float):
 )
 def test_a_quantile_needs_ten_requests_beyond_it(quantile: float, name: str, needed: int):
     assert percentile(quantile) == name
-    assert time_metric("service_time", quantile).samples_needed == needed
+    assert metric("service_time", quantile).samples_needed == needed
     assert THROUGHPUT.samples_needed == REDLINE.samples_needed == 0
 
 
 def test_values_are_those_of_the_summary_in_the_unit_of_the_metric():
     summary = make_summary("range", 10.0)
     assert THROUGHPUT.value(summary) == 100
-    assert [time_metric("service_time", one).value(summary) for one in (0.5, 0.9, 0.99)] == [10, 11, 13]
-    assert time_metric("service_time", 0.95).value(summary) is None
+    assert [metric("service_time", one).value(summary) for one in (0.5, 0.9, 0.99)] == [10, 11, 13]
+    assert metric("service_time", 0.95).value(summary) is None
     assert LATENCY.value(summary) is None
     assert SERVICE_TIME.value(msgspec.structs.replace(summary, service_time=None)) is None
 
 
 def test_a_rare_quantile_is_less_certain_than_a_median():
-    factors = [time_metric("latency", one).error_factor for one in (0.5, 0.9, 0.99, 0.999)]
+    factors = [metric("latency", one).error_factor for one in (0.5, 0.9, 0.99, 0.999)]
     assert factors == sorted(factors)
     # The median of normal samples has pi/2 times the variance of their mean.
     assert factors[0] == pytest.approx(math.sqrt(math.pi / 2))
@@ -106,6 +105,6 @@ def test_what_the_driver_decided_gets_no_verdict_in_any_quantile(quantile: float
         ]
         for name in ("es", "os")
     }
-    found = analyse(forks, make_plan(forks=5), metrics=(time_metric("service_time", quantile),))
+    found = analyse(forks, make_plan(forks=5), metrics=(metric("service_time", quantile),))
     assert [doubt.code for doubt in found.rows[0].caveats] == ["driver-limited", "driver-limited"]
     assert found.rows[0].comparisons[0].verdict == "n/a"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats.mstats import hdquantiles
 
 from benchctl.results.samples import Columns, Outcome, concatenate
-from benchctl.stats.metrics import time_metric
+from benchctl.stats.metrics import metric
 from benchctl.stats.quantiles import requantiled
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
@@ -66,7 +66,7 @@ FORK = fork_of(COLUMNS)
 def test_any_quantile_is_that_of_harrell_and_davis(quantile: float):
     known = requantiled(FORK, [COLUMNS], (quantile,))
     service = (COLUMNS["end_ns"] - COLUMNS["start_ns"])[COLUMNS["task"] == 0] / MS
-    found = time_metric("service_time", quantile)
+    found = metric("service_time", quantile)
     assert found.quantile == quantile
     value = known.summaries[0].service_time.at(quantile) / MS
     assert value == pytest.approx(float(hdquantiles(service, [quantile])[0]), rel=1e-9)
@@ -75,11 +75,9 @@ def test_any_quantile_is_that_of_harrell_and_davis(quantile: float):
 def test_a_closed_loop_has_no_latency_in_any_quantile():
     columns = two_tasks()
     known = requantiled(fork_of(columns), [columns], (0.95,))
-    metric = time_metric("latency", 0.95)
-    assert metric.value(known.summaries[0]) is None
-    service, latency = (
-        time_metric(kind, 0.95).value(known.summaries[1]) for kind in ("service_time", "latency")
-    )
+    tail = metric("latency", 0.95)
+    assert tail.value(known.summaries[0]) is None
+    service, latency = (metric(kind, 0.95).value(known.summaries[1]) for kind in ("service_time", "latency"))
     # Every request waited the same millisecond.
     assert latency == pytest.approx(service + 1)
 

@@ -95,7 +95,7 @@ def test_pauses_of_more_than_a_twentieth_withhold_throughput(
     found = check_load(CLOSED, [closed(0.5, pause_us=pause_us, requests=requests)] * 5)
     assert found.states == (("driver-limited",) if limited else ())
     assert found.withheld == (("throughput",) if limited else ())
-    assert [found.withholds(metric.key) for metric in METRICS] == [limited, False, False]
+    assert [found.withholds(metric.figure.name) for metric in METRICS] == [limited, False, False]
 
 
 def test_a_single_disturbed_fork_decides_nothing():
@@ -128,7 +128,7 @@ def test_few_requests_are_late_when_most_of_them_are():
 def test_a_rate_that_the_driver_did_not_offer_withholds_everything(offered: float, *, limited: bool):
     found = check_load(THROTTLED, [throttled(5.0, offered=offered)] * 5)
     assert found.states == (("driver-limited",) if limited else ())
-    assert [found.withholds(metric.key) for metric in METRICS] == [limited] * 3
+    assert [found.withholds(metric.figure.name) for metric in METRICS] == [limited] * 3
 
 
 def test_less_than_a_millisecond_lost_in_a_burst_is_no_rate_missed():

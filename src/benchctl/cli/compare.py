@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from benchctl.cli.comparison import Measures, compared, require_pairs
+from benchctl.cli.comparison import CHOICES, Measures, compared, require_pairs
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import (
     PercentType,
@@ -50,9 +50,9 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 @click.option(
     "--metric",
     "metrics",
-    type=click.Choice(["throughput", "service_time", "latency"]),
+    type=click.Choice(CHOICES),
     multiple=True,
-    help="What to compare; repeatable  [default: all].",
+    help="What to compare; repeatable  [default: throughput, service_time, latency].",
 )
 @click.option(
     "--quantile",

@@ -7,6 +7,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.differences import resolved, variant_differences
+from benchctl.results.figures import FIGURES
 from benchctl.results.foreign import aligned
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
@@ -16,21 +17,21 @@ from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import (
+    METRICS,
     REDLINE,
     SUMMARISED,
-    THROUGHPUT,
     Metric,
-    TimeMetricKind,
+    metric,
     percentile,
-    time_metric,
 )
 from benchctl.stats.multiplicity import Method, looks_at
 from benchctl.stats.quantiles import requantiled
 
-_DEFAULT_QUANTILE = 0.9
+_SUMMARISED = "0.5, 0.9 and 0.99"
 # Beyond these it would take millions of requests a fork.
 _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
-_TIMES: tuple[TimeMetricKind, ...] = ("service_time", "latency")
+CHOICES = tuple(figure.name for figure in FIGURES if figure.loop != "search")
+"""What `--metric` can be."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ class Measures:
     """What is compared, as the command line has it.
 
     Attributes:
-        kinds: metrics in the order of the tables; empty for all that a run has.
+        figures: by name, in the order of the tables; empty for the usual ones.
         quantiles: of times; empty for p90.
         margin: relative difference that does not matter; None for each metric's own.
     """
 
-    kinds: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = ()
     margin: float | None = None
 
@@ -67,7 +68,7 @@ class Measures:
                 f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
                 hint="0.5 is the median, 0.99 the 99th percentile",
             )
-        if redline and (self.kinds or self.quantiles):
+        if redline and (self.figures or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the rates that they found",
                 hint="leave out --metric and --quantile",
@@ -78,11 +79,16 @@ class Measures:
         return tuple(msgspec.structs.replace(metric, margin=self.margin) for metric in chosen)
 
     def _of_challenges(self) -> list[Metric]:
-        quantiles = sorted({*self.quantiles} or {_DEFAULT_QUANTILE})
         chosen: list[Metric] = []
-        for kind in dict.fromkeys(self.kinds or (THROUGHPUT.kind, *_TIMES)):
-            times = [time for time in _TIMES if time == kind]
-            chosen += [time_metric(time, one) for time in times for one in quantiles] or [THROUGHPUT]
+        for name in dict.fromkeys(self.figures) or [one.figure.name for one in METRICS]:
+            usual = metric(name)
+            if self.beyond_summaries and usual.quantile is not None and not usual.figure.sampled:
+                raise UsageError(
+                    f"--quantile {self.beyond_summaries[0]:g}: of {name}, only the summaries are kept",
+                    hint=f"they hold --quantile {_SUMMARISED}",
+                )
+            one_of = [] if usual.quantile is None else sorted({*self.quantiles})
+            chosen += [metric(name, one) for one in one_of] or [usual]
         return chosen
 
 
@@ -210,7 +216,7 @@ def require_pairs(selection: Selection) -> None:
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:
     asked = " and ".join(percentile(one) for one in quantiles)
-    hint = "the summaries hold --quantile 0.5, 0.9 and 0.99; all others need the samples of every fork"
+    hint = f"the summaries hold --quantile {_SUMMARISED}; all others need the samples of every fork"
     if side.run.imported is not None:
         raise UsageError(f"{side.label} was imported without samples: there is no {asked}", hint=hint)
     forks = []

@@ -51,6 +51,7 @@ from benchctl.minimize.record import MinimizeFolder, MinimizeRecord, MinimizeSpe
 from benchctl.minimize.report import Ended, render_minimize
 from benchctl.plugin.code import Consent
 from benchctl.report.command_line import command
+from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore, new_run_id
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions
@@ -59,13 +60,14 @@ from benchctl.run.host import describe_host
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.stats.metrics import kept_keys
 from benchctl.track.model import Track
 from benchctl.track.schedule import challenge_text
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
-_METRICS = ("throughput", "service_time_p50", "service_time_p90", "service_time_p99")
+_METRICS = [key for one in FIGURES if one.loop in ("any", "closed") for key in kept_keys(one)]
 # What may stand beside --resume: it says where things are and what to show, not what to measure.
 _WITH_RESUME = frozenset(
     {

@@ -443,7 +443,7 @@ def _judged(metric: Metric, sides: tuple[_TaskSide, _TaskSide], doubts: list[Cav
     if any(doubt.code in WITHHOLDING for doubt in doubts):
         return False
     checks = [check_load(side.task, side.summaries) for side in sides if side.task is not None]
-    return not any(check.withholds(metric.usual_key) for check in checks)
+    return not any(check.withholds(metric.figure.name) for check in checks)
 
 
 def _with_extremes(comparison: Comparison, metric: Metric, sides: tuple[_TaskSide, _TaskSide]) -> Comparison:

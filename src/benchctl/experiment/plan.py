@@ -329,7 +329,7 @@ def _check_side(ref: TaskRef, metric: Metric, plans: Plans) -> Place:
         )
     place = ref.place_in(plan)
     task = task_at(plan, place)
-    reason = _lacks(task, metric)
+    reason = metric.lacking(task)
     if reason:
         raise UsageError(f"'{ref}' has no {metric.key}: {reason}", hint=_instead(task))
     return place
@@ -369,17 +369,6 @@ def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> Non
             with source.at("call-sites", place, "task"):
                 for variant in site.variants:
                     _check_side(site.task_of(variant), THROUGHPUT, plans)
-
-
-def _lacks(task: Task, metric: Metric) -> str:
-    """Why a task never gets a figure that says anything; empty when it does."""
-    if metric.kind == "redline":
-        return "no measurement searches for a red-line"
-    if metric.kind == "throughput" and task.throttled:
-        return "the task is throttled, and its throughput is what was asked for"
-    if metric.kind == "latency" and not task.throttled:
-        return "the task is not throttled, and no request of it is ever due"
-    return ""
 
 
 def _instead(task: Task) -> str:

@@ -166,6 +166,64 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     failed_share: float = 0.0
 
 
+# What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A figure of a task in a fork; whatever compares, shows, gates or stores figures knows it from here.
+
+    Attributes:
+        name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
+        title: what tables call it, behind the percentile.
+        field: of `TaskSummary`: a number in `unit`, or `Quantiles`.
+        unit: of a fork's value; of quantiles `ms`.
+        meaning: what its column says of it; empty where `results.sql` lists it by itself.
+        higher_is_better: which way is faster.
+        margin: relative difference that does not matter in practice.
+        quantiles: whether the field holds `Quantiles`.
+        loop: that of the tasks of which it says something: a throttled task's throughput was asked for, and a
+            closed loop has no latency of its own.
+        usual: whether tasks are compared by it unless something else is asked for.
+        counts: whether the unit follows what the task counts, such as documents.
+        sampled: whether the samples of forks can tell any quantile of it.
+    """
+
+    name: str
+    title: str
+    field: str
+    unit: str = "ms"
+    meaning: str = ""
+    higher_is_better: bool = False
+    margin: float = 0.05
+    quantiles: bool = False
+    loop: Literal["any", "open", "closed", "search"] = "any"
+    usual: bool = False
+    counts: bool = False
+    sampled: bool = False
+
+
+_PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)
+FIGURES = (
+    msgspec.structs.replace(
+        _PER_SECOND,
+        name="throughput",
+        title="throughput",
+        field="throughput_per_s",
+        loop="closed",
+        usual=True,
+        counts=True,
+    ),
+    Figure("service_time", "service time", "service_time", quantiles=True, usual=True, sampled=True),
+    Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True, sampled=True),
+    Figure("took", "engine's own time", "took", quantiles=True),
+    Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
+    msgspec.structs.replace(
+        _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"
+    ),
+)
+"""In the order of tables."""
+
+
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One step of a red-line search: what a rate came to.
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 import duckdb
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.nightly.folder import COLUMNS, SuiteFolder
 from benchctl.results.parquet import SINCE_SCHEMA_2, DuckError, connect, database, quoted
@@ -241,6 +241,15 @@ def _challenge(row: TaskRow) -> str:
     return row.record.plan.schedules[row.task.schedule].name
 
 
+def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
+    """Of a figure that has no columns by another name."""
+    if not figure.meaning:
+        return ()
+    if figure.quantiles:
+        return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
+    return (_summary(figure.field, "DOUBLE", figure.meaning),)
+
+
 TASKS: tuple[Column[TaskRow], ...] = (
     Column("run", "VARCHAR", "id of the run", lambda row: row.record.id),
     Column("variant", "VARCHAR", "name of the variant", lambda row: row.fork.variant),
@@ -291,6 +300,7 @@ TASKS: tuple[Column[TaskRow], ...] = (
     _driver("think_share", "DOUBLE", "share of its clients' time between answer and next request, 0 to 1"),
     _driver("cpu_share", "DOUBLE", "CPU time over time, for each of its processes"),
     _driver("gap_s", "DOUBLE", "from the task before to the first request, seconds"),
+    *(column for figure in FIGURES for column in _compared(figure)),
 )
 
 _OUTCOMES = ", ".join(f"{one.value} {one.name.lower()}" for one in Outcome)

@@ -260,7 +260,7 @@ def analyse(
         shown = [
             place
             for place in _reported(done, plan)
-            if metric.kind != "latency"
+            if metric.figure.loop != "open"
             or open_loop(task_at(plan, place), collect(done, place, task_at(plan, place)))
         ]
         rows += [
@@ -360,7 +360,7 @@ def _row(
     if plan.redline is not None:
         caveats = (*redline_doubts(plan.redline, found), *caveats)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
-    judged &= not any(check.withholds(metric.usual_key) for check in checks.values())
+    judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     by_build = several_builds(done)
     extremes = extreme_doubts(metric, found)

@@ -8,7 +8,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import Calibration, DriverFigures, TaskSummary
+from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat
@@ -17,14 +17,10 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import Disturbance, stalls
 from benchctl.stats.metrics import (
-    LATENCY,
     METRICS,
     REDLINE,
-    SERVICE_TIME,
-    THROUGHPUT,
     ForkSummaries,
     Metric,
-    MetricKey,
     collect,
     open_loop,
     percentile,
@@ -67,11 +63,11 @@ class DriverLimit(msgspec.Struct, frozen=True):
 
     Attributes:
         text: what it did, as a clause whose subject is benchctl.
-        metrics: the figures concerned.
+        figures: names of those concerned.
     """
 
     text: str
-    metrics: frozenset[MetricKey]
+    figures: frozenset[str]
 
 
 class LoadCheck(msgspec.Struct, frozen=True):
@@ -96,12 +92,11 @@ class LoadCheck(msgspec.Struct, frozen=True):
     @property
     def withheld(self) -> tuple[str, ...]:
         """Titles of the metrics that the driver's limits leave without a verdict."""
-        concerned = frozenset[MetricKey]().union(*(limit.metrics for limit in self.limits))
-        return tuple(metric.title for metric in METRICS if metric.key in concerned)
+        return tuple(metric.title for metric in METRICS if self.withholds(metric.figure.name))
 
-    def withholds(self, metric: MetricKey) -> bool:
-        """Whether the driver leaves this metric without a verdict; a saturated task gets none in any."""
-        return any(metric in limit.metrics for limit in self.limits)
+    def withholds(self, figure: str) -> bool:
+        """Whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
+        return any(figure in limit.figures for limit in self.limits)
 
 
 def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
@@ -164,13 +159,17 @@ def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None
 _Known = Sequence[tuple[TaskSummary, DriverFigures]]
 
 
+def _of_loops(*loops: str) -> frozenset[str]:
+    return frozenset(figure.name for figure in FIGURES if figure.loop in loops)
+
+
 def _thinking(known: _Known) -> list[DriverLimit]:
     """A closed loop's throughput lacks the time that clients spend between an answer and the next request."""
     share = _median([_think_share(summary, driver) for summary, driver in known])
     if share is None or share <= MOST_THINK_SHARE:
         return []
     text = f"let {100 * share:.0f} % of its clients' time pass between an answer and the next request"
-    return [DriverLimit(text, frozenset({THROUGHPUT.key}))]
+    return [DriverLimit(text, _of_loops("closed"))]
 
 
 def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
@@ -188,7 +187,7 @@ def _shortfall(known: _Known) -> list[DriverLimit]:
         return []
     offered = _median([driver.offered_per_s for _, driver in known]) or 0.0
     text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f} % less than was possible"
-    return [DriverLimit(text, frozenset(metric.key for metric in METRICS))]
+    return [DriverLimit(text, _of_loops("any", "open", "closed"))]
 
 
 def _share_of_possible(driver: DriverFigures) -> float | None:
@@ -207,7 +206,7 @@ def _lateness(known: _Known) -> list[DriverLimit]:
     many = median(driver.requests for _, driver in known) >= _REQUESTS_FOR_TAIL
     share = "1 %" if many else "half"
     text = f"sent {share} of its requests at least {lag_ns / _NS_PER_MS:.3g} ms late"
-    return [DriverLimit(text, frozenset({LATENCY.key}))]
+    return [DriverLimit(text, _of_loops("open"))]
 
 
 def _telling_lag_ns(driver: DriverFigures) -> float | None:
@@ -220,8 +219,8 @@ def _processor(task: Task, drivers: Sequence[DriverFigures]) -> list[DriverLimit
     if share is None or share <= MOST_CPU_SHARE:
         return []
     process = "its process" if max(driver.workers for driver in drivers) == 1 else "each of its processes"
-    metrics = {THROUGHPUT.key, SERVICE_TIME.key} | ({LATENCY.key} if task.throttled else set())
-    return [DriverLimit(f"kept {process} busy for {100 * share:.0f} % of the time", frozenset(metrics))]
+    spoiled = _of_loops("any", "closed", *(["open"] if task.throttled else []))
+    return [DriverLimit(f"kept {process} busy for {100 * share:.0f} % of the time", spoiled)]
 
 
 def _long_enough(driver: DriverFigures) -> bool:
@@ -232,7 +231,7 @@ def _advice(task: Task, workers: int, limits: Sequence[DriverLimit]) -> str:
     """What makes the driver's part smaller; further processes need clients to work in them."""
     if not task.throttled and task.clients == 1:
         longer = "take an operation that lasts longer"
-        spared = not any(SERVICE_TIME.key in limit.metrics for limit in limits)
+        spared = not any("service_time" in limit.figures for limit in limits)
         return f"compare its service times, or {longer}" if spared else longer
     ways = ["a lower rate" if task.throttled else "fewer clients"]
     if task.clients > workers:
@@ -512,7 +511,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             yield caveat.driver_limited(
                 label, [limit.text for limit in check.limits], check.withheld, check.advice
             )
-    if open_loop(task, found) and metric.key == THROUGHPUT.key and not overloaded:
+    if open_loop(task, found) and metric.figure.loop == "closed" and not overloaded:
         yield caveat.offered_rate(target, task.scheduler)
 
 

@@ -18,10 +18,8 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
 from benchctl.stats.metrics import (
-    LATENCY,
+    METRICS,
     REDLINE,
-    SERVICE_TIME,
-    THROUGHPUT,
     Metric,
     MetricKey,
     places,
@@ -124,7 +122,7 @@ def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
     """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
     if plan.redline is not None:
         return (REDLINE,)
-    return (SERVICE_TIME, LATENCY) if task.throttled else (THROUGHPUT, SERVICE_TIME)
+    return tuple(metric for metric in METRICS if not metric.lacking(task))
 
 
 def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) -> History:

@@ -3,28 +3,26 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from statistics import NormalDist
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import FIGURES, Figure, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.track.model import Task
 
-MetricKind = Literal["throughput", "service_time", "latency", "redline"]
-TimeMetricKind = Literal["service_time", "latency"]
+_KINDS: Final = {figure.name: figure for figure in FIGURES}
+_PLAIN = "|".join(name for name, figure in _KINDS.items() if not figure.quantiles)
+_TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
+_KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
-MetricKey = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^(throughput|redline|(service_time|latency)_p[0-9]+(\.[0-9]+)?)$"),
-]
+MetricKey = Annotated[str, msgspec.Meta(pattern=rf"^({_PLAIN}|({_TIMES})_p[0-9]+(\.[0-9]+)?)$")]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
-_TIMES: Final[dict[TimeMetricKind, str]] = {"service_time": "service time", "latency": "latency"}
-_TIME_KEY = re.compile(r"(?P<kind>service_time|latency)_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 _NS_PER_MS = 1e6
 _USUAL_QUANTILE = 0.9
 
@@ -39,39 +37,45 @@ _DIGITS = 12
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One figure of a task.
+    """What tasks are compared by: a figure, or a quantile of one.
 
     Attributes:
-        kind: which figure.
-        title: what tables call it.
+        figure: of which it is.
         unit: of the per-fork values.
-        higher_is_better: which way is faster.
         margin: relative difference that does not matter in practice.
-        error_factor: its within-fork standard error, in units of the mean service time's.
-        quantile: of times, between 0 and 1; None for rates.
+        quantile: of times, between 0 and 1; None for plain figures.
     """
 
-    kind: MetricKind
-    title: str
+    figure: Figure
     unit: str
-    higher_is_better: bool
     margin: float
-    error_factor: float
     quantile: float | None = None
 
     @property
     def key(self) -> MetricKey:
         """Machine name."""
-        return self.kind if self.quantile is None else f"{self.kind}_{percentile(self.quantile)}"
+        name = self.figure.name
+        return name if self.quantile is None else f"{name}_{percentile(self.quantile)}"
 
     @property
-    def usual_key(self) -> MetricKey:
-        """The name of the metric of this kind that is compared unless another is asked for."""
-        return self.kind if self.quantile is None else f"{self.kind}_{percentile(_USUAL_QUANTILE)}"
+    def title(self) -> str:
+        """What tables call it."""
+        title = self.figure.title
+        return title if self.quantile is None else f"{percentile(self.quantile)} {title}"
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Which way is faster."""
+        return self.figure.higher_is_better
+
+    @property
+    def error_factor(self) -> float:
+        """Its within-fork standard error, in units of the mean service time's."""
+        return 1.0 if self.quantile is None else _error_factor(self.quantile)
 
     @property
     def samples_needed(self) -> int:
-        """Requests that a fork should have for a precise value; 0 for rates."""
+        """Requests that a fork should have for a precise value; 0 for plain figures."""
         if self.quantile is None:
             return 0
         rarer = min(self.quantile, 1 - self.quantile)
@@ -79,26 +83,34 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def samples_least(self) -> int:
-        """Requests of a fork under which the value is that of the slowest (or fastest) one; 0 for rates."""
+        """Requests of a fork under which the value is that of the slowest (or fastest) one; 0 for others."""
         if self.quantile is None:
             return 0
         return math.ceil(round(1 / min(self.quantile, 1 - self.quantile), _DIGITS - 4))
 
     def counting(self, unit: str) -> "Metric":
         """The metric for tasks whose throughput counts something else, such as documents."""
-        return msgspec.structs.replace(self, unit=f"{unit}/s") if self.kind == "throughput" else self
+        return msgspec.structs.replace(self, unit=f"{unit}/s") if self.figure.counts else self
 
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
-        if self.kind == "throughput":
-            return summary.throughput_per_s
-        if self.kind == "redline":
-            return summary.redline_per_s
-        found = summary.latency if self.kind == "latency" else summary.service_time
+        found = getattr(summary, self.figure.field)
         if found is None or self.quantile is None:
-            return None
+            return None if found is None else float(found)
         value_ns = found.at(self.quantile)
-        return None if value_ns is None else value_ns / _NS_PER_MS
+        return None if value_ns is None else float(value_ns / _NS_PER_MS)
+
+    def lacking(self, task: Task) -> str:
+        """Why a task of a run of challenges never has a figure that says anything; empty when it does."""
+        match self.figure.loop:
+            case "closed" if task.throttled:
+                return f"the task is throttled, and its {self.title} is what was asked for"
+            case "open" if not task.throttled:
+                return "the task is not throttled, and no request of it is ever due"
+            case "search":
+                return f"no measurement searches for a {self.title}"
+            case _:
+                return ""
 
 
 def percentile(quantile: float) -> str:
@@ -107,27 +119,24 @@ def percentile(quantile: float) -> str:
     return f"p{text}"
 
 
-def time_metric(kind: TimeMetricKind, quantile: float) -> Metric:
-    """A quantile of a time.
+def metric(figure: str, quantile: float | None = None) -> Metric:
+    """A figure as a metric.
 
     Args:
-        kind: which time.
-        quantile: between 0 and 1, both excluded.
+        figure: its machine name.
+        quantile: between 0 and 1, both excluded, of a figure that has some; None for p90.
 
     Raises:
-        ValueError: it is not.
+        KeyError: there is no such figure.
+        ValueError: there is no such quantile.
     """
+    found = _KINDS[figure]
+    if not found.quantiles:
+        return Metric(found, found.unit, found.margin)
+    quantile = _USUAL_QUANTILE if quantile is None else quantile
     if not 0 < quantile < 1:
         raise ValueError(f"a quantile lies between 0 and 1, not at {quantile:g}")
-    return Metric(
-        kind=kind,
-        title=f"{percentile(quantile)} {_TIMES[kind]}",
-        unit="ms",
-        higher_is_better=False,
-        margin=0.05,
-        error_factor=_error_factor(quantile),
-        quantile=quantile,
-    )
+    return Metric(found, found.unit, found.margin, quantile)
 
 
 def metric_of(key: MetricKey) -> Metric:
@@ -136,14 +145,12 @@ def metric_of(key: MetricKey) -> Metric:
     Raises:
         ValueError: none has.
     """
-    for metric in (THROUGHPUT, REDLINE):
-        if metric.key == key:
-            return metric
-    match = _TIME_KEY.fullmatch(key)
+    match = _KEY.fullmatch(key)
     if match is None:
         raise ValueError(f"there is no metric '{key}'")
-    kind: TimeMetricKind = "latency" if match["kind"] == "latency" else "service_time"
-    return time_metric(kind, round(float(match["percentile"]) / 100, _DIGITS))
+    if match["plain"]:
+        return metric(match["plain"])
+    return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
 
 
 def kept_metric_of(key: MetricKey) -> Metric:
@@ -159,25 +166,26 @@ def kept_metric_of(key: MetricKey) -> Metric:
     return found
 
 
+def kept_keys(figure: Figure) -> list[MetricKey]:
+    """The machine names of what is kept of a figure with every fork."""
+    if not figure.quantiles:
+        return [figure.name]
+    return [metric(figure.name, quantile).key for quantile in SUMMARISED]
+
+
+@cache
 def _error_factor(quantile: float) -> float:
     """Standard error of a quantile in units of that of the mean, for log-normal samples of a small spread."""
     normal = NormalDist()
     return math.sqrt(quantile * (1 - quantile)) / normal.pdf(normal.inv_cdf(quantile))
 
 
-THROUGHPUT = Metric(
-    kind="throughput",
-    title="throughput",
-    unit="queries/s",
-    higher_is_better=True,
-    margin=0.03,
-    error_factor=1.0,
-)
-SERVICE_TIME = time_metric("service_time", _USUAL_QUANTILE)
-LATENCY = time_metric("latency", _USUAL_QUANTILE)
-REDLINE = msgspec.structs.replace(THROUGHPUT, kind="redline", title="red-line")
 # What a run of challenges is compared by unless something else is asked for.
-METRICS = (THROUGHPUT, SERVICE_TIME, LATENCY)
+METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual)
+THROUGHPUT = metric("throughput")
+SERVICE_TIME = metric("service_time")
+LATENCY = metric("latency")
+REDLINE = metric("redline")
 
 
 # Which number each fork contributes: summaries of one task by variant, and their values in one metric.
