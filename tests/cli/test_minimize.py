@@ -61,7 +61,7 @@ def refused(*arguments: str) -> UsageError:
         (("--challenge", "big5", *EFFECT, "--forks", "2"), "at least 3"),
         (("--challenge", "big5", *EFFECT, "--by", "0%"), "more than 0"),
         (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
-        (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "offered by its rate"),
+        (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "is asked for, and shows no effect"),
         (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
         (("--challenge", "nosuch", *EFFECT), "there is no challenge"),
         (("--challenge", "big5", *EFFECT, "--unpaired"), "are pairs in any case"),

@@ -78,7 +78,7 @@ def test_a_verdict_that_the_driver_leaves_standing_carries_its_mark(build: Calla
 
     text = render_text(analyse_run(build(edit=pausing)), width=120)
     assert "os slower, driver-limited" in text
-    assert "equivalent, driver-limited" in text
+    assert "equal, driver-limited" in text
 
 
 def test_json_and_csv_say_it_for_each_side(build: Callable[..., RunRecord]):

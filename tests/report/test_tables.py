@@ -102,7 +102,7 @@ def test_a_terminal_gets_colours(record: RunRecord):
 @pytest.mark.parametrize(
     ("verdict", "text", "style"),
     [
-        ("equivalent", "equivalent", "32"),
+        ("equivalent", "equal", "32"),
         ("faster", "{} faster", "1;32"),
         ("slower", "{} slower", "1;31"),
         ("different", "different ({} slower)", "33"),

@@ -423,7 +423,8 @@ class ForkOptions:
         found = StopSpec(self.precision, self.budget_s, margin=self.margin)
         if not self.decided:
             return found
-        return msgspec.structs.replace(found, decided=True, least_forks=FIRST_LOOK, most=self.forks)
+        most = None if self.forks == MOST_FORKS else self.forks
+        return msgspec.structs.replace(found, decided=True, least_forks=FIRST_LOOK, most=most)
 
     @property
     def count(self) -> int:
@@ -449,7 +450,7 @@ fork_options = grouped(
         "--until-decided",
         "decided",
         is_flag=True,
-        help="End when every difference is faster, slower or equivalent; looked at after every "
+        help="End when every difference is faster, slower or equal; looked at after every "
         f"block from the {FIRST_LOOK}th on, by levels that hold in spite of it.",
     ),
     click.option(

@@ -97,9 +97,9 @@ def check_search(plan: Plan, track: Track, spec: MinimizeSpec) -> Candidates:
             f"--effect: '{spec.effect.task}' is a {target.type_name}, which has no figures to show it",
             hint="name a task that asks or indexes something",
         )
-    if metric_of(spec.metric).figure.loop == "closed" and candidates.target.throttled:
+    if spec.metric and metric_of(spec.metric).figure.loop == "closed" and candidates.target.throttled:
         raise UsageError(
-            f"--metric throughput: that of '{spec.effect.task}' is offered by its rate, and shows no effect",
+            f"--metric {spec.metric}: that of '{spec.effect.task}' is asked for, and shows no effect",
             hint="use --metric service_time_p50, or --param target_throughput=0",
         )
     # What comes out has to be a file.

@@ -29,9 +29,10 @@ from benchctl.report.numbers import (
     percent,
     signed_percent,
 )
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.caveat import Caveat, CaveatCode
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import Metric, metric_of
 
@@ -157,6 +158,10 @@ def better(metric: Metric | Row) -> str:
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
 
 
+VERDICT_WORDS: dict[Verdict, str] = {"equivalent": "equal"}
+"""What tables say, where it is not the verdict's own name."""
+
+
 def verdict_cell(
     comparison: Comparison,
     sides: Sequence[Figures] = (),
@@ -196,8 +201,10 @@ def _verdict_word(comparison: Comparison, who: str) -> str:
             return f"different ({lead}{comparison.direction})"
         case "faster" | "slower":
             return f"{lead}{comparison.verdict}"
+        case "insufficient" if min(comparison.replicates) < FORKS_FOR_VERDICT:
+            return f"too few {comparison.replicate}s"
         case _:
-            return comparison.verdict
+            return VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:

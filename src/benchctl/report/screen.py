@@ -9,7 +9,14 @@ from rich.text import Text
 
 from benchctl.report.curve import curve_plot
 from benchctl.report.grid import Cell, judged
-from benchctl.report.layout import headline, metric_title, task_name, value_text, verdict_sentence
+from benchctl.report.layout import (
+    VERDICT_WORDS,
+    headline,
+    metric_title,
+    task_name,
+    value_text,
+    verdict_sentence,
+)
 from benchctl.report.numbers import counted, p_value, percent, signed_percent, visible
 from benchctl.report.planning import next_command
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
@@ -24,15 +31,8 @@ _LEAST_NAME = 20
 _GAP = 2
 _LONGEST_VARIANT = 10
 _COARSE_PERCENT = 10
-_WORDS: dict[Verdict, str] = {
-    "faster": "FASTER",
-    "slower": "SLOWER",
-    "different": "DIFFERENT",
-    "equivalent": "EQUAL",
-    "inconclusive": "?",
-    "insufficient": "n/a",
-    "n/a": "n/a",
-}
+# An open row says so in one character, and one without a verdict in three: there is little room.
+_WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
 _MARKS = {
     "fails": ("requests failed", "and are not in the figures"),
@@ -145,7 +145,8 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         marks = judged(None, "", *_marks(row, None))
         yield _Line(("", unit), (short[only.variant], "CV of forks"), name, figures, marks, (0, 0.0))
     for one in row.comparisons:
-        word = f"{_WORDS[one.verdict]}{'?' if one.provisional else ''}"
+        word = _WORDS.get(one.verdict) or VERDICT_WORDS.get(one.verdict, one.verdict).upper()
+        word += "?" if one.provisional else ""
         yield _Line(
             block=(one.contender, unit),
             headers=(short[one.baseline], short[one.contender], "change", "95 % CI", "p"),

@@ -95,7 +95,7 @@ def stop_text(plan: Plan) -> str:
         return ""
     rules = []
     if stop.decided:
-        rules.append(f"every effect is faster, slower or equivalent, from {stop.least_forks} forks on")
+        rules.append(f"every effect is faster, slower or equal, from {stop.least_forks} forks on")
     if stop.precision is not None:
         wanted = precision_text(stop.precision)
         rules.append(f"every 95 % interval is within +-{wanted}, from {stop.least_forks} forks on")
