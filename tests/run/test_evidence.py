@@ -12,7 +12,7 @@ from benchctl.engine.evidence import Scene
 from benchctl.engine.node import Node
 from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError
-from benchctl.results.plan import EvidenceKind
+from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
 from benchctl.run import evidence
 from benchctl.run.evidence import Collection, check_runtime, collecting, collectors, keep_evidence
 
@@ -126,10 +126,10 @@ def test_of_a_cluster_there_is_nothing_to_collect(recorders: Recorders):
     assert [one.calls for one in recorders] == [[], []]
 
 
-def test_every_kind_has_its_collector(tmp_path: Path):
+def test_every_kind_has_its_collector_and_a_command_that_shows_it(tmp_path: Path):
     kinds: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
     found = collectors(kinds, Scene(tmp_path, tmp_path, 21))
-    assert tuple(one.kind for one in found) == kinds
+    assert tuple(one.kind for one in found) == tuple(EVIDENCE_READERS) == kinds
 
 
 def test_a_runtime_is_asked_for_what_the_wanted_kinds_need(tmp_path: Path):

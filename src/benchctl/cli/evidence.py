@@ -14,13 +14,8 @@ from benchctl.report.evidence import COUNTED, evidence_grids, evidence_lines, re
 from benchctl.report.numbers import json_text
 from benchctl.report.tables import render_page
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import EvidenceKind
+from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
 from benchctl.results.store import RunFolder
-
-_ELSEWHERE: dict[EvidenceKind, str] = {
-    "inlining": "benchctl inlining {run} --method CLASS::METHOD",
-    "profile": "benchctl profile {run}",
-}
 
 
 @click.command("evidence")
@@ -106,5 +101,6 @@ def _check(
 def _elsewhere(folder: RunFolder, record: RunRecord) -> list[str]:
     """Where all of it is, and which commands read the rest."""
     held = dict.fromkeys(kind for fork in record.forks for kind in fork.evidence)
-    lines = [f"{kind}: see {_ELSEWHERE[kind].format(run=record.id)}" for kind in held if kind in _ELSEWHERE]
+    elsewhere = [kind for kind in held if kind not in COUNTED]
+    lines = [f"{kind}: see benchctl {EVIDENCE_READERS[kind].format(run=record.id)}" for kind in elsewhere]
     return [*lines, f"Kept in: {folder.path / 'evidence'}"]

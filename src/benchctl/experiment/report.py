@@ -62,7 +62,7 @@ from benchctl.report.numbers import (
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.experiment import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
-from benchctl.results.plan import EvidenceKind
+from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import Verdict
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import MOST_BLOCKS
@@ -377,13 +377,6 @@ def _verdict(row: ExperimentRow) -> Cell:
 
 # The lines around tables: what it was run on, how to read it, how to look closer.
 
-_READERS: Final[Mapping[str, frozenset[EvidenceKind]]] = {
-    "evidence": frozenset({"jit", "gc", "os"}),
-    "inlining": frozenset({"inlining"}),
-    "profile": frozenset({"profile"}),
-}
-"""Command -> the kinds of evidence that it prints."""
-
 
 def _setting_lines(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> Iterator[str]:
     spec = record.spec
@@ -412,7 +405,7 @@ def run_lines(record: ExperimentRecord) -> Iterator[str]:
     for one in record.spec.measurements:
         run = record.runs.get(one.name)
         kinds = () if one.evidence is None else one.evidence.kinds
-        looks = [word for word in ("show", *_READERS) if word == "show" or _READERS[word] & {*kinds}]
+        looks = dict.fromkeys(["show", *(EVIDENCE_READERS[kind].split()[0] for kind in kinds)])
         shown = "; ".join(f"benchctl {word} {run}" for word in looks) if run else "not begun"
         yield f"{one.name:<{width}}  {shown}"
 

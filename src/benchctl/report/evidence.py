@@ -34,7 +34,7 @@ from benchctl.results.evidence import (
     fork_evidence,
 )
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import EvidenceKind, Place
+from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind, Place
 from benchctl.results.reading import SampleFile, task_windows
 from benchctl.results.samples import Columns, select
 from benchctl.results.store import RunFolder
@@ -54,7 +54,7 @@ from benchctl.stats.evidence import (
 from benchctl.stats.metrics import challenge_title, places, task_at
 from benchctl.stats.task_shape import JitCourse, fork_name, jit_course
 
-COUNTED: tuple[EvidenceKind, ...] = ("jit", "gc", "os")
+COUNTED = tuple(kind for kind, reader in EVIDENCE_READERS.items() if reader.startswith("evidence "))
 """Kinds that are counted here; inlining and profiles have commands of their own."""
 
 

@@ -1,8 +1,8 @@
 """What a run is going to do, decided and validated before any node starts."""
 
 import re
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -52,6 +52,14 @@ def cpu_list(cpus: Iterable[int]) -> str:
 EngineName = Literal["elasticsearch", "opensearch"]
 DataOrigin = Literal["prepared", "empty"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
+EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
+    "inlining": "inlining {run} --method CLASS::METHOD",
+    "profile": "profile {run}",
+    "jit": "evidence {run}",
+    "gc": "evidence {run}",
+    "os": "evidence {run}",
+}
+"""All kinds, and the command that shows what was collected."""
 StartMode = Literal["direct", "script"]
 
 Place = tuple[int, int]
