@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.figures import Course, TaskSummary
+from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.stats.doubts import general_doubts, row_doubts
-from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric
+from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.track.model import Task
 from builders import make_driver, make_fork
 
@@ -53,6 +53,18 @@ def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., Task
     found = doubts(few, metric=SERVICE_TIME)
     assert [doubt.code for doubt in found] == ["few-samples"]
     assert "60 requests" in found[0].text
+
+
+@pytest.mark.parametrize(("took_ms", "expected"), [(0, ["coarse"]), (19, ["coarse"]), (21, [])])
+def test_a_difference_of_less_than_a_step_is_none(
+    summary: Callable[..., TaskSummary], took_ms: float, expected: list[str]
+):
+    """A step of 1 ms is more than 5 % of anything under 20 ms."""
+    took = Quantiles(*[took_ms * 1e6] * 6)
+    summaries = [msgspec.structs.replace(summary(10.0), took=took)] * 3
+    found = doubts(summaries, metric=metric("took"))
+    assert [doubt.code for doubt in found] == expected
+    assert not found or "p90 engine's own time is counted in steps of 1 ms" in found[0].text
 
 
 def test_failures_are_added_over_forks(summary: Callable[..., TaskSummary]):

@@ -186,6 +186,7 @@ class Figure(msgspec.Struct, frozen=True):
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
         sampled: whether the samples of forks can tell any quantile of it.
+        resolution: step in which it is counted, in `unit`; 0 for none that matters.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Figure(msgspec.Struct, frozen=True):
     usual: bool = False
     counts: bool = False
     sampled: bool = False
+    resolution: float = 0.0
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)
@@ -215,7 +217,7 @@ FIGURES = (
     ),
     Figure("service_time", "service time", "service_time", quantiles=True, usual=True, sampled=True),
     Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True, sampled=True),
-    Figure("took", "engine's own time", "took", quantiles=True),
+    Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
     Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
     msgspec.structs.replace(
         _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"

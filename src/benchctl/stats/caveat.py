@@ -10,6 +10,7 @@ CaveatCode = Literal[
     "answers-wrong",
     "bimodal",
     "builds",
+    "coarse",
     "course",
     "disturbed",
     "driver-floor",
@@ -96,6 +97,15 @@ def few_samples(variants: Sequence[str], fewest: int, percentile: str, needed: i
         "few-samples",
         f"{percentile} of {' and '.join(variants)} rests on {_requests(fewest)} a fork; "
         f"it needs {needed:,} to be precise",
+    )
+
+
+def coarse(variants: Sequence[str], title: str, step: str, least: str) -> Caveat:
+    """A figure that is counted in steps as large as differences that matter."""
+    return Caveat(
+        "coarse",
+        f"{title} is counted in steps of {step}; that of {' and '.join(variants)} is under {least}, "
+        "too little for a verdict",
     )
 
 

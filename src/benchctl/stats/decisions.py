@@ -131,6 +131,7 @@ _UNSOUND = frozenset({"answers-differ", "failures"})
 
 _WITHOUT_VERDICT = frozenset(
     {
+        "coarse",
         "driver-limited",
         "few-builds",
         "few-forks",

@@ -305,7 +305,7 @@ _NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 # With these a verdict would judge the load, not the engine; what the driver limits is told by `check_load`.
-WITHHOLDING = frozenset({"lower-bound", "offered-rate", "saturated"})
+WITHHOLDING = frozenset({"coarse", "lower-bound", "offered-rate", "saturated"})
 
 
 # Do forks fall apart into groups? A JIT that lands in two states is a finding, not an outlier.
@@ -376,7 +376,7 @@ def row_doubts(
     for label, forks in found.items():
         doubts += _variant_doubts(metric, task, label, forks)
         doubts += _answer_doubts(task.operation, label, baseline, answers)
-    return [*doubts, *_sample_doubts(metric, found)]
+    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found)]
 
 
 def host_doubts(
@@ -456,6 +456,16 @@ def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
 def _ran_already(forks: Sequence[ForkRecord]) -> bool:
     """Whether any of the forks used a cluster as it was: a start that benchctl made takes time."""
     return any(boot.start_s == 0 for fork in forks for boot in fork.boots)
+
+
+def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+    """One step of such a figure is more than the practical margin."""
+    step = metric.figure.resolution
+    least = step / metric.margin
+    medians = {label: _median([metric.value(one) for _, one in forks]) for label, forks in found.items()}
+    low = [label for label, value in medians.items() if value is not None and value < least]
+    if low:
+        yield caveat.coarse(low, metric.title, f"{step:g} {metric.unit}", f"{least:.3g} {metric.unit}")
 
 
 def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
