@@ -46,7 +46,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     shell_complete=complete_runs,
     help="Only these runs; repeatable.",
 )
-@click.option("--baseline", metavar="SIDE", help="What the others are compared with  [default: the first].")
+@click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
 @click.option(
     "--metric",
     "metrics",

@@ -27,7 +27,10 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
     help="What was measured: es, os, es@8.19.0 or LABEL=es.  [required]",
 )
 @click.option(
-    "--tool", type=click.Choice(list(_TOOLS)), default=None, help="What wrote the files  [default: they say]."
+    "--tool",
+    type=click.Choice(list(_TOOLS)),
+    default=None,
+    help="Tool that wrote the files  [default: what they say].",
 )
 @click.option(
     "--tag",

@@ -48,11 +48,11 @@ Format = Literal["text", "json"]
 @click.option(
     "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
 )
-@click.option("--variant", metavar="NAME", help="Whose log, where several have one.")
-@click.option("--block", type=int, help="Of which block  [default: the first that has a log]")
-@click.option("--boot", type=int, help="Of which node start of the fork  [default: the last]")
+@click.option("--variant", metavar="NAME", help="Variant whose log to read, where several have one.")
+@click.option("--block", type=int, help="Block of the fork  [default: the first that has a log]")
+@click.option("--boot", type=int, help="Node start of the fork  [default: the last]")
 @click.option(
-    "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Of the compilation."
+    "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Compilation level."
 )
 @click.option(
     "--depth", type=click.IntRange(0), help="Show calls no deeper than this; 0 for the method's own."
@@ -67,8 +67,8 @@ Format = Literal["text", "json"]
     help="Two variants, or log files: calls inlined in one, virtual in the other.",
 )
 @click.option("--group", metavar="METHOD", help="Group forks by the fate of --callee's calls in this method.")
-@click.option("--callee", metavar="NAME", help="The called method's name, of --group.")
-@click.option("--task", metavar="[CHALLENGE/]TASK", help="Whose figures, of --group.")
+@click.option("--callee", metavar="NAME", help="Called method, for --group.")
+@click.option("--task", metavar="[CHALLENGE/]TASK", help="Task whose figures --group shows.")
 @runs_option
 @click.option(
     "--format",

@@ -91,7 +91,12 @@ def tracks_command(output_format: TableFormat) -> None:
 
 @list_group.command("operations")
 @click.option(
-    "--track", "track_name", default="big5", show_default=True, metavar="NAME|PATH", help="Whose operations."
+    "--track",
+    "track_name",
+    default="big5",
+    show_default=True,
+    metavar="NAME|PATH",
+    help="Track whose operations to send.",
 )
 @table_format_option
 def operations_command(track_name: str, output_format: TableFormat) -> None:

@@ -22,7 +22,7 @@ def lucene_group() -> None:
 
 
 @lucene_group.command("patch")
-@click.option("--variant", default="es", show_default=True, help="Whose Lucene.")
+@click.option("--variant", default="es", show_default=True, help="Variant whose Lucene to patch.")
 @click.option("--distribution", metavar="PATH|URL", help="Instead of Maven Central.")
 @click.option(
     "--name",

@@ -88,7 +88,7 @@ class _Search:
 
 
 @click.command("minimize", cls=SectionedCommand)
-@click.option("--challenge", metavar="NAME|FILE", help="Whose tasks are removed.")
+@click.option("--challenge", metavar="NAME|FILE", help="Challenge to reduce.")
 @click.option(
     "--effect",
     "sentence",

@@ -76,7 +76,7 @@ counting_options = grouped(
         help="Frames of a stack that are told apart: the running one and its callers.",
     ),
     click.option("--inclusive", is_flag=True, help="Count a frame wherever it is in a stack."),
-    click.option("--top", type=click.IntRange(1), default=30, show_default=True, help="How many are shown."),
+    click.option("--top", type=click.IntRange(1), default=30, show_default=True, help="Rows to show."),
     click.option("--thread", default="", metavar="REGEX", help="Only threads whose names match."),
     click.option(
         "--task", default="", metavar="[CHALLENGE/]TASK",

@@ -89,7 +89,7 @@ class ObjectiveType(click.ParamType[Objective]):
     type=click.Choice(["deterministic", "poisson"]),
     default="poisson",
     show_default=True,
-    help="Arrivals: users come by chance, and the bursts of it are what queues are made of.",
+    help="Arrivals: users come at random, and random bursts are what makes queues.",
 )
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
@@ -97,15 +97,15 @@ class ObjectiveType(click.ParamType[Objective]):
 )  # fmt: skip
 @click.option(
     "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",
-    help="Of every rate, before it is measured.",
+    help="Unmeasured part of every rate.",
 )  # fmt: skip
 @click.option(
     "--step-time", "step_s", type=float, default=5.0, show_default=True, metavar="SECONDS",
-    help="Measured of every rate.",
+    help="Measured part of every rate.",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=PercentType(), default="3%", show_default=True,
-    help="How far rates are apart: how exactly the answer is wanted.",
+    help="How close the last two rates are: the precision of the answer.",
 )  # fmt: skip
 @click.option(
     "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",

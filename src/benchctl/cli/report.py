@@ -42,7 +42,7 @@ INDEX = "index.html"
 )
 @click.option("--compare", "comparing", is_flag=True, help="Read the arguments as sides of a comparison.")
 @click.option("--challenge", help="With --compare: only runs of this challenge.")
-@click.option("--baseline", metavar="SIDE", help="With --compare: what the others are compared with.")
+@click.option("--baseline", metavar="SIDE", help="With --compare: side to compare the others with.")
 @click.option("--force", is_flag=True, help="With --compare: compare unlike results.")
 @runs_option
 def report_command(

@@ -268,9 +268,9 @@ subject_options = grouped(
     ),
     "How much",
     click.option(
-        "--seed", type=int, default=1, show_default=True, help="Of the order in blocks, arrivals and values."
+        "--seed", type=int, default=1, show_default=True, help="Seed of block order, arrivals and values."
     ),
-    click.option("--corpus-seed", type=int, default=1, show_default=True, help="Of the corpus."),
+    click.option("--corpus-seed", type=int, default=1, show_default=True, help="Seed of the corpus."),
     "Nodes and indices",
     click.option(
         "--pin",

@@ -73,9 +73,13 @@ def _named(store: RunStore, name: str) -> RunFolder:
 
 
 @runs_group.command("prune")
-@click.option("--keep", type=click.IntRange(0), metavar="N", help="Not the newest N runs.")
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs.")
 @click.option(
-    "--older-than", "age_s", type=DurationType(), metavar="TIME", help="Only older ones, such as 30d."
+    "--older-than",
+    "age_s",
+    type=DurationType(),
+    metavar="TIME",
+    help="Only runs older than this, such as 30d.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @runs_option

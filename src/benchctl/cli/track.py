@@ -71,7 +71,9 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
 @click.option(
     "--docs", type=DocumentsType(), default=None, help="Documents, drawn at random  [default: all]."
 )
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of the draw.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the draw."
+)
 @click.option(
     "--auth", "auth_file", type=click.Path(path_type=Path), default=None, metavar="FILE",
     help="YAML of user and password, api-key, or bearer, that only you can read.",

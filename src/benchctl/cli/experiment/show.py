@@ -95,7 +95,7 @@ size_options = grouped(
     ),
     click.option("--docs", type=DocumentsType(), default=None, help="Documents, instead of the file's."),
     click.option("--heap", type=HeapType(), default=None, help="Heap of every node, instead of the file's."),
-    click.option("--seed", type=int, default=None, help="Of order and arrivals, instead of the file's."),
+    click.option("--seed", type=int, default=None, help="Seed of order and arrivals, instead of the file's."),
     click.option(
         "--measurement",
         "measurements",

@@ -39,7 +39,7 @@ Kind = Literal["cron", "systemd"]
     "--days", default="", metavar="DAYS", help="Such as mon-fri or mon,thu; every day if not given."
 )
 @click.option(
-    "--kind", type=click.Choice(("cron", "systemd")), help="What starts it; cron where there is a crontab."
+    "--kind", type=click.Choice(("cron", "systemd")), help="Scheduler; cron where there is a crontab."
 )
 @click.option("--write", is_flag=True, help="Install it; without, it is only printed.")
 @click.option("--remove", is_flag=True, help="Take out what was installed.")

@@ -66,12 +66,12 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
     "--fork-sd", type=PercentType(), default="5%", show_default=True, help="SD from fork to fork in a night."
 )
 @click.option(
-    "--step", type=PercentType(), default="0%", show_default=True, help="What the engine changes by."
+    "--step", type=PercentType(), default="0%", show_default=True, help="Change of the engine's speed."
 )
 @click.option(
-    "--step-night", type=click.IntRange(1), default=61, show_default=True, help="First night that shows it."
+    "--step-night", type=click.IntRange(1), default=61, show_default=True, help="First night with the change."
 )
-@click.option("--step-ends", type=click.IntRange(1), help="First night that does not show it any more.")
+@click.option("--step-ends", type=click.IntRange(1), help="First night without it again.")
 @click.option("--faster", is_flag=True, help="The engine gets faster; by default it gets slower.")
 @click.option(
     "--host-step",
@@ -91,7 +91,7 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
     help="Forks that land in a state that is 18 % slower.",
 )
 @click.option(
-    "--missing", type=PercentType(), default="0%", show_default=True, help="Nights that are not there."
+    "--missing", type=PercentType(), default="0%", show_default=True, help="Share of nights that are missing."
 )
 @click.option(
     "--most-forks",
@@ -107,7 +107,9 @@ class _Replayed(msgspec.Struct, frozen=True, rename="kebab"):
     show_default=True,
     help="Differences below this do not matter in practice.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of all random draws.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of all random draws."
+)
 @click.option(
     "--csv",
     "csv_path",

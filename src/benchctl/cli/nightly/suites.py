@@ -97,8 +97,8 @@ _SUITE = click.argument("suite", metavar="SUITE")
 @click.command("ack")
 @_SUITE
 @click.argument("numbers", nargs=-1, type=int, metavar="[ALARM]...")
-@click.option("--all", "all_open", is_flag=True, help="All that are open.")
-@click.option("--text", default="", help="Why it is all right, or who sees to it.")
+@click.option("--all", "all_open", is_flag=True, help="All open alarms.")
+@click.option("--text", default="", help="Why it is fine, or who is looking into it.")
 def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bool) -> None:
     """Acknowledge alarms of SUITE by their numbers: somebody knows, and they are open no longer.
 
@@ -135,9 +135,9 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
     type=int,
     default=None,
     metavar="NUMBER",
-    help="First night that it bears on  [default: the next one]",
+    help="First night that it applies to  [default: the next one]",
 )
-@click.option("--rebase", is_flag=True, help="Find the usual level of every series anew, from that night on.")
+@click.option("--rebase", is_flag=True, help="Learn the usual level of every series anew from that night on.")
 def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) -> None:
     """Write down something that bears on the figures of SUITE, such as a new power supply.
 
