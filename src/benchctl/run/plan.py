@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Consent
@@ -541,7 +542,7 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     return tuple(
         operation
         for operation in (operations[name] for name in names)
-        if isinstance(operation, Asking) and not isinstance(operation, Elsewhere) and not operation.values
+        if isinstance(operation, Compared) and not isinstance(operation, Elsewhere) and not operation.values
     )
 
 

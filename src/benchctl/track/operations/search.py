@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand
+from benchctl.track.operations.common import MOST_WAIT_S, Asking, Form, Operation, Varying, demand
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -85,6 +85,9 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         timeout: the request's timeout parameter.
     """
 
+    shown: ClassVar[bool] = True
+    counts: ClassVar[str] = "docs"
+
     bulk_size: int
     batch_size: int | None = None
     ingest_percentage: float = 100.0
@@ -104,8 +107,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     recency: float = 0.0
     detailed_results: bool = False
     timeout: str | None = None
-
-    shown: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,11 +135,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         )
 
     @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "docs"
-
-    @property
     def shares_work(self) -> bool:
         """Whether the clients of a task take their work from one source, such as the corpus."""
         return True
@@ -163,11 +159,6 @@ class _WithBody(Asking, frozen=True, kw_only=True):
 
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     with_point_in_time_from: str | None = None
-
-    @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
-        """All that `${name}` may stand in."""
-        return self.body
 
 
 class _Paging(_WithBody, frozen=True, kw_only=True):
@@ -380,43 +371,53 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     """
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     body: dict[str, Any]
     pages: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-class Esql(Operation, frozen=True, kw_only=True, tag="esql"):
+class _InEsql(Operation, frozen=True, kw_only=True):
+    """Operations in ES|QL; the engine does not count them among its searches.
+
+    Attributes:
+        query: its text.
+        filter: a query that documents must match first.
+        body: further keys of the body.
+    """
+
+    shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
+    own: ClassVar[dict[str, Any]] = {}
+    """What its body says beside the query."""
+
+    query: str
+    filter: dict[str, Any] | None = None
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        chosen = {} if self.filter is None else {"filter": self.filter}
+        return Form(
+            "POST", "/_query", body={**self.body, "query": self.query, **self.own, **chosen}, answer="rows"
+        )
+
+
+class Esql(_InEsql, frozen=True, kw_only=True, tag="esql"):
     """A query in ES|QL.
 
     Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
         detailed_results: taken from Rally's tracks; answers are always read in full detail.
     """
 
-    shown: ClassVar[bool] = True
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
     detailed_results: bool = False
 
 
-class EsqlProfile(Operation, frozen=True, kw_only=True, tag="esql-profile"):
-    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.
+class EsqlProfile(_InEsql, frozen=True, kw_only=True, tag="esql-profile"):
+    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile."""
 
-    Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
-    """
-
-    shown: ClassVar[bool] = True
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    own: ClassVar[dict[str, Any]] = {"profile": True}
 
 
 # OpenSearch Benchmark's operations on vectors: searches for the nearest ones, and data sets to index.
@@ -465,6 +466,9 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
             radial_search_type, radial_engine: further parts of the queries that a data set makes.
     """
 
+    counts: ClassVar[str] = "queries"
+    reads: ClassVar[bool] = True
+
     index: str | None = None
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     cache: bool | None = None
@@ -501,16 +505,6 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
         demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is no text"))
 
     @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "queries"
-
-    @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
-        """All that `${name}` may stand in."""
-        return self.body
-
-    @property
     def reads_data_set(self) -> bool:
         """Whether its vectors come from a data set: without a body, they have to."""
         return bool(self.data_set_path or self.data_set_corpus) or not self.body
@@ -533,6 +527,7 @@ class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="
     """
 
     shown: ClassVar[bool] = True
+    counts: ClassVar[str] = "docs"
 
     index: str
     field: str
@@ -549,11 +544,6 @@ class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="
     retry_wait_period: float = 0.5
     retry_max_wait_period: float = 60.0
     detailed_results: bool = True
-
-    @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "docs"
 
 
 # Operation types that do not speak HTTP to a node: they load, and a task of them is unsupported.
