@@ -570,11 +570,7 @@ DECLARED: Mapping[type[Operation], Opener] = {
     DeleteIndex: _open_delete_index,
     CreateDataStream: _open_data_streams,
     DeleteDataStream: _open_data_streams,
-    CreateIndexTemplate: _open_create_template,
-    CreateComposableTemplate: _open_create_template,
-    CreateComponentTemplate: _open_create_template,
-    DeleteIndexTemplate: _open_delete_template,
-    DeleteComposableTemplate: _open_delete_template,
-    DeleteComponentTemplate: _open_delete_template,
+    CreateTemplate: _open_create_template,
+    DeleteTemplate: _open_delete_template,
 }
 """What makes the work of each type."""

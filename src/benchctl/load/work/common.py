@@ -13,8 +13,7 @@ from benchctl.errors import BenchctlError
 from benchctl.load.request import Answer, Judge, Request, accepting
 from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import Assertion, Form, Operation, Retried, url_param
-from benchctl.track.operations.search import BulkVectorDataSet, Elsewhere, VectorSearch
+from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, url_param
 
 DEFAULT_TIMEOUT_S = 60.0
 # Merging or restoring an index takes as long as it takes, and its time is what is measured.
@@ -309,14 +308,9 @@ def _holds(found: object, assertion: Assertion) -> bool:
 # Operations that benchctl cannot ask whatever the node is: their tasks are unsupported, and say why.
 
 
-def open_elsewhere(operation: Elsewhere, order: WorkOrder) -> Workload:
-    """A request over something else than HTTP."""
-    return cannot(f"{operation.type_name} speaks {operation.speaks}: benchctl speaks HTTP", order)
-
-
-def open_data_set(operation: VectorSearch | BulkVectorDataSet, order: WorkOrder) -> Workload:
-    """Vectors out of a file."""
-    return cannot(f"{operation.type_name} takes vectors from a data set: benchctl reads none", order)
+def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
+    """What its type says."""
+    return cannot(operation.reason, order)
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:

@@ -15,13 +15,18 @@ from benchctl.load.request import (
     shorten,
 )
 from benchctl.load.work.admin import at_path
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, with_body
-from benchctl.load.workload import Item, Numbered, Opener, Repeated, Reply, Script, Workload, WorkOrder, ask
+from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, lacking, with_body
+from benchctl.load.workload import Item, Numbered, Repeated, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations import admin as asked
-from benchctl.track.operations.admin import Downsample, ShrinkIndex, WaitForTransform
-from benchctl.track.operations.common import Operation, url_param
+from benchctl.track.operations.admin import (
+    Downsample,
+    OnModels,
+    ShrinkIndex,
+    TrainKnnModel,
+    WaitForTransform,
+)
+from benchctl.track.operations.common import url_param
 
 _OK = Answer(Outcome.OK)
 _TRANSFORMS: Mapping[EngineName, str] = {
@@ -219,36 +224,23 @@ def _keys(request: Request, path: str) -> _Found:
     return sorted(found) if isinstance(found, dict) else []
 
 
-# Machine learning: Elasticsearch's jobs and datafeeds, OpenSearch's models; the core nodes have neither.
-
-_MODELS: tuple[type[Operation], ...] = (
-    asked.RegisterMlModel,
-    asked.DeployMlModel,
-    asked.DeleteMlModel,
-    asked.CreateMlConnector,
-    asked.DeleteMlConnector,
-    asked.RegisterRemoteMlModel,
-)
+# OpenSearch's models, which its core nodes lack.
 
 
-def _open_models(operation: Operation, order: WorkOrder) -> Workload:
-    """OpenSearch's models of languages: a node that lacks them says so, on one that has them benchctl does.
-
-    What they do (uploads of models, tasks that load them) is not done yet.
-    """
+def open_models(operation: OnModels, order: WorkOrder) -> Workload:
+    """OpenSearch's models: a node that lacks them says so, on one that has them benchctl does."""
     probe = Envelope(operation).request("GET", "/_plugins/_ml/stats", judge=judge_plain)
 
     def script(_number: int) -> Script:
         reply = yield from ask(probe)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        reason = f"{operation.type_name}: benchctl cannot do this to models yet"
-        return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)
+        return (yield from lacking(operation.reason))
 
     return Numbered(script, order.clients)
 
 
-def open_train_model(operation: asked.TrainKnnModel, order: WorkOrder) -> Workload:
+def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
     """A model for the nearest vectors, asked for until it is there."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
@@ -289,10 +281,3 @@ def _trained(body: bytes) -> Answer | None:
     if found.state == "created":
         return _OK
     return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {found.state}: {found.error}"))
-
-
-MACHINE_LEARNING: Mapping[type[Operation], Opener] = {
-    **dict.fromkeys(_MODELS, _open_models),
-    asked.TrainKnnModel: open_train_model,
-}
-"""What makes the work of each type."""

@@ -34,17 +34,17 @@ from benchctl.load.work.common import (
     LONG_TIMEOUT_S,
     Envelope,
     cannot,
-    open_data_set,
-    open_elsewhere,
+    open_cannot,
     own_query,
     with_assertions,
     with_retries,
 )
 from benchctl.load.work.composite import POINTS, open_alone, open_composite
 from benchctl.load.work.jobs import (
-    MACHINE_LEARNING,
     open_downsample,
+    open_models,
     open_shrink,
+    open_train_model,
     open_wait_for_transform,
 )
 from benchctl.load.work.searches import (
@@ -63,7 +63,7 @@ from benchctl.load.workload import Opener, Repeated, WorkContext, Workload, Work
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import AnswerKind, Form, Operation, Retried, Varying
+from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation, Retried, Varying
 
 # Operations of a single request: their declarations say what it is.
 
@@ -129,7 +129,9 @@ def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
 
 
 def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
-    return (open_data_set if operation.reads_data_set else open_vector_search)(operation, order)
+    if operation.reads_data_set:
+        return cannot(search.without_data_set(operation), order)
+    return open_vector_search(operation, order)
 
 
 def _open_composite(operation: composite.Composite, order: WorkOrder) -> Workload:
@@ -150,7 +152,6 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     search.Bulk: open_bulk,
     search.Sleep: open_sleep,
     search.VectorSearch: _open_vector_search,
-    search.BulkVectorDataSet: open_data_set,
     search.Sql: open_sql,
     composite.Composite: _open_composite,
     **dict.fromkeys(POINTS, open_alone),
@@ -163,14 +164,13 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     admin.WaitForTransform: open_wait_for_transform,
     admin.Downsample: open_downsample,
     admin.ShrinkIndex: open_shrink,
-    **MACHINE_LEARNING,
-    search.ProtoBulk: open_elsewhere,
-    search.ProtoSearch: open_elsewhere,
-    search.ProtoVectorSearch: open_elsewhere,
-    search.ProtoBulkVectorDataSet: open_elsewhere,
-    search.ProduceStreamMessage: open_elsewhere,
+    admin.TrainKnnModel: open_train_model,
+    admin.OnModels: open_models,
     PluginOperation: _open_plugin,
+    Cannot: open_cannot,
+    Operation: _open_form,
 }
+"""What makes the work of a type, or of all types that have something in common."""
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
@@ -193,7 +193,8 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
 
 
 def _opened(operation: Operation, order: WorkOrder) -> Workload:
-    made = _OPENERS.get(type(operation), _open_form)(operation, order)
+    open_it = next(_OPENERS[kind] for kind in type(operation).__mro__ if kind in _OPENERS)
+    made = open_it(operation, order)
     if order.context.assertions:
         made = with_assertions(operation, made)
     return with_retries(operation, made) if isinstance(operation, Retried) else made

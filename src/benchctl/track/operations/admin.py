@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from benchctl.track.operations.common import (
+    Cannot,
     Condition,
     Criterion,
     Form,
@@ -684,62 +685,42 @@ class CloseMlJob(_OnJob, frozen=True, kw_only=True, tag="close-ml-job"):
     timeout: str | None = None
 
 
-class RegisterMlModel(Retried, frozen=True, kw_only=True, tag="register-ml-model"):
-    """Make OpenSearch know a model.
+class OnModels(Cannot, frozen=True, kw_only=True):
+    """Operations on OpenSearch's models of languages: uploads of models, tasks that load them.
 
-    Attributes:
-        model_config_file: a file with the whole body; None takes the keys below.
-        model_name, model_version, model_format: which one.
-        timeout: seconds until it has to be known.
+    A node that lacks them says so itself.
     """
 
-    model_config_file: str | None = None
-    model_name: str | None = None
-    model_version: str | None = None
-    model_format: str | None = None
-    timeout: PositiveSeconds = 120.0
+    shown: ClassVar[bool] = False
+
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return f"{self.type_name}: benchctl cannot do this to models yet"
 
 
-class DeployMlModel(Retried, frozen=True, kw_only=True, tag="deploy-ml-model"):
-    """Load the model that was registered last into memory.
-
-    Attributes:
-        timeout: seconds until it has to be there.
-    """
-
-    timeout: PositiveSeconds = 120.0
+class RegisterMlModel(OnModels, frozen=True, kw_only=True, tag="register-ml-model"):
+    """Make OpenSearch know a model."""
 
 
-class DeleteMlModel(Retried, frozen=True, kw_only=True, tag="delete-ml-model"):
-    """Unload and forget all models of a name.
-
-    Attributes:
-        model_name: the name.
-        number_of_hits_to_return: how many at most.
-        undeploy_timeout: seconds until each has to be unloaded.
-    """
-
-    model_name: str
-    number_of_hits_to_return: int = 1000
-    undeploy_timeout: PositiveSeconds = 10.0
+class DeployMlModel(OnModels, frozen=True, kw_only=True, tag="deploy-ml-model"):
+    """Load the model that was registered last into memory."""
 
 
-class CreateMlConnector(Retried, frozen=True, kw_only=True, tag="create-ml-connector"):
+class DeleteMlModel(OnModels, frozen=True, kw_only=True, tag="delete-ml-model"):
+    """Unload and forget all models of a name."""
+
+
+class CreateMlConnector(OnModels, frozen=True, kw_only=True, tag="create-ml-connector"):
     """Make OpenSearch know a service with models."""
 
-    body: dict[str, Any]
 
-
-class DeleteMlConnector(Retried, frozen=True, kw_only=True, tag="delete-ml-connector"):
+class DeleteMlConnector(OnModels, frozen=True, kw_only=True, tag="delete-ml-connector"):
     """Forget the connector of a name."""
 
-    connector_name: str = msgspec.field(name="connector_name")
 
-
-class RegisterRemoteMlModel(Retried, frozen=True, kw_only=True, tag="register-remote-ml-model"):
-    """Make OpenSearch know a model of a service; without a connector's id, of the one created last."""
-
-    body: dict[str, Any]
+class RegisterRemoteMlModel(OnModels, frozen=True, kw_only=True, tag="register-remote-ml-model"):
+    """Make OpenSearch know a model of a service."""
 
 
 class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):

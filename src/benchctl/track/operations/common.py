@@ -231,6 +231,17 @@ class Operation(
         return frozenset(int(code) for code in _listed(self.request_params.get("ignore", [])))
 
 
+class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Operations that benchctl cannot do: their tasks are unsupported, and their own keys are passed over."""
+
+    shown: ClassVar[bool] = True
+
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        raise NotImplementedError
+
+
 def _is_timeout(value: object) -> bool:
     if value is None:
         return True

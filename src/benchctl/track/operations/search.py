@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Form, Operation, Varying, demand
+from benchctl.track.operations.common import MOST_WAIT_S, Asking, Cannot, Form, Operation, Varying, demand
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -420,7 +420,7 @@ class EsqlProfile(_InEsql, frozen=True, kw_only=True, tag="esql-profile"):
     own: ClassVar[dict[str, Any]] = {"profile": True}
 
 
-# OpenSearch Benchmark's operations on vectors: searches for the nearest ones, and data sets to index.
+# OpenSearch Benchmark's searches for the nearest vectors.
 
 _HYPHENATED = frozenset(
     {
@@ -431,14 +431,12 @@ _HYPHENATED = frozenset(
         "profile_metrics_sample_size",
         "profile_query",
         "response_compression_enabled",
-        "retry_max_wait_period",
-        "retry_wait_period",
     }
 )
 
 
 def _key(name: str) -> str | None:
-    """How OpenSearch Benchmark writes a key of these types: most with underscores."""
+    """How OpenSearch Benchmark writes a key of this type: most with underscores."""
     return name.replace("_", "-") if name in _HYPHENATED else None
 
 
@@ -510,80 +508,51 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
         return bool(self.data_set_path or self.data_set_corpus) or not self.body
 
 
-class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):
-    """Vectors of a data set, many a request.
-
-    Attributes:
-        index: where to.
-        field: that takes the vectors.
-        bulk_size: vectors a request.
-        data_set_format, data_set_path, data_set_corpus: where they come from.
-        parents_data_set_path, parents_data_set_corpus: documents around them, where they are nested.
-        num_vectors: how many.
-        filter_attributes: further fields.
-        id_field_name: the field of the id.
-        retries, retry_wait_period, retry_max_wait_period: what is done with vectors that were refused.
-        detailed_results: failures are always counted by document.
-    """
-
-    shown: ClassVar[bool] = True
-    counts: ClassVar[str] = "docs"
-
-    index: str
-    field: str
-    bulk_size: int
-    data_set_format: str
-    data_set_path: str | None = None
-    data_set_corpus: str | None = None
-    parents_data_set_path: str | None = None
-    parents_data_set_corpus: str | None = None
-    num_vectors: int | None = None
-    filter_attributes: list[Any] = msgspec.field(default_factory=list)
-    id_field_name: str = "_id"
-    retries: int = 10
-    retry_wait_period: float = 0.5
-    retry_max_wait_period: float = 60.0
-    detailed_results: bool = True
+# Types that benchctl cannot do.
 
 
-# Operation types that do not speak HTTP to a node: they load, and a task of them is unsupported.
+def without_data_set(operation: Operation) -> str:
+    """Why an operation with a data set cannot be done."""
+    return f"{operation.type_name} takes vectors from a data set: benchctl reads none"
 
 
-class ProtoBulk(Bulk, frozen=True, kw_only=True, tag="proto-bulk"):
-    """A bulk request over gRPC.
+class BulkVectorDataSet(Cannot, frozen=True, kw_only=True, tag="bulk-vector-data-set"):
+    """Vectors of a data set, many a request."""
 
-    Attributes:
-        document_format: how its documents are encoded.
-    """
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return without_data_set(self)
+
+
+class Elsewhere(Cannot, frozen=True, kw_only=True):
+    """Operations that do not go over HTTP."""
 
     speaks: ClassVar[str] = "gRPC"
 
-    document_format: str | None = None
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return f"{self.type_name} speaks {self.speaks}: benchctl speaks HTTP"
 
 
-class ProtoSearch(Search, frozen=True, kw_only=True, tag="proto-search"):
+class ProtoBulk(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk"):
+    """A bulk request over gRPC."""
+
+
+class ProtoSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-search"):
     """A search over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProtoVectorSearch(VectorSearch, frozen=True, kw_only=True, tag="proto-vector-search"):
+class ProtoVectorSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-vector-search"):
     """A search for vectors over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProtoBulkVectorDataSet(BulkVectorDataSet, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
+class ProtoBulkVectorDataSet(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
     """Vectors of a data set over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProduceStreamMessage(Bulk, frozen=True, kw_only=True, tag="produce-stream-message"):
+class ProduceStreamMessage(Elsewhere, frozen=True, kw_only=True, tag="produce-stream-message"):
     """Documents of the corpus into a stream that the node reads."""
 
     speaks: ClassVar[str] = "the protocol of a message broker"
-
-
-Elsewhere = ProtoBulk | ProtoSearch | ProtoVectorSearch | ProtoBulkVectorDataSet | ProduceStreamMessage
-"""Operations that benchctl has no way to send; each says what it would have to speak."""
