@@ -378,13 +378,7 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
 
 
 class _InEsql(Operation, frozen=True, kw_only=True):
-    """Operations in ES|QL; the engine does not count them among its searches.
-
-    Attributes:
-        query: its text.
-        filter: a query that documents must match first.
-        body: further keys of the body.
-    """
+    """Operations in ES|QL; the engine does not count them among its searches."""
 
     shown: ClassVar[bool] = True
     reads: ClassVar[bool] = True
@@ -408,6 +402,9 @@ class Esql(_InEsql, frozen=True, kw_only=True, tag="esql"):
     """A query in ES|QL.
 
     Attributes:
+        query: its text.
+        filter: a query that documents must match first.
+        body: further keys of the body.
         detailed_results: taken from Rally's tracks; answers are always read in full detail.
     """
 
@@ -415,7 +412,13 @@ class Esql(_InEsql, frozen=True, kw_only=True, tag="esql"):
 
 
 class EsqlProfile(_InEsql, frozen=True, kw_only=True, tag="esql-profile"):
-    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile."""
+    """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.
+
+    Attributes:
+        query: its text.
+        filter: a query that documents must match first.
+        body: further keys of the body.
+    """
 
     own: ClassVar[dict[str, Any]] = {"profile": True}
 
