@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import benchctl
 import builders
 
@@ -103,45 +105,202 @@ assert gate(found).outcome == "regression", gate(found).outcome
 for kind in ("text", "markdown", "csv", "json"):
     assert "cpu" in render(found, kind).lower(), kind
 """
+ADMINISTRATIVE = """
 
+class ReloadSearchAnalyzers(OnIndex, frozen=True, kw_only=True, tag="reload-search-analyzers"):
+    \"\"\"Read the analyzers' files again.
 
-def test_a_setting_of_runs_is_one_declaration(tmp_path: Path):
-    copy_sources(tmp_path)
-    declared = tmp_path / "src" / "benchctl" / "spec.py"
-    text = declared.read_text(encoding="utf-8")
-    before, after = text.split("\n\nclass Setting(", 1)
-    declared.write_text(f"{before.rstrip()}{SETTING}\n\nclass Setting({after}", encoding="utf-8")
-    look(tmp_path, LOOK_FOR_SETTING, "replicas: 2")
+    Attributes:
+        resource: only those that use this one.
+    \"\"\"
 
-
-def test_a_figure_to_compare_by_is_one_declaration_beside_its_field(tmp_path: Path):
-    copy_sources(tmp_path)
-    declared = tmp_path / "src" / "benchctl" / "results" / "figures.py"
-    text = declared.read_text(encoding="utf-8")
-    text = text.replace(
-        "    mean_ns: float | None", "    cpu_ms: float | None = None\n    mean_ns: float | None", 1
+    wire: ClassVar[Form] = Form(
+        "POST",
+        "/{index}/_reload_search_analyzers",
+        opensearch="/_plugins/_refresh_search_analyzers/{index}",
+        query=("resource",),
+        answer="shards",
     )
-    text = text.replace("FIGURES = (", f"FIGURES = ({FIGURE}", 1)
-    declared.write_text(text, encoding="utf-8")
-    look(tmp_path, LOOK_FOR_FIGURE, "margins: {cpu: 20%}")
+
+    resource: str | None = None
+"""
+SEARCHING = """
+
+class SearchTemplate(Asking, frozen=True, kw_only=True, tag="search-template"):
+    \"\"\"A search whose body a stored template makes.
+
+    Attributes:
+        id: of the template.
+        params: what it is filled with.
+    \"\"\"
+
+    shown: ClassVar[bool] = True
+
+    id: str
+    params: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((self.id != "", "id is empty"))
+
+    @property
+    def form(self) -> Form:
+        \"\"\"Its request.\"\"\"
+        body = {"id": self.id, "params": self.params}
+        return Form("POST", "/{index}/_search/template", body=body, answer="search")
 
 
-def copy_sources(top: Path) -> None:
+class FtpBulk(Elsewhere, frozen=True, kw_only=True, tag="ftp-bulk"):
+    \"\"\"Documents over FTP.\"\"\"
+
+    speaks: ClassVar[str] = "FTP"
+"""
+# Wherever an operation type is to be found, from a challenge's JSON to what would go over the wire.
+LOOK_FOR_OPERATIONS = """
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+from click.testing import CliRunner
+
+from benchctl.cli import root
+from benchctl.errors import UsageError
+from benchctl.load.request import Request
+from benchctl.load.work.programs import open_workload
+from benchctl.load.workload import WorkContext
+from benchctl.plugin.rally_track import OperationType
+from benchctl.report.schema import schema
+from benchctl.results.samples import Outcome
+from benchctl.run.targets import _only_reads
+from benchctl.track.load import load_challenge, load_track
+from benchctl.track.operations.catalogue import PluginOperation
+
+folder = Path(sys.argv[1])
+RELOAD = {"operation-type": "reload-search-analyzers", "resource": "a.txt"}
+FIND = {"operation-type": "search-template", "name": "find", "id": "by-host"}
+VALUES = {"host": {"kind": "list", "items": ["h", "i"]}}
+
+
+def read(*operations):
+    file = folder / "c.json"
+    file.write_text(json.dumps({"name": "c", "schedule": [{"operation": one} for one in operations]}))
+    track, _ = load_track("big5", {})
+    challenge, _ = load_challenge(str(file), track, {})
+    return [challenge.operations[task.operation] for task in challenge.schedule]
+
+
+def refused(operation):
+    try:
+        read(operation)
+    except UsageError as err:
+        return f"{err.message}; {err.hint}"
+    raise AssertionError(operation)
+
+
+def made(operation, engine="elasticsearch"):
+    program = open_workload(operation, WorkContext("big5", engine=engine), clients=1, key="k").program(0)
+    return program()
+
+
+# Read and checked.
+FILLED = {**FIND, "params": {"host": "${host}"}, "values": VALUES}
+reload, find, ftp = read(RELOAD, FILLED, {"operation-type": "ftp-bulk", "bulk-size": 5})
+assert (reload.resource, find.id) == ("a.txt", "by-host")
+message = refused({**RELOAD, "resorce": "b"})
+assert "c.json, line 1: $.schedule[0].operation: unknown key 'resorce'; did you mean 'resource'" in message
+assert "params" in refused(FIND)
+assert "id is empty" in refused({**FIND, "id": "", "params": {}})
+assert "values.host" in refused({**FILLED, "params": {}})
+assert "did you mean 'search-template'" in refused({"operation-type": "search-templat"})
+
+# Listed, described, counted, and known to plug-ins.
+operations = [{"name": "again", **RELOAD}, {**FIND, "params": {}}]
+(folder / "track.json").write_text(json.dumps({"operations": operations}))
+listed = CliRunner().invoke(root, ["list", "operations", "--track", str(folder), "--format", "csv"]).output
+assert "again,reload-search-analyzers," in listed and "find,search-template," in listed
+defined = schema("run")["$defs"]
+described = defined["ReloadSearchAnalyzers"]["properties"]["resource"]["description"]
+assert described == "only those that use this one."
+assert defined["SearchTemplate"]["required"] == ["operation-type", "name", "id", "params"]
+assert (reload.unit, reload.reported, _only_reads(reload)) == ("ops", False, False)
+assert (find.unit, find.reported, _only_reads(find)) == ("queries", True, True)
+assert PluginOperation(name="x", type="search-template", param_source="own").unit == "queries"
+assert OperationType.ReloadSearchAnalyzers.admin_op and not OperationType.SearchTemplate.admin_op
+
+# Sent.
+request = made(reload)
+assert (request.method, request.path) == ("POST", "/big5/_reload_search_analyzers?resource=a.txt")
+assert (request.body, request.searches, request.timeout_s) == (b"", 0, 60)
+assert request.judge(200, b'{"_shards": {"failed": 1}}').outcome is Outcome.PARTIAL
+assert made(reload, "opensearch").path == "/_plugins/_refresh_search_analyzers/big5?resource=a.txt"
+request = made(find)
+assert (request.method, request.path, request.searches) == ("POST", "/big5/_search/template", 1)
+assert msgspec.json.decode(request.body) == {"id": "by-host", "params": {"host": "h"}}
+assert request.judge(200, b'{"took": 3, "hits": {"total": 5}}').hits == 5
+
+# What cannot be done says why, and nothing is sent.
+script = made(ftp)
+assert not isinstance(script, Request)
+try:
+    next(script)
+except StopIteration as end:
+    assert end.value.lacking == "ftp-bulk speaks FTP: benchctl speaks HTTP"
+"""
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A copy of the package."""
     (package,) = benchctl.__path__
-    shutil.copytree(package, top / "src" / "benchctl", ignore=shutil.ignore_patterns("__pycache__"))
+    copied = tmp_path / "src" / "benchctl"
+    shutil.copytree(package, copied, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in ("tracks", "challenges", "experiments"):
-        (top / folder).symlink_to(Path(package).parents[1] / folder)
+        (tmp_path / folder).symlink_to(Path(package).parents[1] / folder)
+    return copied
 
 
-def look(top: Path, program: str, of_suite: str) -> None:
-    suite = top / "s.yml"
-    suite.write_text(f"variants: [es]\nchallenges: [range-only]\n{of_suite}\n", encoding="utf-8")
+def look(sources: Path, script: str, place: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program, str(suite)],
-        env={**os.environ, "PYTHONPATH": f"{top / 'src'}{os.pathsep}{Path(builders.__file__).parent}"},
+        [sys.executable, "-c", script, str(place)],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{sources.parent}{os.pathsep}{Path(builders.__file__).parent}",
+        },
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_setting_of_runs_is_one_declaration(sources: Path, tmp_path: Path):
+    declared = sources / "spec.py"
+    text = declared.read_text(encoding="utf-8")
+    before, after = text.split("\n\nclass Setting(", 1)
+    declared.write_text(f"{before.rstrip()}{SETTING}\n\nclass Setting({after}", encoding="utf-8")
+    suite = tmp_path / "s.yml"
+    suite.write_text("variants: [es]\nchallenges: [range-only]\nreplicas: 2\n", encoding="utf-8")
+    look(sources, LOOK_FOR_SETTING, suite)
+
+
+def test_an_operation_of_one_request_is_one_declaration(sources: Path, tmp_path: Path):
+    for name, declared in {"admin.py": ADMINISTRATIVE, "search.py": SEARCHING}.items():
+        with (sources / "track" / "operations" / name).open("a", encoding="utf-8") as file:
+            file.write(declared)
+    folder = tmp_path / "track"
+    folder.mkdir()
+    look(sources, LOOK_FOR_OPERATIONS, folder)
+
+
+def test_a_figure_to_compare_by_is_one_declaration_beside_its_field(sources: Path, tmp_path: Path):
+    declared = sources / "results" / "figures.py"
+    text = declared.read_text(encoding="utf-8")
+    known = "    mean_ns: float | None"
+    text = text.replace(known, f"    cpu_ms: float | None = None\n{known}", 1)
+    text = text.replace("FIGURES = (", f"FIGURES = ({FIGURE}", 1)
+    declared.write_text(text, encoding="utf-8")
+    suite = tmp_path / "s.yml"
+    suite.write_text("variants: [es]\nchallenges: [range-only]\nmargins: {cpu: 20%}\n", encoding="utf-8")
+    look(sources, LOOK_FOR_FIGURE, suite)

@@ -309,12 +309,12 @@ LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
     "train-knn-model": {"model__id": "m", "body": {}},
     "delete-knn-model": {"model__id": "m"},
     "vector-search": _DATA_SET,
-    "bulk-vector-data-set": {"index": "i", "bulk__size": 1, **_DATA_SET},
-    "proto-bulk": {"bulk_size": 1},
+    "bulk-vector-data-set": {},
+    "proto-bulk": {},
     "proto-search": {},
-    "proto-vector-search": {"body": {"size": 1}},
-    "proto-bulk-vector-data-set": {"index": "i", "bulk__size": 1, **_DATA_SET},
-    "produce-stream-message": {"bulk_size": 1},
+    "proto-vector-search": {},
+    "proto-bulk-vector-data-set": {},
+    "produce-stream-message": {},
     "esql-profile": {"query": "row a = 1"},
 }
 """Types that neither core distribution can do, or that do not speak HTTP."""

@@ -99,6 +99,12 @@ def test_a_target_in_documents_counts_the_documents_of_a_body(track: Track):
     assert task.target_throughput == 5000
 
 
+def test_what_cannot_be_done_is_read_whatever_it_says(track: Track):
+    sent = {"name": "send", "operation-type": "proto-bulk", "bulk-size": 500, "no-key-of-ours": {}}
+    (task,) = read(track, {"operation": sent, "target-throughput": "5000 docs/s"}).schedule
+    assert task.target_throughput == 5000
+
+
 @pytest.mark.parametrize(
     ("target", "rate"), [(20, 20), ("20", 20), ("20 ops/s", 20), ("0.5 searches/s", 0.5)]
 )

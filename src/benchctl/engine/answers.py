@@ -198,6 +198,10 @@ def _operation_digest(operation: Operation) -> str:
     return hashlib.sha256(msgspec.json.encode(operation.meaning, order="sorted")).hexdigest()
 
 
+Compared = Search | ScrollSearch | PaginatedSearch | CompositeAgg | MultiSearch
+"""Operations whose answers are known well enough to be compared."""
+
+
 def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
     """Ask one operation, with exact counting of hits: the first page of several, all searches of a batch.
 

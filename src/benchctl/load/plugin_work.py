@@ -217,7 +217,7 @@ def _kept_step(step: Any) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(step.get("stream"), list):
         return {"stream": [_kept_step(inner) for inner in step["stream"]]}
     kind = step.get("operation-type")
-    if kind not in OPERATION_TYPES:
+    if not isinstance(kind, str) or kind not in OPERATION_TYPES:
         return step
     return {**_kept(step, kind), **{key: step[key] for key in _OURS if key in step}}
 

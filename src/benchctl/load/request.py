@@ -186,6 +186,11 @@ class _SnapshotResponse(msgspec.Struct, gc=False):
     accepted: bool = False  # instead of it, when it goes on behind the answer
 
 
+class _RowsResponse(msgspec.Struct, gc=False):
+    is_partial: bool = False
+    took: int = -1
+
+
 _decode_search = msgspec.json.Decoder(_SearchResponse).decode
 _decode_batch = msgspec.json.Decoder(_BatchResponse).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
@@ -195,6 +200,7 @@ _decode_error = msgspec.json.Decoder(_ErrorResponse).decode
 _decode_shards = msgspec.json.Decoder(_ShardsResponse).decode
 _decode_health = msgspec.json.Decoder(_HealthResponse).decode
 _decode_snapshot = msgspec.json.Decoder(_SnapshotResponse).decode
+_decode_rows = msgspec.json.Decoder(_RowsResponse).decode
 # Nesting deeper than the interpreter's stack is as undecodable as broken JSON.
 UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -337,6 +343,19 @@ def judge_snapshot(status: int, body: bytes) -> Answer:
             reason=f"the snapshot is {found.state}, {failed} shards failed",
         )
     return _of_shards(found.shards.failed)
+
+
+def judge_rows(status: int, body: bytes) -> Answer:
+    """The same for ES|QL: where some shards gave nothing, the answer says so, with a status of 200."""
+    if status not in _HTTP_OK:
+        return refusal(status, body)
+    try:
+        found = _decode_rows(body)
+    except UNDECODABLE as err:
+        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of rows: {err}"))
+    if found.is_partial:
+        return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
+    return Answer(Outcome.OK, found.took)
 
 
 def _of_shards(failed: int) -> Answer:

@@ -19,7 +19,7 @@ from benchctl.run.bench import Observer
 from benchctl.track.library import find_track, track_names
 from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
-from benchctl.track.operations.search import Bulk, Elsewhere, RawRequest
+from benchctl.track.operations.search import Bulk, RawRequest
 
 # What every fork begins on: a copy of prepared data, or an empty node and the challenge's own data.
 
@@ -127,7 +127,7 @@ def _is_among(names: tuple[str, ...], declared: tuple[str, ...]) -> bool:
 
 
 def _sends(operation: TrackOperation) -> bool:
-    return operation.type_name == _BULK and not isinstance(operation, Elsewhere)
+    return operation.type_name == _BULK
 
 
 def _asks_for(operation: TrackOperation, corpus: Corpus, documents: Documents) -> bool:

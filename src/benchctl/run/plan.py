@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Consent
@@ -33,7 +34,6 @@ from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import filter_tasks, load_challenge, load_track, parse_filters, reject_unused
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
-from benchctl.track.operations.search import Elsewhere
 
 # Which evidence a run may collect; checked before any node starts.
 
@@ -541,7 +541,7 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     return tuple(
         operation
         for operation in (operations[name] for name in names)
-        if isinstance(operation, Asking) and not isinstance(operation, Elsewhere) and not operation.values
+        if isinstance(operation, Compared) and not operation.values
     )
 
 

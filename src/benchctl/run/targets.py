@@ -28,23 +28,11 @@ from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Challenge, Track
+from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, Operation
 from benchctl.track.operations.search import RawRequest, Sleep
 
 # What an operation may be called on somebody else's cluster; all others write, delete or configure.
-_READING_TYPES = frozenset(
-    {
-        "cluster-health",
-        "index-stats",
-        "node-stats",
-        "field-caps",
-        "sql",
-        "esql",
-        "esql-profile",
-        "transform-stats",
-        "vector-search",
-    }
-)
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
@@ -128,7 +116,9 @@ def refuse_filling(track: Track, wanted: Places) -> None:
 def _only_reads(operation: Operation) -> bool:
     if isinstance(operation, RawRequest):
         return operation.method in {"GET", "HEAD"}
-    return isinstance(operation, Asking | Sleep) or operation.type_name in _READING_TYPES
+    # Those of a plug-in are known by the name of their type alone.
+    kind = OPERATION_TYPES.get(operation.type_name, Operation)
+    return isinstance(operation, Asking | Sleep) or kind.reads
 
 
 def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> ClusterIndex:

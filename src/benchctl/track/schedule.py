@@ -20,7 +20,7 @@ from benchctl.track.operations.catalogue import (
     PluginOperation,
     decode_operation,
 )
-from benchctl.track.operations.common import MOST_WAIT_S, Operation, Varying
+from benchctl.track.operations.common import MOST_WAIT_S, Cannot, Operation, Varying
 from benchctl.track.operations.search import Bulk
 from benchctl.track.values import check_values
 
@@ -36,6 +36,8 @@ _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOT
 _LACKING = re.compile(r"Object missing required field `")
 
 know([*OPERATION_KEYS, _TYPE, _SOURCE])
+# OpenSearch Benchmark's, of types that benchctl cannot do: similar to others, and no mistakes.
+know(["bulk_size", "retry-max-wait-period"])
 
 
 class IncompleteError(UsageError):
@@ -451,9 +453,9 @@ class _Reader:
                 hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
             )
         unit = match["unit"] or "ops"
-        if unit == "docs" and isinstance(operation, Bulk | PluginOperation):
+        if unit == "docs" and isinstance(operation, Bulk | Cannot | PluginOperation):
             return float(match["number"]), _documents(operation)
-        if unit not in _REQUEST_UNITS and not isinstance(operation, PluginOperation):
+        if unit not in _REQUEST_UNITS and not isinstance(operation, Cannot | PluginOperation):
             raise self._document.refuse(
                 where,
                 f"'{unit}/s' is no unit of a {operation.type_name} operation",
@@ -477,10 +479,12 @@ class _Reader:
         return float(match["number"]) * _SECONDS[match["unit"]]
 
 
-def _documents(operation: Bulk | PluginOperation) -> float:
+def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
     """Documents in one request, as far as the track says."""
     if isinstance(operation, Bulk):
         return float(operation.bulk_size)
+    if isinstance(operation, Cannot):
+        return 1.0
     size = operation.params.get("bulk-size")
     return float(size) if isinstance(size, int) and size > 0 else 1.0
 

@@ -16,7 +16,6 @@ BODY = {"a": 1}
 TEMPLATE = {"template": "t"}
 SNAPSHOT = {"repository": "r", "snapshot": "s"}
 POLICY = {"policy_name": "p"}
-DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
 
 
 @pytest.mark.parametrize(
@@ -149,11 +148,6 @@ LEAST: dict[str, dict[str, Any]] = {
     "esql": {"query": "x"},
     "esql-profile": {"query": "x"},
     "vector-search": {"body": {"size": 1}},
-    "proto-vector-search": {"body": {"size": 1}},
-    "bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
-    "proto-bulk-vector-data-set": {"index": "i", "bulk_size": 1, **DATA_SET},
-    "proto-bulk": {"bulk-size": 1},
-    "produce-stream-message": {"bulk-size": 1},
     "composite": {"requests": [{"operation-type": "search"}]},
     "delete-pipeline": {"id": "p"},
     "create-search-pipeline": {"id": "p", "body": {}},
@@ -165,10 +159,6 @@ LEAST: dict[str, dict[str, Any]] = {
     "shrink-index": {"source-index": "a", "target-index": "b"},
     "create-ml-datafeed": {"datafeed-id": "d", "body": {}},
     "create-ml-job": {"job-id": "j", "body": {}},
-    "delete-ml-model": {"model-name": "m"},
-    "create-ml-connector": {"body": {}},
-    "delete-ml-connector": {"connector_name": "c"},
-    "register-remote-ml-model": {"body": {}},
     "train-knn-model": {"model_id": "m", "body": {}},
     "delete-knn-model": {"model_id": "m"},
     **{f"{verb}-transform": {"transform-id": "t"} for verb in ("start", "wait-for", "delete")},

@@ -23,7 +23,8 @@ DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
     ("raw", "said"),
     [
         ({"operation-type": "proto-search"}, "proto-search speaks gRPC: benchctl speaks HTTP"),
-        ({"operation-type": "produce-stream-message", "bulk-size": 1}, "a message broker"),
+        ({"operation-type": "produce-stream-message", "bulk-size": "whatever it is"}, "a message broker"),
+        ({"operation-type": "bulk-vector-data-set", "any": []}, "bulk-vector-data-set takes vectors from a"),
         ({"operation-type": "vector-search", **DATA_SET}, "vectors from a data set: benchctl reads none"),
     ],
 )

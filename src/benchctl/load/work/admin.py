@@ -1,7 +1,6 @@
-"""Administrative operations: single requests, waiting for an answer, making and removing what is declared."""
+"""Administration in several requests: waiting for an answer, making and removing what is declared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -16,13 +15,10 @@ from benchctl.load.request import (
     Request,
     accepting,
     is_unsupported,
-    judge_health,
     judge_plain,
-    judge_shards,
-    judge_snapshot,
     shorten,
 )
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, Form, own_body, said
+from benchctl.load.work.common import Envelope, own_query
 from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import (
     Numbered,
@@ -37,7 +33,6 @@ from benchctl.load.workload import (
 )
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
-from benchctl.track.operations import admin
 from benchctl.track.operations.admin import (
     CreateComponentTemplate,
     CreateComposableTemplate,
@@ -58,7 +53,7 @@ from benchctl.track.operations.admin import (
     WaitForSnapshotCreate,
     names_of,
 )
-from benchctl.track.operations.common import Condition, Criterion, Operation, is_number, url_param
+from benchctl.track.operations.common import Condition, Criterion, Operation, is_number
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)
@@ -188,13 +183,17 @@ def _meets(criterion: Criterion, found: object) -> bool:
     }[criterion.operator]
 
 
-def _open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workload:
+def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload:
     """A merge that is started by one request, and asked after until it is done."""
     envelope = Envelope(operation)
     start = envelope.request(
         "POST",
         f"/{order.index(operation.target)}/_forcemerge",
-        params={**_force_merge_params(operation), "wait_for_completion": "false"},
+        params={
+            **operation.url_params,
+            **own_query(operation, operation.wire),
+            "wait_for_completion": "false",
+        },
         judge=judge_plain,
     )
 
@@ -210,12 +209,6 @@ def _open_force_merge_polled(operation: ForceMerge, order: WorkOrder) -> Workloa
         return (yield from poll(question, _merge_verdict, operation.poll_period))
 
     return Numbered(script, order.clients)
-
-
-def _force_merge_params(operation: ForceMerge) -> dict[str, str]:
-    """The query of a force-merge."""
-    most = operation.max_num_segments
-    return operation.url_params | ({} if most is None else {"max_num_segments": str(most)})
 
 
 def _merge_verdict(_status: int, body: bytes) -> Answer | None:
@@ -300,86 +293,6 @@ def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
         if found is not None:
             return found
         yield period_s
-
-
-# Administrative operations of a single request: what each of them sends.
-
-
-def _wait_param(operation: admin.CreateSnapshot | admin.RestoreSnapshot) -> dict[str, str]:
-    return {"wait_for_completion": url_param(operation.wait_for_completion)}
-
-
-def _field_caps_body(operation: admin.FieldCaps) -> object:
-    chosen = {} if operation.index_filter is None else {"index_filter": operation.index_filter}
-    return {**operation.body, **chosen}
-
-
-def _concurrency(operation: admin.UpdateConcurrentSegmentSearchSettings) -> object:
-    settings: dict[str, Any] = {"search.concurrent_segment_search.enabled": url_param(operation.enable)}
-    if operation.max_slice_count is not None:
-        settings["search.concurrent.max_slice_count"] = operation.max_slice_count
-    return {"persistent": settings}
-
-
-def _put(path: str) -> Form:
-    return Form("PUT", path, own_body)
-
-
-def _delete_form(path: str) -> Form:
-    return Form("DELETE", path, missing=True)
-
-
-_timeouts = said("master_timeout", "timeout")
-
-_FORMS: Mapping[type[Operation], Form] = {
-    admin.ForceMerge: Form(
-        "POST",
-        "/{index}/_forcemerge",
-        params=_force_merge_params,
-        judge=judge_shards,
-        timeout_s=LONG_TIMEOUT_S,
-    ),
-    admin.Refresh: Form("POST", "/{index}/_refresh", judge=judge_shards, timeout_s=LONG_TIMEOUT_S),
-    admin.Flush: Form("POST", "/{index}/_flush", judge=judge_shards, timeout_s=LONG_TIMEOUT_S),
-    admin.ClusterHealth: Form("GET", "/_cluster/health/{index}", judge=judge_health),
-    admin.IndexStats: Form("GET", "/{index}/_stats"),
-    admin.NodeStats: Form("GET", "/_nodes/stats"),
-    admin.PutSettings: _put("/_cluster/settings"),
-    admin.UpdateConcurrentSegmentSearchSettings: Form("PUT", "/_cluster/settings", _concurrency),
-    admin.PutPipeline: Form("PUT", "/_ingest/pipeline/{id}", own_body, _timeouts),
-    admin.DeletePipeline: Form("DELETE", "/_ingest/pipeline/{id}", params=_timeouts, missing=True),
-    admin.CreateSearchPipeline: _put("/_search/pipeline/{id}"),
-    admin.CreateSnapshotRepository: _put("/_snapshot/{repository}"),
-    admin.DeleteSnapshotRepository: _delete_form("/_snapshot/{repository}"),
-    admin.CreateSnapshot: Form(
-        "PUT", "/_snapshot/{repository}/{snapshot}", own_body, _wait_param, judge_snapshot,
-        timeout_s=LONG_TIMEOUT_S,
-    ),
-    admin.RestoreSnapshot: Form(
-        "POST", "/_snapshot/{repository}/{snapshot}/_restore", own_body, _wait_param, judge_snapshot,
-        timeout_s=LONG_TIMEOUT_S,
-    ),
-    admin.FieldCaps: Form("POST", "/{index}/_field_caps", _field_caps_body, said("fields")),
-}  # fmt: skip
-
-ADMINISTRATIVE = tuple(_FORMS)
-"""The types that `open_administration` knows."""
-
-
-def open_administration(operation: Operation, order: WorkOrder) -> Workload:
-    """A request of the table, or a script where the operation wants to be asked again."""
-    form = _FORMS[type(operation)]
-    match operation:
-        case admin.ForceMerge(mode="polling"):
-            return _open_force_merge_polled(operation, order)
-        case admin.IndexStats(condition=Condition() as condition):
-            form = replace(form, judge=judge_condition(condition))
-        case admin.ClusterHealth() if operation.target is None:
-            # As in Rally it is that of the cluster: the track's index need not be there yet.
-            form = replace(form, path="/_cluster/health")
-        case _:
-            pass
-    return form.open(operation, order)
 
 
 # What a track declares is made and removed: a request for each index, data stream and template.
@@ -657,11 +570,7 @@ DECLARED: Mapping[type[Operation], Opener] = {
     DeleteIndex: _open_delete_index,
     CreateDataStream: _open_data_streams,
     DeleteDataStream: _open_data_streams,
-    CreateIndexTemplate: _open_create_template,
-    CreateComposableTemplate: _open_create_template,
-    CreateComponentTemplate: _open_create_template,
-    DeleteIndexTemplate: _open_delete_template,
-    DeleteComposableTemplate: _open_delete_template,
-    DeleteComponentTemplate: _open_delete_template,
+    CreateTemplate: _open_create_template,
+    DeleteTemplate: _open_delete_template,
 }
 """What makes the work of each type."""

@@ -1,22 +1,19 @@
-"""What operations share as work: addresses, tables of simple requests, retries, assertions, refusals."""
+"""What operations share as work: addresses, retries, assertions, refusals."""
 
 import operator
-import re
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Answer, Judge, Request, accepting, judge_plain
-from benchctl.load.workload import Item, Numbered, Program, Repeated, Reply, Script, Workload, WorkOrder
+from benchctl.load.request import Answer, Judge, Request, accepting
+from benchctl.load.workload import Item, Numbered, Program, Reply, Script, Workload, WorkOrder
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import Assertion, Operation, Retried, url_param
-from benchctl.track.operations.search import BulkVectorDataSet, Elsewhere, VectorSearch
+from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, url_param
 
 DEFAULT_TIMEOUT_S = 60.0
 # Merging or restoring an index takes as long as it takes, and its time is what is measured.
@@ -106,67 +103,15 @@ def with_body(request: Request, body: bytes) -> Request:
     )
 
 
-# Operations of a single request as rows of a table: method, path, body, query and judge.
-
-_FIELD = re.compile(r"\{(\w+)\}")
-
-
-def own_body(operation: Any) -> object:  # noqa: ANN401 - the classes share no base
-    """The body that an operation brings along."""
-    return operation.body
-
-
-def said(*names: str) -> Callable[[Any], dict[str, str]]:
-    """A query of those of an operation's fields that say something."""
-
-    def params(operation: Any) -> dict[str, str]:  # noqa: ANN401 - the classes share no base
-        return {name: url_param(value) for name in names if (value := getattr(operation, name))}
-
-    return params
-
-
-@dataclass(frozen=True)
-class Form:
-    """What the requests of one type of operation look like.
-
-    Attributes:
-        method: of HTTP.
-        path: `{field}` stands for a field of the operation, `{index}` for its index or the track's.
-        body: what is sent; None for nothing.
-        params: of the query; the operation's own request parameters come before them. None for no others.
-        judge: reads the answer.
-        missing: whether a missing thing is no failure.
-        timeout_s: when the operation does not say.
-    """
-
-    method: str
-    path: str
-    body: Callable[[Any], object] | None = None
-    params: Callable[[Any], dict[str, str]] | None = None
-    judge: Judge = judge_plain
-    missing: bool = False
-    timeout_s: float = DEFAULT_TIMEOUT_S
-
-    def open(self, operation: Operation, order: WorkOrder) -> Workload:
-        """The request of an operation; the same every time."""
-        body = {} if self.body is None else self.body(operation)
-        params = {} if self.params is None else self.params(operation)
-        return Repeated(
-            Envelope(operation, timeout_s=self.timeout_s).request(
-                self.method,
-                _FIELD.sub(lambda match: _field(operation, match[1], order), self.path),
-                # No body and an empty one are the same to both engines, and fewer bytes.
-                msgspec.json.encode(body) if body else b"",
-                params={**params, **operation.url_params},
-                judge=accepting(self.judge, {HTTPStatus.NOT_FOUND} if self.missing else ()),
-            )
-        )
-
-
-def _field(operation: Operation, name: str, order: WorkOrder) -> str:
-    if name == "index":
-        return order.index(getattr(operation, "target", None))
-    return quote(getattr(operation, name), safe=",*")
+def own_query(operation: Operation, form: Form) -> dict[str, str]:
+    """What an operation's own keys say in the query of its request."""
+    said = {name: getattr(operation, name) for name in (*form.query, *form.flags)}
+    # A number says something even where it is 0.
+    return {
+        name: url_param(value)
+        for name, value in said.items()
+        if value or type(value) is int or name in form.flags
+    }
 
 
 # Operations that are tried again: how often, after which pauses, and what is worth another try.
@@ -363,14 +308,9 @@ def _holds(found: object, assertion: Assertion) -> bool:
 # Operations that benchctl cannot ask whatever the node is: their tasks are unsupported, and say why.
 
 
-def open_elsewhere(operation: Elsewhere, order: WorkOrder) -> Workload:
-    """A request over something else than HTTP."""
-    return cannot(f"{operation.type_name} speaks {operation.speaks}: benchctl speaks HTTP", order)
-
-
-def open_data_set(operation: VectorSearch | BulkVectorDataSet, order: WorkOrder) -> Workload:
-    """Vectors out of a file."""
-    return cannot(f"{operation.type_name} takes vectors from a data set: benchctl reads none", order)
+def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
+    """What its type says."""
+    return cannot(operation.reason, order)
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:

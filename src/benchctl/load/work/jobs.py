@@ -1,7 +1,6 @@
 """Jobs that engines work on by themselves: transforms, lifecycles, downsampling, machine learning."""
 
 from collections.abc import Generator, Mapping
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -10,65 +9,37 @@ import msgspec
 from benchctl.load.request import (
     UNDECODABLE,
     Answer,
-    Judge,
     Request,
-    accepting,
     judge_health,
     judge_plain,
     shorten,
 )
-from benchctl.load.work.admin import at_path, judge_condition
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, Form, own_body, said, with_body
-from benchctl.load.workload import Item, Numbered, Opener, Repeated, Reply, Script, Workload, WorkOrder, ask
+from benchctl.load.work.admin import at_path
+from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, lacking, with_body
+from benchctl.load.workload import Item, Numbered, Repeated, Reply, Script, Workload, WorkOrder, ask
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations import admin as asked
 from benchctl.track.operations.admin import (
-    CreateIlmPolicy,
-    CreateTransform,
-    DeleteIlmPolicy,
-    DeleteTransform,
     Downsample,
+    OnModels,
     ShrinkIndex,
-    StartTransform,
-    TransformStats,
+    TrainKnnModel,
     WaitForTransform,
 )
-from benchctl.track.operations.common import Operation, url_param
+from benchctl.track.operations.common import url_param
 
-_OnTransform = CreateTransform | StartTransform | WaitForTransform | DeleteTransform | TransformStats
 _OK = Answer(Outcome.OK)
 _TRANSFORMS: Mapping[EngineName, str] = {
     "elasticsearch": "/_transform",
     "opensearch": "/_plugins/_transform",
 }
-_POLICIES: Mapping[EngineName, str] = {
-    "elasticsearch": "/_ilm/policy",
-    "opensearch": "/_plugins/_ism/policies",
-}
 
 
-def open_transform(operation: _OnTransform, order: WorkOrder) -> Workload:
-    """Create, start, stop, delete a transform, or ask how it is."""
+def open_wait_for_transform(operation: WaitForTransform, order: WorkOrder) -> Workload:
+    """Until a transform has stopped."""
     envelope = Envelope(operation)
     path = f"{_TRANSFORMS[order.context.engine]}/{quote(operation.transform_id, safe='')}"
-    body = b""
-    judge: Judge = judge_plain
-    match operation:
-        case WaitForTransform():
-            return Numbered(lambda _number: _stop(operation, envelope, path, order), order.clients)
-        case CreateTransform():
-            method, body = "PUT", msgspec.json.encode(operation.body)
-            own = _defined(defer_validation=operation.defer_validation or None)
-        case StartTransform():
-            method, path, own = "POST", f"{path}/_start", _defined(timeout=operation.timeout)
-        case DeleteTransform():
-            method, own = "DELETE", _defined(force=operation.force or None)
-            judge = accepting(judge_plain, {HTTPStatus.NOT_FOUND})
-        case TransformStats(condition=condition):
-            method, path, own = "GET", _stats(path, order), {}
-            judge = judge_plain if condition is None else judge_condition(condition, "transforms.0.")
-    return Repeated(envelope.request(method, path, body, params={**own, **operation.url_params}, judge=judge))
+    return Numbered(lambda _number: _stop(operation, envelope, path, order), order.clients)
 
 
 def _stats(path: str, order: WorkOrder) -> str:
@@ -131,16 +102,6 @@ def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:  # noq
     about = found.get(name) if isinstance(found, dict) else None
     state = at_path(about, "transform_metadata.status")
     return str(state or ""), str(at_path(about, "transform_metadata.failure_reason"))
-
-
-def open_policy(operation: CreateIlmPolicy | DeleteIlmPolicy, order: WorkOrder) -> Workload:
-    """A lifecycle policy; the engines' bodies differ, and the track's is sent as it is."""
-    path = f"{_POLICIES[order.context.engine]}/{quote(operation.policy_name, safe='')}"
-    envelope, params = Envelope(operation), operation.url_params
-    if isinstance(operation, CreateIlmPolicy):
-        body = msgspec.json.encode(operation.body)
-        return Repeated(envelope.request("PUT", path, body, params=params, judge=judge_plain))
-    return Repeated(envelope.request("DELETE", path, params=params, judge=judge_plain))
 
 
 def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
@@ -263,70 +224,23 @@ def _keys(request: Request, path: str) -> _Found:
     return sorted(found) if isinstance(found, dict) else []
 
 
-TRANSFORMS: tuple[type[Operation], ...] = (
-    CreateTransform,
-    StartTransform,
-    WaitForTransform,
-    DeleteTransform,
-    TransformStats,
-)
-"""The types that `open_transform` knows."""
+# OpenSearch's models, which its core nodes lack.
 
 
-# Machine learning: Elasticsearch's jobs and datafeeds, OpenSearch's models; the core nodes have neither.
-
-_DATAFEED, _JOB = "/_ml/datafeeds/{datafeed_id}", "/_ml/anomaly_detectors/{job_id}"
-
-
-def _start_body(operation: asked.StartMlDatafeed) -> object:
-    found = {"start": operation.start, "end": operation.end, "timeout": operation.timeout}
-    return {**{key: value for key, value in found.items() if value is not None}, **(operation.body or {})}
-
-
-_FORMS: Mapping[type[Operation], Form] = {
-    asked.CreateMlDatafeed: Form("PUT", _DATAFEED, own_body),
-    asked.DeleteMlDatafeed: Form("DELETE", _DATAFEED, params=said("force"), missing=True),
-    asked.StartMlDatafeed: Form("POST", f"{_DATAFEED}/_start", _start_body),
-    asked.StopMlDatafeed: Form("POST", f"{_DATAFEED}/_stop", params=said("force", "timeout")),
-    asked.CreateMlJob: Form("PUT", _JOB, own_body),
-    asked.DeleteMlJob: Form("DELETE", _JOB, params=said("force"), missing=True),
-    asked.OpenMlJob: Form("POST", f"{_JOB}/_open"),
-    asked.CloseMlJob: Form("POST", f"{_JOB}/_close", params=said("force", "timeout")),
-}
-
-_MODELS: tuple[type[Operation], ...] = (
-    asked.RegisterMlModel,
-    asked.DeployMlModel,
-    asked.DeleteMlModel,
-    asked.CreateMlConnector,
-    asked.DeleteMlConnector,
-    asked.RegisterRemoteMlModel,
-)
-
-
-def _open_ml(operation: Operation, order: WorkOrder) -> Workload:
-    """One request to Elasticsearch's jobs and datafeeds."""
-    return _FORMS[type(operation)].open(operation, order)
-
-
-def _open_models(operation: Operation, order: WorkOrder) -> Workload:
-    """OpenSearch's models of languages: a node that lacks them says so, on one that has them benchctl does.
-
-    What they do (uploads of models, tasks that load them) is not done yet.
-    """
+def open_models(operation: OnModels, order: WorkOrder) -> Workload:
+    """OpenSearch's models: a node that lacks them says so, on one that has them benchctl does."""
     probe = Envelope(operation).request("GET", "/_plugins/_ml/stats", judge=judge_plain)
 
     def script(_number: int) -> Script:
         reply = yield from ask(probe)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        reason = f"{operation.type_name}: benchctl cannot do this to models yet"
-        return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)
+        return (yield from lacking(operation.reason))
 
     return Numbered(script, order.clients)
 
 
-def _open_train_model(operation: asked.TrainKnnModel, order: WorkOrder) -> Workload:
+def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
     """A model for the nearest vectors, asked for until it is there."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
@@ -367,25 +281,3 @@ def _trained(body: bytes) -> Answer | None:
     if found.state == "created":
         return _OK
     return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {found.state}: {found.error}"))
-
-
-def _open_delete_model(operation: asked.DeleteKnnModel, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
-    """A model for the nearest vectors goes."""
-    missing = {HTTPStatus.NOT_FOUND} if operation.ignore_if_model_does_not_exist else ()
-    return Repeated(
-        Envelope(operation).request(
-            "DELETE",
-            f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}",
-            params=operation.url_params,
-            judge=accepting(judge_plain, missing),
-        )
-    )
-
-
-MACHINE_LEARNING: Mapping[type[Operation], Opener] = {
-    **dict.fromkeys(_FORMS, _open_ml),
-    **dict.fromkeys(_MODELS, _open_models),
-    asked.TrainKnnModel: _open_train_model,
-    asked.DeleteKnnModel: _open_delete_model,
-}
-"""What makes the work of each type."""

@@ -1,12 +1,27 @@
 """An operation becomes what the clients of its task ask."""
 
+import re
 from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import quote
+
+import msgspec
 
 from benchctl.load.plugin_work import as_processed, open_plugin
+from benchctl.load.request import (
+    Judge,
+    accepting,
+    judge_health,
+    judge_plain,
+    judge_rows,
+    judge_search,
+    judge_shards,
+    judge_snapshot,
+)
 from benchctl.load.work.admin import (
-    ADMINISTRATIVE,
     DECLARED,
-    open_administration,
+    judge_condition,
+    open_polled_force_merge,
     open_run_until,
     open_sleep,
     open_wait_for_current_snapshots,
@@ -14,19 +29,27 @@ from benchctl.load.work.admin import (
     open_wait_for_snapshot,
 )
 from benchctl.load.work.bulk import open_bulk
-from benchctl.load.work.common import cannot, open_data_set, open_elsewhere, with_assertions, with_retries
+from benchctl.load.work.common import (
+    DEFAULT_TIMEOUT_S,
+    LONG_TIMEOUT_S,
+    Envelope,
+    cannot,
+    open_cannot,
+    own_query,
+    with_assertions,
+    with_retries,
+)
 from benchctl.load.work.composite import POINTS, open_alone, open_composite
 from benchctl.load.work.jobs import (
-    MACHINE_LEARNING,
-    TRANSFORMS,
     open_downsample,
-    open_policy,
+    open_models,
     open_shrink,
-    open_transform,
+    open_train_model,
+    open_wait_for_transform,
 )
 from benchctl.load.work.searches import (
+    filled,
     open_composite_agg,
-    open_esql,
     open_multi_search,
     open_paginated_search,
     open_raw_request,
@@ -34,12 +57,70 @@ from benchctl.load.work.searches import (
     open_search,
     open_sql,
     open_vector_search,
+    searches_in,
 )
-from benchctl.load.workload import Opener, WorkContext, Workload, WorkOrder
+from benchctl.load.workload import Opener, Repeated, WorkContext, Workload, WorkOrder
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import Operation, Retried
+from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation, Retried, Varying
+
+# Operations of a single request: their declarations say what it is.
+
+_KEY = re.compile(r"\{(\w+)\}")
+_JUDGES: Mapping[AnswerKind, Judge] = {
+    "status": judge_plain,
+    "shards": judge_shards,
+    "health": judge_health,
+    "snapshot": judge_snapshot,
+    "search": judge_search,
+    "rows": judge_rows,
+}
+
+
+def _open_form(operation: Operation, order: WorkOrder) -> Workload:
+    """The request that an operation declares: the same every time unless it has values."""
+    form = operation.form
+    if form is None:
+        raise TypeError(f"{operation.type_name} declares no request, and nothing else opens it")
+    # No body and an empty one are the same to both engines, and fewer bytes.
+    body = msgspec.json.encode(operation.content) if operation.content else b""
+    path = _path(operation, form, order)
+    request = Envelope(operation, timeout_s=LONG_TIMEOUT_S if form.slow else DEFAULT_TIMEOUT_S).request(
+        form.method,
+        path,
+        body,
+        params={**own_query(operation, form), **operation.url_params},
+        judge=_judge(operation, form),
+        searches=searches_in(form.method, path, body, order.context),
+    )
+    if isinstance(operation, Varying) and operation.content:
+        return filled(request, order.bodies(operation, operation.content), operation, order)
+    return Repeated(request)
+
+
+def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
+    there = form.opensearch if order.context.engine == "opensearch" else None
+
+    def found(match: re.Match[str]) -> str:
+        if match[1] == "index":
+            return order.index(getattr(operation, "target", None))
+        return quote(getattr(operation, match[1]), safe=",*")
+
+    return _KEY.sub(found, there or form.path)
+
+
+def _judge(operation: Operation, form: Form) -> Judge:
+    condition = getattr(operation, "condition", None)
+    judge = _JUDGES[form.answer] if condition is None else judge_condition(condition, form.condition_at)
+    return accepting(judge, {HTTPStatus.NOT_FOUND} if form.missing else ())
+
+
+# Operations of several requests, and those that depend on more than what they declare: each has an opener.
+
+
+def _open_force_merge(operation: admin.ForceMerge, order: WorkOrder) -> Workload:
+    return (open_polled_force_merge if operation.mode == "polling" else _open_form)(operation, order)
 
 
 def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
@@ -48,7 +129,9 @@ def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
 
 
 def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
-    return (open_data_set if operation.reads_data_set else open_vector_search)(operation, order)
+    if operation.reads_data_set:
+        return cannot(search.without_data_set(operation), order)
+    return open_vector_search(operation, order)
 
 
 def _open_composite(operation: composite.Composite, order: WorkOrder) -> Workload:
@@ -69,31 +152,25 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     search.Bulk: open_bulk,
     search.Sleep: open_sleep,
     search.VectorSearch: _open_vector_search,
-    search.BulkVectorDataSet: open_data_set,
     search.Sql: open_sql,
-    search.Esql: open_esql,
-    search.EsqlProfile: open_esql,
     composite.Composite: _open_composite,
     **dict.fromkeys(POINTS, open_alone),
     admin.WaitForSnapshotCreate: open_wait_for_snapshot,
     admin.WaitForCurrentSnapshotsCreate: open_wait_for_current_snapshots,
     admin.WaitForRecovery: open_wait_for_recovery,
     admin.RunUntil: open_run_until,
-    **dict.fromkeys(ADMINISTRATIVE, open_administration),
+    admin.ForceMerge: _open_force_merge,
     **DECLARED,
-    **dict.fromkeys(TRANSFORMS, open_transform),
-    admin.CreateIlmPolicy: open_policy,
-    admin.DeleteIlmPolicy: open_policy,
+    admin.WaitForTransform: open_wait_for_transform,
     admin.Downsample: open_downsample,
     admin.ShrinkIndex: open_shrink,
-    **MACHINE_LEARNING,
-    search.ProtoBulk: open_elsewhere,
-    search.ProtoSearch: open_elsewhere,
-    search.ProtoVectorSearch: open_elsewhere,
-    search.ProtoBulkVectorDataSet: open_elsewhere,
-    search.ProduceStreamMessage: open_elsewhere,
+    admin.TrainKnnModel: open_train_model,
+    admin.OnModels: open_models,
     PluginOperation: _open_plugin,
+    Cannot: open_cannot,
+    Operation: _open_form,
 }
+"""What makes the work of a type, or of all types that have something in common."""
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
@@ -116,7 +193,8 @@ def open_workload(operation: Operation, context: WorkContext, *, clients: int, k
 
 
 def _opened(operation: Operation, order: WorkOrder) -> Workload:
-    made = _OPENERS[type(operation)](operation, order)
+    open_it = next(_OPENERS[kind] for kind in type(operation).__mro__ if kind in _OPENERS)
+    made = open_it(operation, order)
     if order.context.assertions:
         made = with_assertions(operation, made)
     return with_retries(operation, made) if isinstance(operation, Retried) else made

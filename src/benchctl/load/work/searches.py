@@ -1,4 +1,4 @@
-"""Operations with a query: searches, batches of them, pages, SQL and ES|QL, and requests as they come."""
+"""Operations with a query: searches, batches of them, pages, SQL, and requests as they come."""
 
 import re
 import sys
@@ -28,8 +28,6 @@ from benchctl.results.samples import Outcome
 from benchctl.track.operations.common import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
-    Esql,
-    EsqlProfile,
     MultiSearch,
     Names,
     PaginatedSearch,
@@ -63,7 +61,7 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
         judge=judge_search,
         searches=searches_of(body, order.context),
     )
-    return _filled(request, order.bodies(operation, body), operation, order)
+    return filled(request, order.bodies(operation, body), operation, order)
 
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
@@ -77,7 +75,7 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
         judge=judge_search,
         searches=searches_of(body, order.context),
     )
-    return _filled(request, order.bodies(operation, body), operation, order)
+    return filled(request, order.bodies(operation, body), operation, order)
 
 
 def _search_path(operation: Asking, order: WorkOrder) -> str:
@@ -108,7 +106,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
         part = f"/{place}"
         lines.append(order.bodies(operation, {**search.header, **named}, part=part))
         lines.append(order.bodies(operation, search.body, part=part))
-    return _filled(request, _Lines(lines), operation, order)
+    return filled(request, _Lines(lines), operation, order)
 
 
 def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
@@ -209,7 +207,7 @@ class _Text:
 _Content = Bodies | _Lines | _Text
 
 
-def _filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
+def filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
     """The request with its body: one for all when no value changes in it."""
     if not operation.values:
         return Repeated(with_body(request, content.encode(0)))
@@ -485,7 +483,7 @@ def _page_request(
     )
 
 
-# Queries in languages of their own: SQL, whose further pages come by a cursor, and ES|QL.
+# Queries in SQL, whose further pages come by a cursor.
 
 _SQL_PATHS: Mapping[EngineName, str] = {"elasticsearch": "/_sql", "opensearch": "/_plugins/_sql"}
 
@@ -494,12 +492,6 @@ class _SqlPage(msgspec.Struct, gc=False):
     cursor: str = ""
 
 
-class _Rows(msgspec.Struct, gc=False):
-    is_partial: bool = False
-    took: int = -1
-
-
-_decode_partial = msgspec.json.Decoder(_Rows).decode
 _decode_page = msgspec.json.Decoder(_SqlPage).decode
 
 
@@ -546,35 +538,3 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
         return answer
 
     return Numbered(script, order.clients)
-
-
-def _judge_esql(status: int, body: bytes) -> Answer:
-    """An answer that some shards gave nothing to says so of itself, and has a status of 200."""
-    plain = judge_plain(status, body)
-    if plain.outcome is not Outcome.OK:
-        return plain
-    try:
-        found = _decode_partial(body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not an answer of rows: {err}"))
-    if found.is_partial:
-        return Answer(Outcome.PARTIAL, found.took, reason="the rows are not all (is_partial)")
-    return Answer(Outcome.OK, found.took)
-
-
-def open_esql(operation: Esql | EsqlProfile, order: WorkOrder) -> Workload:  # noqa: ARG001 - openers have one shape
-    """A query in ES|QL; the engine does not count it among its searches."""
-    body = {**operation.body, "query": operation.query}
-    if isinstance(operation, EsqlProfile):
-        body["profile"] = True
-    if operation.filter is not None:
-        body["filter"] = operation.filter
-    return Repeated(
-        Envelope(operation).request(
-            "POST",
-            "/_query",
-            msgspec.json.encode(body),
-            params=operation.url_params,
-            judge=_judge_esql,
-        )
-    )

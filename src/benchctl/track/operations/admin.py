@@ -5,13 +5,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from benchctl.track.operations.common import (
+    Cannot,
     Condition,
     Criterion,
+    Form,
     OnIndex,
     Operation,
     PositiveSeconds,
     Retried,
     demand,
+    url_param,
 )
 
 
@@ -25,6 +28,10 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
         poll_period: seconds between questions.
     """
 
+    wire: ClassVar[Form] = Form(
+        "POST", "/{index}/_forcemerge", query=("max_num_segments",), answer="shards", slow=True
+    )
+
     max_num_segments: int | None = None
     mode: Literal["blocking", "polling"] = "blocking"
     poll_period: PositiveSeconds = 10.0
@@ -33,9 +40,13 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
 class Refresh(OnIndex, frozen=True, kw_only=True, tag="refresh"):
     """Make everything indexed visible."""
 
+    wire: ClassVar[Form] = Form("POST", "/{index}/_refresh", answer="shards", slow=True)
+
 
 class Flush(OnIndex, frozen=True, kw_only=True, tag="flush"):
     """Commit."""
+
+    wire: ClassVar[Form] = Form("POST", "/{index}/_flush", answer="shards", slow=True)
 
 
 class ClusterHealth(OnIndex, frozen=True, kw_only=True, tag="cluster-health"):
@@ -44,6 +55,14 @@ class ClusterHealth(OnIndex, frozen=True, kw_only=True, tag="cluster-health"):
     With `retry-until-success` it is asked again until the state is reached, up to the request's timeout each
     time.
     """
+
+    reads: ClassVar[bool] = True
+
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        # As in Rally it is that of the cluster: the track's index need not be there yet.
+        return Form("GET", f"/_cluster/health{'' if self.target is None else '/{index}'}", answer="health")
 
 
 class IndexStats(OnIndex, frozen=True, kw_only=True, tag="index-stats"):
@@ -54,15 +73,23 @@ class IndexStats(OnIndex, frozen=True, kw_only=True, tag="index-stats"):
             until the condition holds.
     """
 
+    reads: ClassVar[bool] = True
+    wire: ClassVar[Form] = Form("GET", "/{index}/_stats")
+
     condition: Condition | None = None
 
 
 class NodeStats(Operation, frozen=True, kw_only=True, tag="node-stats"):
     """Statistics of the nodes."""
 
+    reads: ClassVar[bool] = True
+    wire: ClassVar[Form] = Form("GET", "/_nodes/stats")
+
 
 class PutSettings(Retried, frozen=True, kw_only=True, tag="put-settings"):
     """Change cluster settings."""
+
+    wire: ClassVar[Form] = Form("PUT", "/_cluster/settings")
 
     body: dict[str, Any]
 
@@ -80,6 +107,14 @@ class UpdateConcurrentSegmentSearchSettings(
     enable: bool | Literal["true", "false"] = False
     max_slice_count: int | None = msgspec.field(default=None, name="max_slice_count")
 
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        settings: dict[str, Any] = {"search.concurrent_segment_search.enabled": url_param(self.enable)}
+        if self.max_slice_count is not None:
+            settings["search.concurrent.max_slice_count"] = self.max_slice_count
+        return Form("PUT", "/_cluster/settings", body={"persistent": settings})
+
 
 class PutPipeline(Retried, frozen=True, kw_only=True, tag="put-pipeline"):
     """Create an ingest pipeline.
@@ -90,6 +125,8 @@ class PutPipeline(Retried, frozen=True, kw_only=True, tag="put-pipeline"):
         master_timeout: how long the node waits for the cluster's manager.
         timeout: how long it waits for the cluster.
     """
+
+    wire: ClassVar[Form] = Form("PUT", "/_ingest/pipeline/{id}", query=("master_timeout", "timeout"))
 
     id: str
     body: dict[str, Any]
@@ -106,6 +143,10 @@ class DeletePipeline(Retried, frozen=True, kw_only=True, tag="delete-pipeline"):
         timeout: how long it waits for the cluster.
     """
 
+    wire: ClassVar[Form] = Form(
+        "DELETE", "/_ingest/pipeline/{id}", query=("master_timeout", "timeout"), missing=True
+    )
+
     id: str
     master_timeout: str | None = None
     timeout: str | None = None
@@ -119,6 +160,8 @@ class CreateSearchPipeline(Retried, frozen=True, kw_only=True, tag="create-searc
         body: what it does.
     """
 
+    wire: ClassVar[Form] = Form("PUT", "/_search/pipeline/{id}")
+
     id: str
     body: dict[str, Any]
 
@@ -126,12 +169,16 @@ class CreateSearchPipeline(Retried, frozen=True, kw_only=True, tag="create-searc
 class CreateSnapshotRepository(Retried, frozen=True, kw_only=True, tag="create-snapshot-repository"):
     """Register a snapshot repository."""
 
+    wire: ClassVar[Form] = Form("PUT", "/_snapshot/{repository}")
+
     repository: str
     body: dict[str, Any]
 
 
 class DeleteSnapshotRepository(Retried, frozen=True, kw_only=True, tag="delete-snapshot-repository"):
     """Forget a snapshot repository; a missing one is no failure."""
+
+    wire: ClassVar[Form] = Form("DELETE", "/_snapshot/{repository}", missing=True)
 
     repository: str
 
@@ -146,9 +193,25 @@ class _OnSnapshot(Operation, frozen=True, kw_only=True):
 class CreateSnapshot(_OnSnapshot, frozen=True, kw_only=True, tag="create-snapshot"):
     """Take a snapshot."""
 
+    wire: ClassVar[Form] = Form(
+        "PUT",
+        "/_snapshot/{repository}/{snapshot}",
+        flags=("wait_for_completion",),
+        answer="snapshot",
+        slow=True,
+    )
+
 
 class RestoreSnapshot(_OnSnapshot, frozen=True, kw_only=True, tag="restore-snapshot"):
     """Restore a snapshot."""
+
+    wire: ClassVar[Form] = Form(
+        "POST",
+        "/_snapshot/{repository}/{snapshot}/_restore",
+        flags=("wait_for_completion",),
+        answer="snapshot",
+        slow=True,
+    )
 
 
 class WaitForSnapshotCreate(Retried, frozen=True, kw_only=True, tag="wait-for-snapshot-create"):
@@ -197,10 +260,17 @@ class FieldCaps(OnIndex, frozen=True, kw_only=True, tag="field-caps"):
     """
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     fields: str | tuple[str, ...] = "*"
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     index_filter: dict[str, Any] | None = None
+
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        chosen = {} if self.index_filter is None else {"index_filter": self.index_filter}
+        return Form("POST", "/{index}/_field_caps", query=("fields",), body={**self.body, **chosen})
 
 
 class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
@@ -365,6 +435,9 @@ class DeleteComponentTemplate(DeleteTemplate, frozen=True, kw_only=True, tag="de
 # Operations that make other indices out of indices: transforms, lifecycles, downsampling, shrinking.
 
 
+_TRANSFORM, _PLUGIN = "/_transform/{transform_id}", "/_plugins/_transform/{transform_id}"
+
+
 class _OnTransform(Retried, frozen=True, kw_only=True):
     """Operations on a transform.
 
@@ -383,6 +456,8 @@ class CreateTransform(_OnTransform, frozen=True, kw_only=True, tag="create-trans
         defer_validation: check it only when it starts.
     """
 
+    wire: ClassVar[Form] = Form("PUT", _TRANSFORM, _PLUGIN, query=("defer_validation",))
+
     body: dict[str, Any]
     defer_validation: bool = False
 
@@ -393,6 +468,8 @@ class StartTransform(_OnTransform, frozen=True, kw_only=True, tag="start-transfo
     Attributes:
         timeout: how long the node waits for it to start.
     """
+
+    wire: ClassVar[Form] = Form("POST", f"{_TRANSFORM}/_start", f"{_PLUGIN}/_start", query=("timeout",))
 
     timeout: str | None = None
 
@@ -424,6 +501,8 @@ class DeleteTransform(_OnTransform, frozen=True, kw_only=True, tag="delete-trans
         force: even while it runs.
     """
 
+    wire: ClassVar[Form] = Form("DELETE", _TRANSFORM, _PLUGIN, query=("force",), missing=True)
+
     force: bool = False
 
 
@@ -434,7 +513,15 @@ class TransformStats(_OnTransform, frozen=True, kw_only=True, tag="transform-sta
         condition: on the statistics of the first transform of the answer; None takes any answer.
     """
 
+    reads: ClassVar[bool] = True
+    wire: ClassVar[Form] = Form(
+        "GET", f"{_TRANSFORM}/_stats", f"{_PLUGIN}/_explain", condition_at="transforms.0."
+    )
+
     condition: Condition | None = None
+
+
+_POLICY = ("/_ilm/policy/{policy_name}", "/_plugins/_ism/policies/{policy_name}")
 
 
 class _OnPolicy(Retried, frozen=True, kw_only=True):
@@ -454,6 +541,8 @@ class CreateIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="create-ilm-poli
         body: with the `policy`.
     """
 
+    wire: ClassVar[Form] = Form("PUT", *_POLICY)
+
     body: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -463,6 +552,8 @@ class CreateIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="create-ilm-poli
 
 class DeleteIlmPolicy(_OnPolicy, frozen=True, kw_only=True, tag="delete-ilm-policy"):
     """Delete a lifecycle policy."""
+
+    wire: ClassVar[Form] = Form("DELETE", *_POLICY)
 
 
 class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
@@ -499,6 +590,8 @@ class ShrinkIndex(Retried, frozen=True, kw_only=True, tag="shrink-index"):
 
 # Operations of the machine-learning modules, which none of the core nodes has: one request each, or few.
 
+_DATAFEED, _JOB = "/_ml/datafeeds/{datafeed_id}", "/_ml/anomaly_detectors/{job_id}"
+
 
 class _OnDatafeed(Retried, frozen=True, kw_only=True):
     """Operations on a datafeed of Elasticsearch.
@@ -513,11 +606,15 @@ class _OnDatafeed(Retried, frozen=True, kw_only=True):
 class CreateMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="create-ml-datafeed"):
     """Create a datafeed."""
 
+    wire: ClassVar[Form] = Form("PUT", _DATAFEED)
+
     body: dict[str, Any]
 
 
 class DeleteMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="delete-ml-datafeed"):
     """Delete a datafeed; a missing one is no failure."""
+
+    wire: ClassVar[Form] = Form("DELETE", _DATAFEED, query=("force",), missing=True)
 
     force: bool = False
 
@@ -530,9 +627,18 @@ class StartMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="start-ml-data
     end: str | int | None = None
     timeout: str | None = None
 
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        said = {"start": self.start, "end": self.end, "timeout": self.timeout}
+        own = {key: value for key, value in said.items() if value is not None}
+        return Form("POST", f"{_DATAFEED}/_start", body={**own, **(self.body or {})})
+
 
 class StopMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="stop-ml-datafeed"):
     """Stop a datafeed."""
+
+    wire: ClassVar[Form] = Form("POST", f"{_DATAFEED}/_stop", query=("force", "timeout"))
 
     force: bool = False
     timeout: str | None = None
@@ -551,11 +657,15 @@ class _OnJob(Retried, frozen=True, kw_only=True):
 class CreateMlJob(_OnJob, frozen=True, kw_only=True, tag="create-ml-job"):
     """Create a job."""
 
+    wire: ClassVar[Form] = Form("PUT", _JOB)
+
     body: dict[str, Any]
 
 
 class DeleteMlJob(_OnJob, frozen=True, kw_only=True, tag="delete-ml-job"):
     """Delete a job; a missing one is no failure."""
+
+    wire: ClassVar[Form] = Form("DELETE", _JOB, query=("force",), missing=True)
 
     force: bool = False
 
@@ -563,70 +673,54 @@ class DeleteMlJob(_OnJob, frozen=True, kw_only=True, tag="delete-ml-job"):
 class OpenMlJob(_OnJob, frozen=True, kw_only=True, tag="open-ml-job"):
     """Open a job."""
 
+    wire: ClassVar[Form] = Form("POST", f"{_JOB}/_open")
+
 
 class CloseMlJob(_OnJob, frozen=True, kw_only=True, tag="close-ml-job"):
     """Close a job."""
+
+    wire: ClassVar[Form] = Form("POST", f"{_JOB}/_close", query=("force", "timeout"))
 
     force: bool = False
     timeout: str | None = None
 
 
-class RegisterMlModel(Retried, frozen=True, kw_only=True, tag="register-ml-model"):
-    """Make OpenSearch know a model.
+class OnModels(Cannot, frozen=True, kw_only=True):
+    """Operations on OpenSearch's models of languages: uploads of models, tasks that load them.
 
-    Attributes:
-        model_config_file: a file with the whole body; None takes the keys below.
-        model_name, model_version, model_format: which one.
-        timeout: seconds until it has to be known.
+    A node that lacks them says so itself.
     """
 
-    model_config_file: str | None = None
-    model_name: str | None = None
-    model_version: str | None = None
-    model_format: str | None = None
-    timeout: PositiveSeconds = 120.0
+    shown: ClassVar[bool] = False
+
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return f"{self.type_name}: benchctl cannot do this to models yet"
 
 
-class DeployMlModel(Retried, frozen=True, kw_only=True, tag="deploy-ml-model"):
-    """Load the model that was registered last into memory.
-
-    Attributes:
-        timeout: seconds until it has to be there.
-    """
-
-    timeout: PositiveSeconds = 120.0
+class RegisterMlModel(OnModels, frozen=True, kw_only=True, tag="register-ml-model"):
+    """Make OpenSearch know a model."""
 
 
-class DeleteMlModel(Retried, frozen=True, kw_only=True, tag="delete-ml-model"):
-    """Unload and forget all models of a name.
-
-    Attributes:
-        model_name: the name.
-        number_of_hits_to_return: how many at most.
-        undeploy_timeout: seconds until each has to be unloaded.
-    """
-
-    model_name: str
-    number_of_hits_to_return: int = 1000
-    undeploy_timeout: PositiveSeconds = 10.0
+class DeployMlModel(OnModels, frozen=True, kw_only=True, tag="deploy-ml-model"):
+    """Load the model that was registered last into memory."""
 
 
-class CreateMlConnector(Retried, frozen=True, kw_only=True, tag="create-ml-connector"):
+class DeleteMlModel(OnModels, frozen=True, kw_only=True, tag="delete-ml-model"):
+    """Unload and forget all models of a name."""
+
+
+class CreateMlConnector(OnModels, frozen=True, kw_only=True, tag="create-ml-connector"):
     """Make OpenSearch know a service with models."""
 
-    body: dict[str, Any]
 
-
-class DeleteMlConnector(Retried, frozen=True, kw_only=True, tag="delete-ml-connector"):
+class DeleteMlConnector(OnModels, frozen=True, kw_only=True, tag="delete-ml-connector"):
     """Forget the connector of a name."""
 
-    connector_name: str = msgspec.field(name="connector_name")
 
-
-class RegisterRemoteMlModel(Retried, frozen=True, kw_only=True, tag="register-remote-ml-model"):
-    """Make OpenSearch know a model of a service; without a connector's id, of the one created last."""
-
-    body: dict[str, Any]
+class RegisterRemoteMlModel(OnModels, frozen=True, kw_only=True, tag="register-remote-ml-model"):
+    """Make OpenSearch know a model of a service."""
 
 
 class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):
@@ -655,3 +749,9 @@ class DeleteKnnModel(Retried, frozen=True, kw_only=True, tag="delete-knn-model")
 
     model_id: str = msgspec.field(name="model_id")
     ignore_if_model_does_not_exist: bool = False
+
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        missing = self.ignore_if_model_does_not_exist
+        return Form("DELETE", "/_plugins/_knn/models/{model_id}", missing=missing)

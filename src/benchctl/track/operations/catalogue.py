@@ -2,120 +2,42 @@
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import msgspec
 
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.common import Operation
-from benchctl.track.operations.search import (
-    Bulk,
-    CompositeAgg,
-    MultiSearch,
-    PaginatedSearch,
-    RawRequest,
-    ScrollSearch,
-    Search,
-    Sleep,
-)
 
-AnyOperation = (
-    Search
-    | PaginatedSearch
-    | ScrollSearch
-    | CompositeAgg
-    | MultiSearch
-    | RawRequest
-    | Bulk
-    | Sleep
-    | search.VectorSearch
-    | search.BulkVectorDataSet
-    | search.Sql
-    | search.Esql
-    | search.EsqlProfile
-    | composite.Composite
-    | composite.OpenPointInTime
-    | composite.CreatePointInTime
-    | composite.ClosePointInTime
-    | composite.DeletePointInTime
-    | composite.ListAllPointInTime
-    | composite.SubmitAsyncSearch
-    | composite.GetAsyncSearch
-    | composite.DeleteAsyncSearch
-    | admin.ForceMerge
-    | admin.Refresh
-    | admin.Flush
-    | admin.ClusterHealth
-    | admin.IndexStats
-    | admin.NodeStats
-    | admin.PutSettings
-    | admin.UpdateConcurrentSegmentSearchSettings
-    | admin.PutPipeline
-    | admin.DeletePipeline
-    | admin.CreateSearchPipeline
-    | admin.CreateSnapshotRepository
-    | admin.DeleteSnapshotRepository
-    | admin.CreateSnapshot
-    | admin.RestoreSnapshot
-    | admin.WaitForSnapshotCreate
-    | admin.WaitForCurrentSnapshotsCreate
-    | admin.WaitForRecovery
-    | admin.FieldCaps
-    | admin.RunUntil
-    | admin.CreateIndex
-    | admin.DeleteIndex
-    | admin.CreateDataStream
-    | admin.DeleteDataStream
-    | admin.CreateIndexTemplate
-    | admin.DeleteIndexTemplate
-    | admin.CreateComposableTemplate
-    | admin.DeleteComposableTemplate
-    | admin.CreateComponentTemplate
-    | admin.DeleteComponentTemplate
-    | admin.CreateTransform
-    | admin.StartTransform
-    | admin.WaitForTransform
-    | admin.DeleteTransform
-    | admin.TransformStats
-    | admin.CreateIlmPolicy
-    | admin.DeleteIlmPolicy
-    | admin.Downsample
-    | admin.ShrinkIndex
-    | admin.CreateMlDatafeed
-    | admin.DeleteMlDatafeed
-    | admin.StartMlDatafeed
-    | admin.StopMlDatafeed
-    | admin.CreateMlJob
-    | admin.DeleteMlJob
-    | admin.OpenMlJob
-    | admin.CloseMlJob
-    | admin.RegisterMlModel
-    | admin.DeployMlModel
-    | admin.DeleteMlModel
-    | admin.CreateMlConnector
-    | admin.DeleteMlConnector
-    | admin.RegisterRemoteMlModel
-    | admin.TrainKnnModel
-    | admin.DeleteKnnModel
-    | search.ProtoBulk
-    | search.ProtoSearch
-    | search.ProtoVectorSearch
-    | search.ProtoBulkVectorDataSet
-    | search.ProduceStreamMessage
-)
+_MODULES = (search, composite, admin)
 
 
-def _classes(union: UnionType) -> dict[str, type[Operation]]:
-    return {str(kind.__struct_config__.tag): kind for kind in get_args(union)}
+def _declared() -> Iterator[type[Operation]]:
+    """The classes that name a type; to those that types have in common msgspec gives the class's own name."""
+    for module in _MODULES:
+        for kind in vars(module).values():
+            own = (
+                isinstance(kind, type) and issubclass(kind, Operation) and kind.__module__ == module.__name__
+            )
+            if own and kind.__struct_config__.tag != kind.__name__:
+                yield kind
 
 
-OPERATION_TYPES = _classes(AnyOperation)
-"""Rally's name of a type -> its class."""
+OPERATION_TYPES: Mapping[str, type[Operation]] = {
+    str(kind.__struct_config__.tag): kind for kind in _declared()
+}
+"""Rally's name of a type -> its class: what else knows types has them from here."""
+
+if TYPE_CHECKING:
+    AnyOperation = Operation
+else:
+    AnyOperation = reduce(or_, OPERATION_TYPES.values())
 
 OPERATION_KEYS = sorted(
     {field.encode_name for kind in OPERATION_TYPES.values() for field in msgspec.structs.fields(kind)}
@@ -231,12 +153,6 @@ FILE_NAMES = ("track.py", "workload.py")
 """Rally's and OpenSearch Benchmark's names of a plug-in's main file."""
 
 _MOST_CHARACTERS = 2**22
-_UNITS = {
-    "bulk": "docs",
-    **dict.fromkeys(
-        ("search", "paginated-search", "scroll-search", "composite-agg", "vector-search"), "queries"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -301,7 +217,7 @@ class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
     @property
     def unit(self) -> str:
         """What its throughput counts a second, unless its runner says so: as other types of that name."""
-        return _UNITS.get(self.type, "ops")
+        return OPERATION_TYPES.get(self.type, Operation).counts
 
     @property
     def lacks(self) -> str:

@@ -1,6 +1,7 @@
 """What all operations have in common: Rally's keys that every type knows, and the kinds of types."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
@@ -44,6 +45,40 @@ class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     value: int | float | str | bool
 
 
+AnswerKind = Literal["status", "shards", "health", "snapshot", "search", "rows"]
+"""How an answer is judged: by its status alone, or also by what its body says, as that of a refresh does."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The request of an operation that has a single one, in words that do not depend on how it is sent.
+
+    Attributes:
+        method: of HTTP.
+        path: `{key}` stands for a key of the operation, `{index}` for its index or the track's.
+        opensearch: the path there, where it is another.
+        query: keys of the operation that go into the query where they say something; the request parameters
+            come before them.
+        flags: those that always do, true or false.
+        body: any JSON; None for the operation's own `body`, where it has that key.
+        answer: how what comes back is judged.
+        condition_at: a path in front of that of the operation's `condition`, where it has one.
+        missing: whether a missing thing is no failure.
+        slow: whether it takes as long as it takes, and its time is what is measured.
+    """
+
+    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"]
+    path: str
+    opensearch: str | None = None
+    query: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    body: Any = None
+    answer: AnswerKind = "status"
+    condition_at: str = ""
+    missing: bool = False
+    slow: bool = False
+
+
 class Operation(
     msgspec.Struct,
     frozen=True,
@@ -72,7 +107,16 @@ class Operation(
     """
 
     shown: ClassVar[bool] = False
-    """Whether tables show operations of this type unless they say otherwise."""
+    """Whether tables show operations of this type unless they say otherwise; else they are administrative."""
+
+    counts: ClassVar[str] = "ops"
+    """What the throughput of this type counts a second."""
+
+    reads: ClassVar[bool] = False
+    """Whether this type changes nothing, and so may run on somebody else's cluster, as all searches may."""
+
+    wire: ClassVar[Form | None] = None
+    """The request of this type; None where there are several, or where `form` makes it of the keys."""
 
     name: str
     request_params: dict[str, Any] = {}
@@ -143,7 +187,18 @@ class Operation(
     @property
     def unit(self) -> str:
         """What its throughput counts a second."""
-        return "ops"
+        return self.counts
+
+    @property
+    def form(self) -> Form | None:
+        """Its request, if it has a single one."""
+        return self.wire
+
+    @property
+    def content(self) -> Any:  # noqa: ANN401 - any JSON
+        """What its request carries; None for nothing."""
+        form = self.form
+        return getattr(self, "body", None) if form is None or form.body is None else form.body
 
     @property
     def shares_work(self) -> bool:
@@ -174,6 +229,17 @@ class Operation(
     def accepted(self) -> frozenset[int]:
         """Status codes that count as success beside the 2xx."""
         return frozenset(int(code) for code in _listed(self.request_params.get("ignore", [])))
+
+
+class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Operations that benchctl cannot do: their tasks are unsupported, and their own keys are passed over."""
+
+    shown: ClassVar[bool] = True
+
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        raise NotImplementedError
 
 
 def _is_timeout(value: object) -> bool:
@@ -231,7 +297,7 @@ class Varying(Operation, frozen=True, kw_only=True):
     @property
     def templates(self) -> Any:  # noqa: ANN401 - any JSON
         """All that `${name}` may stand in."""
-        raise NotImplementedError
+        return self.content
 
 
 class Asking(Varying, frozen=True, kw_only=True):
@@ -243,6 +309,8 @@ class Asking(Varying, frozen=True, kw_only=True):
         type: of documents, on nodes old enough to have types.
     """
 
+    counts: ClassVar[str] = "queries"
+
     index: str | None = None
     data_stream: str | None = None
     type: str | None = None
@@ -253,11 +321,6 @@ class Asking(Varying, frozen=True, kw_only=True):
             (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
             (self.type is None or self.data_stream is None, "type and data-stream do not mix"),
         )
-
-    @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "queries"
 
     @property
     def target(self) -> str | None:

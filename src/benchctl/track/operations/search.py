@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand
+from benchctl.track.operations.common import MOST_WAIT_S, Asking, Cannot, Form, Operation, Varying, demand
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -85,6 +85,9 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         timeout: the request's timeout parameter.
     """
 
+    shown: ClassVar[bool] = True
+    counts: ClassVar[str] = "docs"
+
     bulk_size: int
     batch_size: int | None = None
     ingest_percentage: float = 100.0
@@ -104,8 +107,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     recency: float = 0.0
     detailed_results: bool = False
     timeout: str | None = None
-
-    shown: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,11 +135,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         )
 
     @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "docs"
-
-    @property
     def shares_work(self) -> bool:
         """Whether the clients of a task take their work from one source, such as the corpus."""
         return True
@@ -163,11 +159,6 @@ class _WithBody(Asking, frozen=True, kw_only=True):
 
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     with_point_in_time_from: str | None = None
-
-    @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
-        """All that `${name}` may stand in."""
-        return self.body
 
 
 class _Paging(_WithBody, frozen=True, kw_only=True):
@@ -380,12 +371,34 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     """
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     body: dict[str, Any]
     pages: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-class Esql(Operation, frozen=True, kw_only=True, tag="esql"):
+class _InEsql(Operation, frozen=True, kw_only=True):
+    """Operations in ES|QL; the engine does not count them among its searches."""
+
+    shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
+    own: ClassVar[dict[str, Any]] = {}
+    """What its body says beside the query."""
+
+    query: str
+    filter: dict[str, Any] | None = None
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def form(self) -> Form:
+        """Its request."""
+        chosen = {} if self.filter is None else {"filter": self.filter}
+        return Form(
+            "POST", "/_query", body={**self.body, "query": self.query, **self.own, **chosen}, answer="rows"
+        )
+
+
+class Esql(_InEsql, frozen=True, kw_only=True, tag="esql"):
     """A query in ES|QL.
 
     Attributes:
@@ -395,15 +408,10 @@ class Esql(Operation, frozen=True, kw_only=True, tag="esql"):
         detailed_results: taken from Rally's tracks; answers are always read in full detail.
     """
 
-    shown: ClassVar[bool] = True
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
     detailed_results: bool = False
 
 
-class EsqlProfile(Operation, frozen=True, kw_only=True, tag="esql-profile"):
+class EsqlProfile(_InEsql, frozen=True, kw_only=True, tag="esql-profile"):
     """A query in ES|QL that the node also profiles; benchctl draws no figures from the profile.
 
     Attributes:
@@ -412,14 +420,10 @@ class EsqlProfile(Operation, frozen=True, kw_only=True, tag="esql-profile"):
         body: further keys of the body.
     """
 
-    shown: ClassVar[bool] = True
-
-    query: str
-    filter: dict[str, Any] | None = None
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    own: ClassVar[dict[str, Any]] = {"profile": True}
 
 
-# OpenSearch Benchmark's operations on vectors: searches for the nearest ones, and data sets to index.
+# OpenSearch Benchmark's searches for the nearest vectors.
 
 _HYPHENATED = frozenset(
     {
@@ -430,14 +434,12 @@ _HYPHENATED = frozenset(
         "profile_metrics_sample_size",
         "profile_query",
         "response_compression_enabled",
-        "retry_max_wait_period",
-        "retry_wait_period",
     }
 )
 
 
 def _key(name: str) -> str | None:
-    """How OpenSearch Benchmark writes a key of these types: most with underscores."""
+    """How OpenSearch Benchmark writes a key of this type: most with underscores."""
     return name.replace("_", "-") if name in _HYPHENATED else None
 
 
@@ -464,6 +466,9 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
         filter, filter_type, filter_body, space_type, oversample_factor, min_score, max_distance,
             radial_search_type, radial_engine: further parts of the queries that a data set makes.
     """
+
+    counts: ClassVar[str] = "queries"
+    reads: ClassVar[bool] = True
 
     index: str | None = None
     body: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -501,99 +506,56 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
         demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is no text"))
 
     @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "queries"
-
-    @property
-    def templates(self) -> Any:  # noqa: ANN401 - any JSON
-        """All that `${name}` may stand in."""
-        return self.body
-
-    @property
     def reads_data_set(self) -> bool:
         """Whether its vectors come from a data set: without a body, they have to."""
         return bool(self.data_set_path or self.data_set_corpus) or not self.body
 
 
-class BulkVectorDataSet(Operation, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):
-    """Vectors of a data set, many a request.
+# Types that benchctl cannot do.
 
-    Attributes:
-        index: where to.
-        field: that takes the vectors.
-        bulk_size: vectors a request.
-        data_set_format, data_set_path, data_set_corpus: where they come from.
-        parents_data_set_path, parents_data_set_corpus: documents around them, where they are nested.
-        num_vectors: how many.
-        filter_attributes: further fields.
-        id_field_name: the field of the id.
-        retries, retry_wait_period, retry_max_wait_period: what is done with vectors that were refused.
-        detailed_results: failures are always counted by document.
-    """
 
-    shown: ClassVar[bool] = True
+def without_data_set(operation: Operation) -> str:
+    """Why an operation with a data set cannot be done."""
+    return f"{operation.type_name} takes vectors from a data set: benchctl reads none"
 
-    index: str
-    field: str
-    bulk_size: int
-    data_set_format: str
-    data_set_path: str | None = None
-    data_set_corpus: str | None = None
-    parents_data_set_path: str | None = None
-    parents_data_set_corpus: str | None = None
-    num_vectors: int | None = None
-    filter_attributes: list[Any] = msgspec.field(default_factory=list)
-    id_field_name: str = "_id"
-    retries: int = 10
-    retry_wait_period: float = 0.5
-    retry_max_wait_period: float = 60.0
-    detailed_results: bool = True
+
+class BulkVectorDataSet(Cannot, frozen=True, kw_only=True, tag="bulk-vector-data-set"):
+    """Vectors of a data set, many a request."""
 
     @property
-    def unit(self) -> str:
-        """What its throughput counts a second."""
-        return "docs"
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return without_data_set(self)
 
 
-# Operation types that do not speak HTTP to a node: they load, and a task of them is unsupported.
-
-
-class ProtoBulk(Bulk, frozen=True, kw_only=True, tag="proto-bulk"):
-    """A bulk request over gRPC.
-
-    Attributes:
-        document_format: how its documents are encoded.
-    """
+class Elsewhere(Cannot, frozen=True, kw_only=True):
+    """Operations that do not go over HTTP."""
 
     speaks: ClassVar[str] = "gRPC"
 
-    document_format: str | None = None
+    @property
+    def reason(self) -> str:
+        """Why not, as tables show it."""
+        return f"{self.type_name} speaks {self.speaks}: benchctl speaks HTTP"
 
 
-class ProtoSearch(Search, frozen=True, kw_only=True, tag="proto-search"):
+class ProtoBulk(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk"):
+    """A bulk request over gRPC."""
+
+
+class ProtoSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-search"):
     """A search over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProtoVectorSearch(VectorSearch, frozen=True, kw_only=True, tag="proto-vector-search"):
+class ProtoVectorSearch(Elsewhere, frozen=True, kw_only=True, tag="proto-vector-search"):
     """A search for vectors over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProtoBulkVectorDataSet(BulkVectorDataSet, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
+class ProtoBulkVectorDataSet(Elsewhere, frozen=True, kw_only=True, tag="proto-bulk-vector-data-set"):
     """Vectors of a data set over gRPC."""
 
-    speaks: ClassVar[str] = "gRPC"
 
-
-class ProduceStreamMessage(Bulk, frozen=True, kw_only=True, tag="produce-stream-message"):
+class ProduceStreamMessage(Elsewhere, frozen=True, kw_only=True, tag="produce-stream-message"):
     """Documents of the corpus into a stream that the node reads."""
 
     speaks: ClassVar[str] = "the protocol of a message broker"
-
-
-Elsewhere = ProtoBulk | ProtoSearch | ProtoVectorSearch | ProtoBulkVectorDataSet | ProduceStreamMessage
-"""Operations that benchctl has no way to send; each says what it would have to speak."""
