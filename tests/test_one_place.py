@@ -60,6 +60,7 @@ FIGURE = """
         field="cpu_ms",
         meaning="CPU time of the node for a request, ms",
         margin=0.1,
+        usual=True,
     ),
 """
 LOOK_FOR_FIGURE = """

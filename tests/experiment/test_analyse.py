@@ -379,4 +379,4 @@ class TestWhatIsOpen:
         assert first_row(runs).comparison.looks == 1
         assert first_row(edited(runs, "after", looks=3)).comparison.looks == 3
         decided = made_plan(forks=5, stop=StopSpec(decided=True))
-        assert first_row(edited(runs, "after", plan=decided)).comparison.looks == -50
+        assert first_row(edited(runs, "after", plan=decided)).comparison.counted_looks == -50

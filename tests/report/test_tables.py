@@ -191,7 +191,7 @@ def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord)
 
 
 @pytest.mark.parametrize(
-    ("looks", "text"), [(0, "a look after every block (Pocock)"), (1, ""), (3, "3 looks (Bonferroni)")]
+    ("looks", "text"), [(0, "a look after each of 50 blocks (Pocock)"), (1, ""), (3, "3 looks (Bonferroni)")]
 )
 def test_the_legend_says_what_looking_has_cost(record: RunRecord, looks: int, text: str):
     stop = StopSpec(decided=True) if looks == 0 else None

@@ -55,11 +55,11 @@ def test_few_samples_weaken_a_p90_but_not_throughput(summary: Callable[..., Task
     assert "60 requests" in found[0].text
 
 
-@pytest.mark.parametrize(("took_ms", "expected"), [(0, ["coarse"]), (19, ["coarse"]), (21, [])])
+@pytest.mark.parametrize(("took_ms", "expected"), [(0, ["coarse"]), (39, ["coarse"]), (41, [])])
 def test_a_difference_of_less_than_a_step_is_none(
     summary: Callable[..., TaskSummary], took_ms: float, expected: list[str]
 ):
-    """A step of 1 ms is more than 5 % of anything under 20 ms."""
+    """Two values that are each up to 1 ms off can differ by 5 % of 40 ms by that alone."""
     took = Quantiles(*[took_ms * 1e6] * 6)
     summaries = [msgspec.structs.replace(summary(10.0), took=took)] * 3
     found = doubts(summaries, metric=metric("took"))

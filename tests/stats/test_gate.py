@@ -56,7 +56,7 @@ def test_a_task_that_became_slower_is_a_regression_and_is_named_first():
 
 def test_alike_and_faster_pass():
     found = gate(analysis((FLAT, FLAT), (FLAT, scaled(0.8))))
-    assert found == GateResult("pass", ("no regression in 4 comparisons: 2 equivalent, 2 faster",))
+    assert found == GateResult("pass", ("no regression in 4 comparisons: 2 equal, 2 faster",))
 
 
 def test_what_may_hide_a_regression_is_inconclusive():
@@ -134,7 +134,7 @@ def test_the_rate_of_a_throttled_task_is_judged_by_its_latency():
 
     plan = plan_of(Task("a", target_throughput=20))
     found = gate(analyse({"es": throttled("es"), "os": throttled("os")}, plan, method="holm"))
-    assert found.reasons == ("no regression in 2 comparisons: 2 equivalent",)
+    assert found.reasons == ("no regression in 2 comparisons: 2 equal",)
 
 
 def test_a_quantile_that_is_the_slowest_request_never_passes():
@@ -175,7 +175,7 @@ def test_throttled_tasks_whose_latency_is_not_compared_are_named():
         "left out: the throughput of a, which is the offered rate; the latency that would stand for it was "
         "not compared"
     )
-    assert beside == GateResult("pass", ("no regression in 1 comparison: 1 equivalent", left))
+    assert beside == GateResult("pass", ("no regression in 1 comparison: 1 equal", left))
     assert gate(throttled_beside([THROUGHPUT])) == GateResult(
         "inconclusive", ("there is nothing to judge", left)
     )

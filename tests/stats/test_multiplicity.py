@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from benchctl.results.plan import StopSpec
+from benchctl.stats.inference import Contrast
 from benchctl.stats.multiplicity import MOST_BLOCKS, adjusted_p, every_block, holm, looks_at
 from builders import make_fork, make_plan, make_record
 
@@ -43,3 +44,17 @@ def test_blocks_that_the_levels_do_not_hold_for_are_looks_of_their_own(
     record = make_record(plan=plan, forks=tuple(make_fork("es", block) for block in range(blocks)))
     assert looks_at([record]) == looks
     assert looks_at([make_record(looks=3)]) == 3
+
+
+def test_of_two_runs_the_one_that_widens_intervals_more_decides():
+    bounded = make_record(plan=make_plan(forks=5, stop=StopSpec(decided=True, most=5)))
+    assert looks_at([bounded, make_record(looks=4)]) == 4
+    assert looks_at([bounded, make_record()]) in (1, every_block(5))
+    wide = make_record(plan=make_plan(forks=50, stop=StopSpec(decided=True)))
+    assert looks_at([bounded, wide, make_record(looks=4)]) == every_block(MOST_BLOCKS)
+
+
+def test_beyond_its_bound_a_contrast_is_foreseen_at_the_level_for_all_that_there_may_be():
+    now = Contrast(0.1, 0.02, 11, every_block(12))
+    assert now.foreseen(9, 3).looks == every_block(12)
+    assert now.foreseen(12, 1).looks == every_block(MOST_BLOCKS)

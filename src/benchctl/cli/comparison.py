@@ -84,8 +84,8 @@ class Measures:
             usual = metric(name)
             if self.beyond_summaries and usual.quantile is not None and not usual.figure.sampled:
                 raise UsageError(
-                    f"--quantile {self.beyond_summaries[0]:g}: of {name}, only the summaries are kept",
-                    hint=f"they hold --quantile {_SUMMARISED}",
+                    f"--quantile {self.beyond_summaries[0]:g} of {name} is not worked out from samples",
+                    hint=f"every fork's summary has --quantile {_SUMMARISED}",
                 )
             one_of = [] if usual.quantile is None else sorted({*self.quantiles})
             chosen += [metric(name, one) for one in one_of] or [usual]
@@ -122,7 +122,9 @@ def compared(
     if not found.rows:
         raise UsageError(
             f"none of these tasks has a {' or '.join(metric.title for metric in metrics)}",
-            hint="only throttled tasks have a latency of their own; of others, compare service_time",
+            hint="only throttled tasks have a latency of their own; of others, compare service_time"
+            if any(metric.figure.loop == "open" for metric in metrics)
+            else "",
         )
     return found
 

@@ -230,8 +230,9 @@ def run_command(
         _refuse_measurement(begun, home, option)
         blocks, budget_s = fork_options.count, fork_options.budget_s
         if adding and fork_options.forks is None and begun.plan.stop is not None and begun.plan.stop.decided:
-            # As many as the levels for a look after every block hold for.
-            blocks = max(1, min(blocks, MOST_BLOCKS - len(begun.own_blocks)))
+            # As many as the levels for a look after every block hold for: at first those of its bound.
+            left = (begun.plan.stop.most or 0) - len(begun.own_blocks)
+            blocks = left if left > 0 else max(1, min(blocks, MOST_BLOCKS - len(begun.own_blocks)))
         if adding:
             extended(begun, blocks, budget_s)
         plan = begun.plan

@@ -269,14 +269,16 @@ class _Conduct:
         first = _blocks(run.record for run in self._open.values())
         everywhere = 0 if more.until_decided else more.forks
         added = range(first, first + everywhere)
+        most = first + more.forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
         for one in spec.measurements:
             run = self._open[one.name]
             stop = run.record.plan.stop
             if more.until_decided or (stop is not None and stop.decided):
-                stop = DECIDED
+                bound = stop.most if stop is not None else None
+                fits = bound is not None and most is not None and most <= bound
+                stop = msgspec.structs.replace(DECIDED, most=bound if fits else None)
             found = run.record.with_blocks(added if one.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
-        most = first + more.forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
         decided = spec.until_decided or more.until_decided
         self._update(
             spec=msgspec.structs.replace(

@@ -59,7 +59,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, after_every_block, holm
+from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, after_every_block, holm, strictest
 from benchctl.stats.scale import rounded_ratio
 
 NOTABLE_SCALE = 10.0
@@ -115,10 +115,7 @@ def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
             forks = None if blocked else (reference.measurement, reference.variant)
             groups_of.setdefault(forks, []).append({block: factor * log for block, log in _logs(figures)})
     groups = [_sums(values) for values in groups_of.values()]
-    # Of two comparisons, the one that was looked at more often decides; after every block is most often.
-    looks = max(
-        (row.comparison.looks for row, _ in terms), key=lambda one: (after_every_block(one), abs(one))
-    )
+    looks = strictest(row.comparison.counted_looks for row, _ in terms)
     return contrast(groups, [1.0] * len(groups), looks)
 
 

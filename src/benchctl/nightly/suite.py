@@ -272,7 +272,8 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     confirm = suite.confirm
     for metric, margin in suite.margins.items():
         try:
-            kept_metric_of(metric)
+            if not kept_metric_of(metric).figure.usual:
+                raise ValueError(f"no night is judged by {metric}")  # noqa: TRY301 - told like those below
         except ValueError as err:
             known = ", ".join(one.key for one in METRICS)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=metric) from err

@@ -32,7 +32,7 @@ from benchctl.report.numbers import (
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, Section, TimeRow
 from benchctl.stats.caveat import Caveat, CaveatCode
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, VERDICT_WORDS, Comparison
 from benchctl.stats.cost import VerdictCost
 from benchctl.stats.metrics import Metric, metric_of
 
@@ -156,10 +156,6 @@ def section_title(section: Section) -> str:
 def better(metric: Metric | Row) -> str:
     """`higher is better`, or `lower is better`."""
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
-
-
-VERDICT_WORDS: dict[Verdict, str] = {"equivalent": "equal"}
-"""What tables say, where it is not the verdict's own name."""
 
 
 def verdict_cell(

@@ -10,7 +10,6 @@ from rich.text import Text
 from benchctl.report.curve import curve_plot
 from benchctl.report.grid import Cell, judged
 from benchctl.report.layout import (
-    VERDICT_WORDS,
     headline,
     metric_title,
     task_name,
@@ -22,7 +21,7 @@ from benchctl.report.planning import next_command
 from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, VERDICT_WORDS, Comparison, Verdict
 from benchctl.stats.decisions import decide
 
 LINES = 24

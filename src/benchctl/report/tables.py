@@ -29,7 +29,7 @@ from benchctl.report.planning import planning_lines
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
-from benchctl.stats.multiplicity import after_every_block
+from benchctl.stats.multiplicity import after_every_block, strictest
 from benchctl.stats.redline import RedlineCurves
 
 WIDE = 100
@@ -158,11 +158,10 @@ def legend(analysis: Analysis) -> list[str]:
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
     """What looking at figures before there were more of them has cost; empty where nobody could."""
-    looks = {one.looks for one in comparisons}
-    if any(map(after_every_block, looks)):
-        return "; both are wider so as to hold in spite of a look after every block (Pocock)"
-    most = max(looks, default=1)
-    return f"; both are wider so as to hold in spite of {most} looks (Bonferroni)" if most > 1 else ""
+    looks = strictest(one.counted_looks for one in comparisons)
+    if after_every_block(looks):
+        return f"; both are wider so as to hold in spite of a look after each of {-looks} blocks (Pocock)"
+    return f"; both are wider so as to hold in spite of {looks} looks (Bonferroni)" if looks > 1 else ""
 
 
 def adjustment(analysis: Analysis) -> str:

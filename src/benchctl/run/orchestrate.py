@@ -314,7 +314,10 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
     added = tuple(itertools.islice(free, blocks))
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     rule = msgspec.structs.replace(
-        rule, most=None, budget_s=None if budget_s is None else budget_behind(record, budget_s)
+        rule,
+        # Beyond their bound its levels hold no more, but those for as many as there may ever be.
+        most=rule.most if rule.most and len(record.own_blocks) + blocks <= rule.most else None,
+        budget_s=None if budget_s is None else budget_behind(record, budget_s),
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
     beyond = rule.decided and len(record.own_blocks) + blocks > MOST_BLOCKS

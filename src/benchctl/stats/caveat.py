@@ -132,6 +132,11 @@ def unsupported(variant: str, reason: str) -> Caveat:
     return Caveat("unsupported", f"{variant} cannot do this operation: {reason}")
 
 
+def unknown_figure(variant: str, title: str) -> Caveat:
+    """A figure that no fork has, though the task was measured."""
+    return Caveat("missing-values", f"{title} of {variant} is not known")
+
+
 def missing_values(variant: str, missing: int, forks: int) -> Caveat:
     """Forks without a figure for this task; leaving them out would flatter the variant."""
     return Caveat(

@@ -17,9 +17,11 @@ from benchctl.stats.inference import permutation_p, spread
 from benchctl.stats.multiplicity import (
     BLOCKS_FOR_EQUIVALENCE,
     FIRST_LOOK,
+    MOST_BLOCKS,
     Method,
     adjusted_p,
     after_every_block,
+    every_block,
 )
 
 
@@ -216,6 +218,8 @@ def own_interval(values: Sequence[float | None], builds: Sequence[int] = ()) -> 
 
 
 Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive", "insufficient", "n/a"]
+VERDICT_WORDS: dict[str, str] = {"equivalent": "equal"}
+"""What readers are told, where it is not the verdict's own name."""
 DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
@@ -253,7 +257,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cv_baseline_percent, cv_contender_percent: SD over mean of the forks.
         margin_percent: differences below this do not matter in practice.
         looks: at the figures so far, in spite of which p and intervals hold: several where a run went on
-            after it had been looked at; minus the most blocks where it was looked at after every block.
+            after it had been looked at, 0 where it was looked at after every block.
+        most_blocks: that these looks hold for, where `looks` is 0.
         caveats: doubts about this comparison.
         replicate: what intervals and p-values count: forks, or index builds where there are several.
         builds_baseline, builds_contender: index builds that have a fork with a value; 0 when forks count.
@@ -273,6 +278,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_contender: int
     margin_percent: float
     looks: int = 1
+    most_blocks: int = 0
     baseline_value: float | None = None
     contender_value: float | None = None
     effect_percent: float | None = None
@@ -300,6 +306,11 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adjusted_for: str = ""
     adjusted_reason: str = ""
     provisional: bool = False
+
+    @property
+    def counted_looks(self) -> int:
+        """As `multiplicity` counts them."""
+        return self.looks or every_block(self.most_blocks or MOST_BLOCKS)
 
     @property
     def replicates(self) -> tuple[int, int]:
@@ -365,7 +376,8 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         judged=judged,
         n_baseline=left.forks,
         n_contender=right.forks,
-        looks=looks,
+        looks=looked(looks)[0],
+        most_blocks=looked(looks)[1],
         margin_percent=100 * margin,
         baseline_value=left.value,
         contender_value=right.value,
@@ -431,7 +443,7 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
     below = as_percent(-math.log1p(comparison.margin_percent / 100))
-    looked_on = after_every_block(comparison.looks)
+    looked_on = after_every_block(comparison.counted_looks)
     if looked_on and min(comparison.replicates) < FIRST_LOOK:
         return "inconclusive"
     seen = not looked_on or min(comparison.replicates) >= BLOCKS_FOR_EQUIVALENCE
@@ -455,7 +467,7 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
-    found = spread(baseline, contender, paired=blank.paired, looks=blank.looks)
+    found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
     if found is None:
         return _doubting(blank, caveat.no_spread())
     cross = permutation_p(baseline, contender, paired=blank.paired)
@@ -494,6 +506,11 @@ def _too_few(comparison: Comparison) -> bool:
     # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
     unfit = any(doubt.code in {"few-samples", "missing-values"} for doubt in comparison.caveats)
     return few or unfit or comparison.p is None
+
+
+def looked(looks: int) -> tuple[int, int]:
+    """`looks` and `most_blocks` of a comparison, from looks as `multiplicity` counts them."""
+    return max(looks, 0), max(-looks, 0)
 
 
 def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:

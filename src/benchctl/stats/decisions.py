@@ -9,7 +9,7 @@ import msgspec
 
 from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Analysis, Row
-from benchctl.stats.compare import Comparison
+from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.cost import forks_to_verdict
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import FIRST_LOOK, MOST_BLOCKS
@@ -155,7 +155,8 @@ def _size(comparison: Comparison) -> str:
 
 
 def _summary(counts: Counter[str]) -> str:
-    listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    named = sorted((VERDICT_WORDS.get(verdict, verdict), count) for verdict, count in counts.items())
+    listed = ", ".join(f"{count} {word}" for word, count in named)
     return f"no regression in {counts.total()} comparison{'' if counts.total() == 1 else 's'}: {listed}"
 
 

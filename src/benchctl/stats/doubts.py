@@ -459,9 +459,9 @@ def _ran_already(forks: Sequence[ForkRecord]) -> bool:
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """One step of such a figure is more than the practical margin."""
+    """Two values that are cut to whole steps are up to a step off, which has to be little of the margin."""
     step = metric.figure.resolution
-    least = step / metric.margin
+    least = 2 * step / metric.margin
     medians = {label: _median([metric.value(one) for _, one in forks]) for label, forks in found.items()}
     low = [label for label, value in medians.items() if value is not None and value < least]
     if low:
@@ -519,10 +519,16 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             yield caveat.saturated(label, check.saturated_per_s, target)
         if check.limits:
             yield caveat.driver_limited(
-                label, [limit.text for limit in check.limits], check.withheld, check.advice
+                label, [limit.text for limit in check.limits], _withheld(check, metric), check.advice
             )
     if open_loop(task, found) and metric.figure.loop == "closed" and not overloaded:
         yield caveat.offered_rate(target, task.scheduler)
+
+
+def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
+    """Of the usual metrics one sentence stands below all their tables."""
+    own = not metric.figure.usual and check.withholds(metric.figure.name)
+    return (metric.title,) if own else check.withheld
 
 
 def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | None) -> Iterator[Caveat]:
@@ -564,8 +570,16 @@ def _variant_doubts(metric: Metric, task: Task, label: str, forks: ForkSummaries
         yield caveat.not_steady(label, settled.trend or "drifting", settled.text, advice(measured, task))
     elif settled.remark:
         yield caveat.course(label, settled.remark)
+    yield from _value_doubts(metric, label, measured)
+
+
+def _value_doubts(metric: Metric, label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     values = [value for summary in measured if (value := metric.value(summary)) is not None]
-    gap = separate_groups(values, metric.error_factor * within_fork_error(measured))
+    if not values and not metric.figure.usual:
+        yield caveat.unknown_figure(label, metric.title)
+    # Whole steps are groups by nature.
+    error = metric.error_factor * within_fork_error(measured)
+    gap = None if metric.figure.resolution else separate_groups(values, error)
     if gap is not None:
         yield caveat.bimodal(label, values, metric.unit, gap)
 

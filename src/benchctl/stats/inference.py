@@ -14,6 +14,7 @@ from benchctl.stats.multiplicity import (
     MOST_BLOCKS,
     after_every_block,
     confidence_in_spite_of_looks,
+    every_block,
     p_in_spite_of_looks,
 )
 
@@ -337,11 +338,14 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             further: beyond these.
         """
         later = units + further
+        looks = self.looks + 1
+        if after_every_block(self.looks):
+            looks = self.looks if later <= -self.looks else every_block(MOST_BLOCKS)
         return Contrast(
             self.estimate,
             self.error * math.sqrt(units / later),
             self.df * (later - 1) / (units - 1),
-            self.looks if after_every_block(self.looks) else self.looks + 1,
+            looks,
         )
 
     def _one_sided(self, errors: float) -> float:

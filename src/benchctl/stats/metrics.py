@@ -98,7 +98,9 @@ class Metric(msgspec.Struct, frozen=True):
         if found is None or self.quantile is None:
             return None if found is None else float(found)
         value_ns = found.at(self.quantile)
-        return None if value_ns is None else float(value_ns / _NS_PER_MS)
+        value = 0.0 if value_ns is None else float(value_ns / _NS_PER_MS)
+        # Of whole steps, the estimator leaves next to nothing where almost all are 0.
+        return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
 
     def lacking(self, task: Task) -> str:
         """Why a task of a run of challenges never has a figure that says anything; empty when it does."""

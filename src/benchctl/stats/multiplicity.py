@@ -50,13 +50,21 @@ def looks_at(runs: Iterable[RunRecord]) -> int:
     Returns:
         Below 0 where they are looked at after every block: minus the most blocks that there can be.
     """
-    runs = list(runs)
-    decided = [run for run in runs if run.plan.stop is not None and run.plan.stop.decided]
+    return strictest(_looks_at(run) for run in runs)
+
+
+def _looks_at(run: RunRecord) -> int:
+    stop = run.plan.stop
+    if stop is None or not stop.decided:
+        return run.looks
     # Some that were begun by an earlier benchctl have more blocks than the levels hold for.
-    beyond = [len(run.own_blocks) for run in decided if len(run.own_blocks) > MOST_BLOCKS]
-    if decided and not beyond:
-        return every_block(max((run.plan.stop and run.plan.stop.most) or MOST_BLOCKS for run in decided))
-    return max((*beyond, *(run.looks for run in runs)), default=1)
+    own = len(run.own_blocks)
+    return every_block(stop.most or MOST_BLOCKS) if own <= MOST_BLOCKS else max(own, run.looks)
+
+
+def strictest(looks: Iterable[int]) -> int:
+    """Of several figures, the number of looks that widens intervals most decides over what they come to."""
+    return max(looks, key=lambda one: confidence_in_spite_of_looks(1 - _LEVEL, one), default=1)
 
 
 def every_block(most: int) -> int:
