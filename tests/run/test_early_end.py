@@ -292,6 +292,10 @@ def test_who_is_not_looked_at_after_every_block_any_more_has_been_looked_at_so_o
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
     found = extended(finished(stop=StopSpec(decided=True)), 3, None)
     assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
+    # Its bound has room for two more, or it has not.
+    for more, most in ((2, 4), (3, None)):
+        found = extended(finished(stop=StopSpec(decided=True, most=4)), more, None)
+        assert found.plan.stop == StopSpec(decided=True, most=most)
     # The levels for every block hold for so many of them.
     found = extended(finished(stop=StopSpec(decided=True)), MOST_BLOCKS, None)
     assert (found.looks > 2, found.plan.stop) == (True, None)

@@ -324,7 +324,7 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
     if beyond or any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
         # It was looked at after every block, and is not any more.
         looks += len(record.own_blocks) if rule.decided else 0
-        rule = msgspec.structs.replace(rule, precision=None, decided=False)
+        rule = msgspec.structs.replace(rule, precision=None, decided=False, most=None)
     empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
     found = record.with_blocks(added, None if empty else rule)
     lacking = shortfall(record)
