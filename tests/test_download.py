@@ -73,7 +73,7 @@ def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer,
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (302, {"Location": "http://[::1/"}, "the one that its server leads to, is no URL"),
+        (302, {"Location": "http://[::1/"}, "the one that its server leads to, is not a URL"),
         (206, {"Content-Range": "bytes \u00b2-4/\u00b2"}, "it changed on the server"),
     ],
 )

@@ -95,7 +95,7 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
             neither it nor a folder on the way to it may be one of theirs.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
 
     def open_without_waiting(name: str, flags: int) -> int:
@@ -154,7 +154,7 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, *, follow: bool = True) 
         follow: as of `open_regular`.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or larger than `most_bytes`.
+        OSError: it cannot be read, is not a regular file, or larger than `most_bytes`.
     """
     with open_regular(path, follow=follow) as file:
         content = file.read(most_bytes + 1)

@@ -160,7 +160,7 @@ def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, .
         options: for hints.
 
     Raises:
-        UsageError: one is no http or https address of a host, is given twice, or holds credentials.
+        UsageError: one is not an http or https address of a host, is given twice, or holds credentials.
     """
     hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
     if len(set(hosts)) < len(hosts):

@@ -153,7 +153,7 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
         str(root).encode()
     except UnicodeEncodeError as err:
         raise UsageError(
-            f"benchctl's home {os.fsencode(root)!r} is no UTF-8, and neither records nor nodes can name it",
+            f"benchctl's home {os.fsencode(root)!r} is not UTF-8, and neither records nor nodes can name it",
             hint="set BENCHCTL_HOME to a path in UTF-8",
         ) from err
     try:

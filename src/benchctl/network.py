@@ -219,7 +219,7 @@ class Courier:
             Unanswered: there is no whole answer, or a larger one.
         """
         if not url.lower().startswith(("http://", "https://")):
-            raise Unanswered(Trouble.OTHER, "it is no http or https address")
+            raise Unanswered(Trouble.OTHER, "it is not an http or https address")
         try:
             curl = self._idle.pop()
         except IndexError:
@@ -338,7 +338,7 @@ def _explain(err: pycurl.error, transfer: _Transfer, limit_s: float) -> tuple[Tr
     if code == _E_TOO_LARGE or "Too large response headers" in detail:
         return Trouble.TOO_LARGE, "its head has no end"
     if code == pycurl.E_URL_MALFORMAT:
-        return Trouble.OTHER, "its address, or the one that its server leads to, is no URL"
+        return Trouble.OTHER, "its address, or the one that its server leads to, is not a URL"
     if code == pycurl.E_UNSUPPORTED_PROTOCOL and "redirect" in detail:
         return Trouble.OTHER, "its server leads away from https"
     trouble = TROUBLES.get(code, Trouble.OTHER)

@@ -54,7 +54,7 @@ class Document:
         value: None, bool, int, float, str, list and dict of these; keys are always text, as written.
 
     Raises:
-        UsageError: it is no YAML, or holds what is refused: a key twice in a mapping, tags, several
+        UsageError: it is not YAML, or holds what is refused: a key twice in a mapping, tags, several
             documents, a value that YAML 1.1 and 1.2 read differently (`no`, `23:00`, `010`), too much.
     """
 
@@ -138,7 +138,7 @@ def pairs(node: yaml.MappingNode, document: Document, levels: int = 0) -> Pairs:
     """A mapping's keys and values; those of a merge (`<<`) go behind its own and give way to them.
 
     Raises:
-        UsageError: a key stands twice, is no word, or a merge is of something else than mappings.
+        UsageError: a key stands twice, is not a word, or a merge is of something else than mappings.
     """
     if node in document.unfolded:
         return document.unfolded[node]
@@ -383,7 +383,7 @@ def load_typed(path: Path, kind: type[T]) -> T:
             a `msgspec.Meta`, such as `a time such as 30m`, is what messages call a value of that type.
 
     Raises:
-        UsageError: it cannot be read, is no YAML, or does not fit: with file, line and column.
+        UsageError: it cannot be read, is not YAML, or does not fit: with file, line and column.
     """
     return read_typed(path, kind).value
 

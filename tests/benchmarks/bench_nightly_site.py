@@ -1,7 +1,7 @@
 """What rebuilding the site of three years of nights takes: time, memory, and the size of what is written.
 
 Run by hand: python tests/benchmarks/bench_nightly_site.py [--nights 1000] [--tasks 40] [--variants 2]
-[--forks 5]. The store is made up first, and is no part of the figures. Goal: under 60 s and 1 GB on one core.
+[--forks 5]. The store is made up first, outside the figures. Goal: under 60 s and 1 GB on one core.
 """
 
 import argparse

@@ -237,7 +237,7 @@ def test_pairs_must_have_been_declared(compare: Compare, store: RunStore):
     assert "paired t over blocks" in output
     status, _, error = compare("tag:before:es", "tag:after:es", "--paired")
     assert status == 2
-    assert "blocks of different runs are no pairs" in error
+    assert "blocks of different runs are not pairs" in error
 
 
 def test_a_gate_ends_with_3_when_something_is_slower(compare: Compare):

@@ -160,7 +160,7 @@ class Terminal:
 def at_a_terminal(environ: dict[str, str], arguments: list[str]) -> Iterator[Terminal]:
     process, master = pty.fork()
     if process == 0:
-        os.execve(  # noqa: S606 - a terminal is no shell
+        os.execve(  # noqa: S606 - a terminal is not a shell
             sys.executable, [sys.executable, "-m", "benchctl", *arguments], environ
         )
     terminal = Terminal(process, master)

@@ -73,7 +73,7 @@ def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):
     "facts", [{"base_url": "http://[::1/data"}, {"source_url": "http://me:pw@[::1/data"}]
 )
 def test_an_address_that_is_none_is_told_without_its_credentials(home: Home, facts: dict[str, str]):
-    with pytest.raises(UsageError, match=r"'[^@]*' is no URL of documents"):
+    with pytest.raises(UsageError, match=r"'[^@]*' is not a URL of documents"):
         get(corpus(**facts), fetch(home))
 
 

@@ -120,7 +120,7 @@ def test_they_are_listed(tmp_path: Path):
         ("variants: [os, es]", "variants: [os, os]", "variant 'os' is there twice"),
         ("DocIdsWriter::readInts24", "readInts24", "write it as Class::method"),
         ("callee: visit", "callee: Visitor::visit", "hint: write visit"),
-        ("task: big5rangedebug/range", "task: big5rangedebug/", "'big5rangedebug/' is no task"),
+        ("task: big5rangedebug/range", "task: big5rangedebug/", "'big5rangedebug/' is not a task"),
         ("task: big5rangedebug/range", "task: rnge", "did you mean 'range'?"),
         ("call-site: visit", "call-site: vist", "did you mean 'visit'?"),
         ("variant: es, is", "variant: os17, is", "call site 'visit' has no variant 'os17'"),

@@ -113,7 +113,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(tmp_path: Path):
         ),
         ("  fresh: {", "  Fresh: {", "a name of at most 40 lower-case letters"),
         ("contender: used/es/range-only-short/range", "contender: usde/es/range", "did you mean 'used'?"),
-        ("contender: used/es/range-only-short/range", "contender: used/range", "'used/range' is no task"),
+        ("contender: used/es/range-only-short/range", "contender: used/range", "'used/range' is not a task"),
         (
             "contender: used/es/range-only-short/range",
             "contender: fresh/es/range",

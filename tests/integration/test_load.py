@@ -129,7 +129,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
     # The same values in the same order on both, and not always the same ones.
     assert hits[0] == hits[1]
     assert len(set(hits[0])) > 5
-    # Preparation is no result, and documents are not queries.
+    # Preparation is not a result, and documents are not queries.
     assert "refresh" not in done.stdout
     # The screen shows what differs most, which may leave it out.
     assert "throughput, docs/s" in benchctl("show", record.id, "-v").stdout

@@ -167,7 +167,7 @@ def test_what_ran_before_is_part_of_the_verdict(record: RunRecord):
 def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(
     build: Callable[..., RunRecord], cpu_ns: int, *, told: bool
 ):
-    """A host that was fast is no reason for a slow fork."""
+    """A host that was fast is not a reason for a slow fork."""
 
     def slow(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
         hit = (variant, block, summary.task) == ("os", 1, 2)

@@ -27,7 +27,7 @@ def test_filters_are_names_types_and_tags():
         TaskFilter("type", "search"),
         TaskFilter("tag", "a:b"),
     )
-    with pytest.raises(UsageError, match="'kind:x' is no filter"):
+    with pytest.raises(UsageError, match="'kind:x' is not a filter"):
         parse_filters("kind:x")
 
 

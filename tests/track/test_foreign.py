@@ -341,7 +341,7 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
     ("main", "words"),
     [
         ({"version": 1}, ["$.version", "of version 1", "reads version 2"]),
-        ({"version": "two"}, ["$.version", "'two' is no number"]),
+        ({"version": "two"}, ["$.version", "'two' is not a number"]),
         ({"data-url": "http://x"}, ["Rally's first version"]),
         ({"indices": [{"name": "i", "types": [{"name": "t"}]}]}, ["first version"]),
         ({"indicies": []}, ["$: unknown key 'indicies'", "did you mean 'indices'"]),
@@ -359,7 +359,7 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
         ({"operations": [SEARCH, SEARCH]}, ["$.operations[1]: two operations are called 's'"]),
         ({"operations": [3]}, ["$.operations[0]: an operation is an object"]),
         ({"operations": [{**SEARCH, "operation-type": 3}]}, ["no operation type '3'"]),
-        ({"operations": [{**SEARCH, "param-source": {}}]}, ["$.operations[0].param-source: is no text"]),
+        ({"operations": [{**SEARCH, "param-source": {}}]}, ["$.operations[0].param-source: is not text"]),
         ({"operations": [{**SEARCH, "bdy": {}}]}, ["unknown key 'bdy'", "did you mean 'body'"]),
         ({"operations": [{**SEARCH, "pages": "x"}]}, ["$.operations[0].pages"]),
         ({"challenges": [], "schedule": []}, ["challenges and schedule exclude each other"]),

@@ -144,7 +144,7 @@ def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
         ([{"operation": {"name": "range"}}], ["another operation is called 'range'"]),
         ([{"operation": {"operation-type": "force-merge", "max-segments": 1}}], ["max-segments"]),
         ([{**RANGE, "target-throughput": "fast"}], ["cannot read 'fast'", "docs/s"]),
-        ([{**RANGE, "target-throughput": "5 docs/s"}], ["'docs/s' is no unit of a search"]),
+        ([{**RANGE, "target-throughput": "5 docs/s"}], ["'docs/s' is not a unit of a search"]),
         ([RANGE, {**SORT, "clients": "2"}], ["$.schedule[1].clients"]),
     ],
 )

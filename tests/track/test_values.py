@@ -124,9 +124,9 @@ def test_sources_that_do_not_exist_are_refused(written: dict[str, Any]):
         (span(max_width=9), "max-width 9 is wider than the grid from min to max"),
         (span(max_width=10**400), f"max-width {10**400} is wider than the grid from min to max"),
         (span(max=0), "max 0 is below min 1"),
-        (dates(min="yesterday"), "min 'yesterday' is no date in ISO 8601"),
-        (dates(max="2023-02-30"), "max '2023-02-30' is no date in ISO 8601"),
-        (dates(min="0001-01-01T00:00:00+10:00"), "min '0001-01-01T00:00:00+10:00' is no date in ISO 8601"),
+        (dates(min="yesterday"), "min 'yesterday' is not a date in ISO 8601"),
+        (dates(max="2023-02-30"), "max '2023-02-30' is not a date in ISO 8601"),
+        (dates(min="0001-01-01T00:00:00+10:00"), "min '0001-01-01T00:00:00+10:00' is not a date in ISO 8601"),
         (
             dates(min="2023-01-01T00:00:00.1234567"),
             "min '2023-01-01T00:00:00.1234567' is finer than a microsecond",
@@ -201,7 +201,8 @@ def test_an_operation_without_values_has_no_placeholders():
 @pytest.mark.parametrize("name", ["", "day.from", "1st", "a b", "tag}"])
 def test_a_name_that_no_placeholder_can_hold_is_refused(name: str):
     assert (
-        check_values({name: DAY}, "x") == f"values: '{name}' is no name: write letters, digits, '_' and '-'"
+        check_values({name: DAY}, "x")
+        == f"values: '{name}' is not a name: write letters, digits, '_' and '-'"
     )
 
 

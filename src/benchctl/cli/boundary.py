@@ -23,7 +23,7 @@ GRACE_S = 2.0
 
 
 def end_soon(status: int, *, grace_s: float = GRACE_S, leave: Callable[[int], object] = os._exit) -> None:
-    """See to it that the process ends: the interpreter would wait for every thread that is no daemon.
+    """See to it that the process ends: the interpreter would wait for every thread that is not a daemon.
 
     To be called last of all, when all that is benchctl's own has been closed. Costs nothing when no such
     thread is left.

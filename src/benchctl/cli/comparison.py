@@ -205,7 +205,7 @@ def require_pairs(selection: Selection) -> None:
     runs = {side.run.id: side.run for side in selection.sides}
     if len(runs) > 1:
         raise UsageError(
-            f"--paired needs one run, and these are {len(runs)}: blocks of different runs are no pairs"
+            f"--paired needs one run, and these are {len(runs)}: blocks of different runs are not pairs"
         )
     (run,) = runs.values()
     if not run.plan.paired:

@@ -39,7 +39,7 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         command = option(command)
-        # Click itself keeps the options of what is no command yet in a list on the function, the newest last.
+        # Click keeps the options of what is not a command yet in a list on the function, the newest last.
         known = vars(command)
         known.setdefault(_HEADINGS, {})[known["__click_params__"][-1].name] = heading
         return command
@@ -122,7 +122,7 @@ class PercentType(click.ParamType[float]):
             return value
         match = _PERCENT.fullmatch(value)
         if match is None:
-            return self.fail(f"'{value}' is no percentage: write 3%", param, ctx)
+            return self.fail(f"'{value}' is not a percentage: write 3%", param, ctx)
         return float(match["number"]) / 100
 
 
@@ -137,7 +137,7 @@ class DurationType(click.ParamType[float]):
             return value
         match = _DURATION.fullmatch(value)
         if match is None:
-            return self.fail(f"'{value}' is no time: write 90s, 30m, 2h or 7d", param, ctx)
+            return self.fail(f"'{value}' is not a time: write 90s, 30m, 2h or 7d", param, ctx)
         seconds = float(match["number"]) * _SECONDS[match["unit"]]
         if seconds > _MOST_SECONDS:
             return self.fail(f"'{value}' is longer than 100 years", param, ctx)
@@ -153,7 +153,7 @@ class TagType(click.ParamType[str]):
         """Check it."""
         if _TAG.fullmatch(value) is None:
             return self.fail(
-                f"'{value}' is no tag: up to 64 letters, digits, dots, hyphens and underscores", param, ctx
+                f"'{value}' is not a tag: up to 64 letters, digits, dots, hyphens and underscores", param, ctx
             )
         return str(value)
 
@@ -281,7 +281,9 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
     whole = path.absolute()
     with disk_errors(f"write {path}"):
         if not whole.parent.is_dir() or whole.is_dir():
-            raise UsageError(f"{option}: '{path}' is no file in a folder that is there", hint="name another")
+            raise UsageError(
+                f"{option}: '{path}' is not a file in a folder that is there", hint="name another"
+            )
         there = next((one for one in (whole, *beside) if one.is_file()), None)
     if there is not None and not ours:
         raise UsageError(f"{option}: {there} is there already", hint="name another file, or remove it")

@@ -53,7 +53,7 @@ class ObjectiveType(click.ParamType[Objective]):
         match = _OBJECTIVE.fullmatch(value)
         if match is None or match["name"] not in _PERCENTILES:
             return self.fail(
-                f"'{value}' is no objective: write p90=50ms, with {', '.join(_PERCENTILES)} and us, ms or s",
+                f"'{value}' is not an objective: write p90=50ms with {', '.join(_PERCENTILES)}, us, ms or s",
                 param,
                 ctx,
             )

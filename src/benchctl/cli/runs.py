@@ -58,7 +58,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
 
 
 def _named(store: RunStore, name: str) -> RunFolder:
-    """The run that a name surely means: today's `2` may be the beginning of one id alone, and is no choice.
+    """The run that a name surely means: that `2` begins only one id today does not make it a choice.
 
     Raises:
         UsageError: there is none, or the name is too short a beginning.

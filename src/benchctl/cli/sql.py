@@ -56,7 +56,7 @@ def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
         stored = [StoredRun(folder, record) for folder, record in store.runs(note)]
     for one in stored:
         if moment(one.record.created) is None:
-            note(f"{one.folder.record_path}: '{one.record.created}' is no time, and is left out")
+            note(f"{one.folder.record_path}: '{one.record.created}' is not a time, and is left out")
     return stored
 
 

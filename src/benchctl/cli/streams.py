@@ -38,7 +38,7 @@ def accept_all_characters() -> None:
 
 def shown(text: str) -> str:
     """A text as a terminal may have it: control characters of foreign names and reasons made visible."""
-    # Reports are no part of the commands' own names and options, and most commands have nothing to say.
+    # Reports are not part of the commands' own names and options, and most commands have nothing to say.
     from benchctl.report.numbers import visible  # noqa: PLC0415 - see above
 
     return visible(text)

@@ -74,12 +74,12 @@ def read_secret_file(path: Path) -> dict[str, str]:
         # The parser's own words quote the file.
         raise UsageError(f"{path}: {where} cannot be read as YAML", hint=_form()) from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text", hint=_form()) from None
+        raise UsageError(f"{path} is not text", hint=_form()) from None
     if not isinstance(content, dict) or not set(content) <= set(KINDS):
         raise UsageError(f"{path} holds something else than credentials", hint=_form())
     for kind, value in content.items():
         if not isinstance(value, str):
-            raise UsageError(f"{path}: {kind} is no text", hint=f"put quotes around the value of {kind}")
+            raise UsageError(f"{path}: {kind} is not text", hint=f"put quotes around the value of {kind}")
     return dict(content)
 
 
@@ -274,7 +274,7 @@ def _named(
 def _check_known(name: str, option: str, known: Mapping[str, str]) -> None:
     if name not in known:
         raise UsageError(
-            f"{option} is given for '{name}', which is no target",
+            f"{option} is given for '{name}', which is not a target",
             hint=f"targets are {', '.join(known)}" if known else "give --target, too",
         )
 

@@ -34,7 +34,7 @@ def resolve_variants(
         file: of further variants that texts may name.
 
     Raises:
-        UsageError: a text is no variant or asks for what no node can be given, an option names none, or
+        UsageError: a text is not a variant or asks for what no node can be given, an option names none, or
             something is wrong in the file.
     """
     by_distribution = keyed(distributions, "--distribution")

@@ -226,7 +226,7 @@ def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as err:
-        raise UsageError(f"'{url.rpartition('@')[2]}' is no URL of documents") from err
+        raise UsageError(f"'{url.rpartition('@')[2]}' is not a URL of documents") from err
 
 
 def _check_bytes(path: Path, actual: int, documents: Documents) -> None:

@@ -466,12 +466,12 @@ def _is_file(path: Path) -> bool:
 
 
 def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> None:
-    """What is no file of documents is told by its first line, before a node refuses the last one."""
+    """What is not a file of documents is told by its first line, before a node refuses the last one."""
     with closing(_read_lines(path, [Stretch(0, 1)], known)) as lines:
         first = next(lines, b"")
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
-            f"the first line of {path} is no JSON object",
+            f"the first line of {path} is not a JSON object",
             hint="a file of documents has one a line, in UTF-8 without a byte order mark; "
             f"it may be packed as {', '.join(SUFFIXES)}",
         )

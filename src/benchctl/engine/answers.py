@@ -247,7 +247,7 @@ def _together(answers: list[Answer]) -> Answer:
 
 def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
     body = {**asked, "track_total_hits": True}
-    # What belongs to a scroll is no part of a search.
+    # What belongs to a scroll is not part of a search.
     params = {name: value for name, value in operation.url_params.items() if name != "scroll"}
     timeout_s = ANSWER_TIMEOUT_S if operation.request_timeout is None else operation.request_timeout
     try:

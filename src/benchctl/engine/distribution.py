@@ -138,7 +138,7 @@ def download_archive(
     name = Path(parts.path).name
     if not name.endswith(_SUFFIXES):
         raise UsageError(
-            f"{shown(parts)} is no archive that benchctl can unpack",
+            f"{shown(parts)} is not an archive that benchctl can unpack",
             hint=f"the URL's path has to end in one of {', '.join(_SUFFIXES)}",
         )
     target = _cache_path(home, f"url-{hashlib.sha256(url.encode()).hexdigest()[:12]}-{name}")
@@ -171,7 +171,7 @@ def _check_kind(path: Path) -> None:
     """Refuse an archive by its name."""
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(
-            f"{path} is no archive that benchctl can unpack",
+            f"{path} is not an archive that benchctl can unpack",
             hint=f"give a folder, or a file ending in one of {', '.join(_SUFFIXES)}",
         )
 

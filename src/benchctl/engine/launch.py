@@ -123,7 +123,7 @@ class Starts:
         """Take over the archive that a node wrote, if it did; nothing that it merely points to.
 
         Raises:
-            OSError: the disk refuses, or it is no file.
+            OSError: the disk refuses, or it is not a file.
         """
         with (
             contextlib.suppress(FileNotFoundError),
@@ -366,7 +366,7 @@ def _noted(path: Path) -> bytes:
     """What a script left in a file.
 
     Raises:
-        UnlearnableError: it is no file, or is missing.
+        UnlearnableError: it is not a file, or is missing.
     """
     try:
         return read_file(path, follow=False)

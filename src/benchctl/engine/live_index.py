@@ -123,7 +123,7 @@ def whole(value: object) -> int:
     try:
         return int(str(value))
     except ValueError as err:
-        raise BenchctlError(f"a setting of the index is no whole number: '{cut(str(value))}'") from err
+        raise BenchctlError(f"a setting of the index is not a whole number: '{cut(str(value))}'") from err
 
 
 def _within(key: str, families: tuple[str, ...]) -> bool:
@@ -204,7 +204,7 @@ def read_page(answer: object) -> Page:
     """An answer in its form.
 
     Raises:
-        BenchctlError: it is no search's.
+        BenchctlError: it is not a search's.
     """
     try:
         return msgspec.convert(answer, Page)

@@ -325,7 +325,7 @@ def read_entry(path: Path, name: str) -> bytes:
     """One file of a zip or jar.
 
     Raises:
-        BenchctlError: it is no archive, or has no such file.
+        BenchctlError: it is not an archive, or has no such file.
     """
     try:
         with zipfile.ZipFile(path) as opened:
@@ -477,11 +477,11 @@ def java_release(class_file: bytes, what: str) -> int:
         what: what messages call it.
 
     Raises:
-        BenchctlError: it is no class file.
+        BenchctlError: it is not a class file.
     """
     header = _HEADER.match(class_file)
     if header is None:
-        raise BenchctlError(f"{what} is no class file")
+        raise BenchctlError(f"{what} is not a class file")
     return int.from_bytes(header["major"]) - _JAVA_OF_CLASS_FILES
 
 

@@ -158,7 +158,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
         plugins: (what the user called it, its zip file) of each.
 
     Raises:
-        UsageError: a file is no plug-in, is one for another engine or version, or is there already.
+        UsageError: a file is not a plug-in, is one for another engine or version, or is there already.
     """
     if not plugins:
         return original
@@ -204,7 +204,7 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
             text = (top / _DESCRIPTOR).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError as err:
             raise UsageError(
-                f"{asked} is no plug-in: it has no {_DESCRIPTOR}",
+                f"{asked} is not a plug-in: it has no {_DESCRIPTOR}",
                 hint="give the zip file that its makers publish",
             ) from err
     return {found["key"]: found["value"] for found in _PROPERTY.finditer(text)}

@@ -339,7 +339,8 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
             )
         if not _VARIABLE.fullmatch(name):
             raise UsageError(
-                f"'{name}' is no name of an environment variable", hint="use letters, digits and underscores"
+                f"'{name}' is not the name of an environment variable",
+                hint="use letters, digits and underscores",
             )
         if _seems_secret(name):
             raise UsageError(

@@ -220,7 +220,7 @@ def _hard_linked(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tarfile.TarIn
             f"'{member.name}' is a hard link to '{member.linkname}', which is not in the archive"
         ) from err
     if not source.isreg():
-        raise tarfile.ReadError(f"'{member.name}' is a hard link to '{member.linkname}', which is no file")
+        raise tarfile.ReadError(f"'{member.name}' is a hard link to '{member.linkname}', which is not a file")
     return source
 
 

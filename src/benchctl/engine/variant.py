@@ -154,7 +154,7 @@ def _placed_jar(text: str, folder: Path) -> str:
         raise UsageError(f"jar '{text}' names no patch", hint="write patched:NAME")
     if kind == "file" and not text.endswith(".jar"):
         raise UsageError(
-            f"'{text}' is no jar",
+            f"'{text}' is not a jar",
             hint="give a path that ends in .jar, group:artifact:version, or patched:NAME",
         )
     return placed(text, folder) if kind == "file" else text
@@ -165,7 +165,8 @@ def _placed_plugin(text: str, folder: Path) -> str:
     kind = part_kind(_check_source(text))
     if kind == "patched" or (kind != "maven" and not text.partition("?")[0].endswith(".zip")):
         raise UsageError(
-            f"'{text}' is no plug-in", hint="give a path or URL that ends in .zip, or group:artifact:version"
+            f"'{text}' is not a plug-in",
+            hint="give a path or URL that ends in .zip, or group:artifact:version",
         )
     return placed(text, folder) if kind == "file" else text
 
@@ -509,7 +510,7 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
             options.append((option, value))
         # `jmv:` is near enough to an option to be one, mistyped; log tags such as `safepoint:` are not.
         elif not options or (colon and nearest(option, _OPTIONS)):
-            raise UsageError(f"variant '{text}': '{piece}' is no option", hint=f"the form is {_FORMS}")
+            raise UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
         else:
             options[-1] = (options[-1][0], f"{options[-1][1]},{piece}")
     return head, options
@@ -613,7 +614,7 @@ def _check_present(option: str, value: str, name: str) -> str:
 def _check_flag(option: str, value: str, name: str) -> str:
     del option
     if not re.fullmatch(r"-\S+", value):
-        raise UsageError(f"variant '{name}': '{value}' is no JVM flag", hint="a flag starts with -")
+        raise UsageError(f"variant '{name}': '{value}' is not a JVM flag", hint="a flag starts with -")
     return value
 
 

@@ -61,7 +61,7 @@ def parse_ref(text: str) -> TaskRef:
     """
     parts = text.split("/")
     if len(parts) < _SHORT or not all(parts):
-        raise UsageError(f"'{text}' is no task", hint=f"write {_FORM}")
+        raise UsageError(f"'{text}' is not a task", hint=f"write {_FORM}")
     measurement, variant, *rest = parts
     if len(parts) == _SHORT:
         return TaskRef(measurement, variant, rest[0])
@@ -283,7 +283,7 @@ class _FateReader(_Part):
         self._check_measurement(entry, steps)
         if "::" not in entry.method.strip(":"):
             raise self._refuse(
-                (*steps, "method"), f"'{entry.method}' is no method", "write it as Class::method"
+                (*steps, "method"), f"'{entry.method}' is not a method", "write it as Class::method"
             )
         if "::" in entry.callee:
             raise self._refuse(
@@ -295,7 +295,7 @@ class _FateReader(_Part):
             ref = parse_ref(f"{entry.measurement}/{entry.variants[0]}/{entry.task}")
         except UsageError as err:
             raise self._refuse(
-                (*steps, "task"), f"'{entry.task}' is no task", "write TASK, or CHALLENGE/TASK"
+                (*steps, "task"), f"'{entry.task}' is not a task", "write TASK, or CHALLENGE/TASK"
             ) from err
         return CallSite(
             name=entry.name,

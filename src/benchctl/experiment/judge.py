@@ -102,7 +102,7 @@ def _speed_over(row: ExperimentRow, than: ExperimentRow) -> Contrast | None:
 def _combined(terms: Iterable[tuple[ExperimentRow, float]]) -> Contrast | None:
     """The weighted sum of changes in speed.
 
-    Tasks of the same forks are no independent groups, and neither are forks of one block: their values are
+    Tasks of the same forks are not independent groups, and neither are forks of one block: their values are
     added up first. So what two comparisons have in common cancels, the speed of the host in a block as well.
     """
     terms = list(terms)

@@ -93,7 +93,7 @@ class TextLine(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         raw: the line.
-        receivers: that it names; none if it is no type profile.
+        receivers: that it names; none if it is not a type profile.
         of_tree: whether it looks like a tree's line.
     """
 
@@ -182,7 +182,7 @@ class _Told(msgspec.Struct, frozen=True, gc=False):
 
 
 class _ToldByWords(dict[bytes, _Told | None]):
-    """The same, by how it stands there; None where it is no call after all."""
+    """The same, by how it stands there; None where it is not a call after all."""
 
     def __missing__(self, raw: bytes) -> _Told | None:
         told = self[raw] = _told(raw)
@@ -199,7 +199,7 @@ def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def text(raw: bytes) -> str:
-    """Bytes of a log as text, unescaped; what is no UTF-8 stays visible."""
+    """Bytes of a log as text, unescaped; what is not UTF-8 stays visible."""
     if b"&" in raw:
         for entity, char in _ENTITIES:
             raw = raw.replace(entity, char)
@@ -630,7 +630,7 @@ def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
     """Frame after frame; of one without its end, a stream reader would give what there is and say nothing.
 
     Raises:
-        zstandard.ZstdError: it is no frame, or not a whole one.
+        zstandard.ZstdError: it is not a frame, or not a whole one.
     """
     frame = zstandard.ZstdDecompressor().decompressobj()
     for piece in packed:

@@ -299,7 +299,7 @@ def expand(lines: Iterable[str]) -> dict[Stack, int]:
             continue
         frames, _, count = text.rpartition(" ")
         if not frames or not (count.isascii() and count.isdecimal()):
-            raise BenchctlError(f"line {number} is no collapsed stack with a count: {text[:80]!r}")
+            raise BenchctlError(f"line {number} is not a collapsed stack with a count: {text[:80]!r}")
         stack = tuple(frames.split(";"))
         found[stack] = found.get(stack, 0) + int(count)
     return found

@@ -645,7 +645,7 @@ class RunnerWork:
         return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)
 
     def _weight(self, value: object) -> int:
-        """Units of throughput as a whole number; what is no number counts as 1.
+        """Units of throughput as a whole number; what is not a number counts as 1.
 
         Raises:
             PluginError: it is a number that nothing can have.

@@ -137,7 +137,7 @@ class OwnOperations:
     def _bulk_template(self, params: Mapping[str, Any]) -> Request:
         operation = self._operation({**params, "bulk-size": 1})
         if not isinstance(operation, Bulk):
-            raise TypeError(f"{self._kind} is no bulk operation")
+            raise TypeError(f"{self._kind} is not a bulk operation")
         # Where actions are present, they say themselves where documents go, as in Rally.
         index = None if params.get("action-metadata-present", True) else operation.index
         own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
@@ -249,10 +249,10 @@ def _encoded(value: object) -> bytes:
     try:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as err:
-        raise PluginError(f"a parameter source gave what is no JSON: {err}") from err
+        raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
     # What is not finite is written as null, and would ask something else.
     if b"null" in encoded and not _is_finite(value):
-        raise PluginError("a parameter source gave what is no JSON: a number that is not finite")
+        raise PluginError("a parameter source gave what is not JSON: a number that is not finite")
     return encoded
 
 

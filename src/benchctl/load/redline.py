@@ -178,7 +178,7 @@ class Search:
         return self._attempt(rung, phase)
 
 
-class _Over(Exception):  # noqa: N818 - it ends the search, and is no error
+class _Over(Exception):  # noqa: N818 - it ends the search, and is not an error
     """The search cannot go on."""
 
     def __init__(self, found: Found) -> None:

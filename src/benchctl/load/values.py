@@ -126,7 +126,7 @@ class Bodies:
             number: as for `encode`.
 
         Raises:
-            ValueError: the template is no string.
+            ValueError: the template is not a string.
         """
         if self._text is None:
             raise ValueError("the template is JSON, not a text")

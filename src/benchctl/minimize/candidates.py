@@ -29,7 +29,7 @@ def compares_variants(sentence: str) -> bool:
     """Whether it holds two variants against each other.
 
     Raises:
-        UsageError: it is no such sentence.
+        UsageError: it is not such a sentence.
     """
     return _match(sentence)["fresh"] is None
 
@@ -42,7 +42,7 @@ def parse_effect(sentence: str, variants: Sequence[str]) -> Effect:
         variants: names of those that are measured.
 
     Raises:
-        UsageError: it is no such sentence, or the variants are not the ones that it takes.
+        UsageError: it is not such a sentence, or the variants are not the ones that it takes.
     """
     match = _match(sentence)
     direction: Direction = "slower" if match["direction"] == "slower" else "faster"

@@ -132,7 +132,7 @@ class Desk:
 
         Args:
             changes: against the last night.
-            back: alarms that recover tonight: what they were about has changed, and is no news.
+            back: alarms that recover tonight: what they were about has changed, and is not news.
             first: number of the first alarm.
         """
         recovering = {one.alarm for one in back}
@@ -284,7 +284,7 @@ class Desk:
 
 
 def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Alarm]) -> list[Finding]:
-    """Findings that are an alarm's way back are no news: nothing is run for them.
+    """Findings that are an alarm's way back are not news: nothing is run for them.
 
     Args:
         findings: of tonight.

@@ -92,7 +92,7 @@ class Daily:
         """From what was typed: `03:00`, and `mon-fri` or `mon,thu`; no days are all of them.
 
         Raises:
-            UsageError: it is no time, or names no days.
+            UsageError: it is not a time, or names no days.
         """
         return cls(_time(at), _days(days) if days else EVERY_DAY)
 
@@ -187,7 +187,7 @@ def _exists(at: datetime, zone: ZoneInfo) -> bool:
 def _time(text: str) -> time:
     found = _AT.fullmatch(text.strip())
     if found is None or int(found["hour"]) > _LAST_HOUR or int(found["minute"]) > _LAST_MINUTE:
-        raise UsageError(f"'{text}' is no time of day", hint="write it as 03:00 or 23:30")
+        raise UsageError(f"'{text}' is not a time of day", hint="write it as 03:00 or 23:30")
     return time(int(found["hour"]), int(found["minute"]))
 
 

@@ -150,7 +150,7 @@ class SmtpSpec(
     when: Annotated[tuple[Occasion, ...], msgspec.Meta(min_length=1)] = USUAL
 
     def __post_init__(self) -> None:
-        """Refuse what is no address, and passwords that everybody on the way could read."""
+        """Refuse what is not an address, and passwords that everybody on the way could read."""
         if not _is_host(self.host):
             raise ValueError("`host` is the name or address of a mail server")
         for address in (self.sender, *self.to):
@@ -214,7 +214,7 @@ def _is_postable(url: str) -> bool:
 
 def _check_open_url(url: str) -> None:
     if not _is_postable(url):
-        raise ValueError("`url` is no http or https address")
+        raise ValueError("`url` is not an http or https address")
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise ValueError(

@@ -633,7 +633,8 @@ def _moment(text: str, where: str) -> tuple[float, str]:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{where}: {text or 'an empty cell'} is no time", hint="a number or ISO 8601, such as 2026-11-21"
+            f"{where}: {text or 'an empty cell'} is not a time",
+            hint="a number or ISO 8601, such as 2026-11-21",
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -644,7 +645,7 @@ def _value(text: str, where: str) -> float:
     number = _number(text)
     if number is None or number <= 0:
         raise UsageError(
-            f"{where}: {text or 'an empty cell'} is no positive number",
+            f"{where}: {text or 'an empty cell'} is not a positive number",
             hint="nights without a value are left out",
         )
     return number

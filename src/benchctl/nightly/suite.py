@@ -419,7 +419,7 @@ def check_challenges(path: Path, suite: Suite) -> None:
 
 
 def _named(suite: Suite) -> Iterator[Named]:
-    """All challenges that are no paths: those were made absolute."""
+    """All challenges that are not paths: those were made absolute."""
     for key, names in (("challenges", suite.challenges), ("warmup-challenges", suite.warmup_challenges)):
         for place, name in enumerate(names):
             if not Path(name).is_absolute():

@@ -98,7 +98,7 @@ def read_code(folder: Path) -> Code | None:
 
 
 def _python_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a package or module; hidden folders are no part of one."""
+    """The files of a package or module; hidden folders are not part of one."""
     if (root / f"{name}.py").is_file() and not (root / name).is_dir():
         yield root / f"{name}.py"
     for folder, inner, names in os.walk(root / name):

@@ -74,7 +74,7 @@ def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
 
 
 def _stop_words(stop: StopSpec | None) -> list[str]:
-    """When it may end with fewer forks; the least number of them is no option."""
+    """When it may end with fewer forks; the least number of them is not an option."""
     if stop is None:
         return []
     words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
@@ -102,7 +102,7 @@ def _says_documents(corpus: CorpusSpec, wanted: int) -> bool:
 
 
 def _file_words(plan: Plan) -> list[str]:
-    """Where files of documents are: a single one that is no track's, or the folders of those that are."""
+    """Where files of documents are: a single one that is not a track's, or the folders of those that are."""
     files = plan.corpus.files
     if len(files) == 1 and not files[0].corpus:
         return ["--corpus", files[0].path, *(["--corpus-has-actions"] if files[0].has_actions else [])]

@@ -79,7 +79,7 @@ def document(analysis: Analysis, records: Iterable[RunRecord], gate: GateResult 
         gate: its decision, where there is one.
     """
     sources = {record.id: _source(record) for record in records}
-    # Nested structs stay as they are: this is no copy in depth.
+    # Nested structs stay as they are: this is not a copy in depth.
     return Document(**msgspec.structs.asdict(analysis), sources=tuple(sources.values()), gate=gate)
 
 

@@ -33,7 +33,7 @@ class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
     Attributes:
         size_bytes: as JSON.
         entries: buckets of aggregations at all depths, or sort values of hits.
-        digest: equal for answers that agree: numbers that are no integers go in as about six digits.
+        digest: equal for answers that agree: numbers that are not integers go in as about six digits.
         begins: its beginning, as JSON.
     """
 

@@ -122,7 +122,7 @@ def fork_evidence(folder: RunFolder, fork: ForkRecord, name: str, dtypes: Dtypes
         time; None when nothing was kept.
 
     Raises:
-        BenchctlError: a file is no evidence of this benchctl.
+        BenchctlError: a file is not evidence of this benchctl.
     """
     parts = []
     for number, boot in enumerate(fork.boots):

@@ -203,7 +203,7 @@ def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race,
 
 
 def _unfit(race: Race, others: list[Race]) -> str:
-    """Why it is no further fork of the others' run; empty when it is."""
+    """Why it is not a further fork of the others' run; empty when it is."""
     twin = next((one for one in others if one.path == race.path or (one.id and one.id == race.id)), None)
     if twin is not None:
         return f"the same race as {twin.path}"
@@ -263,7 +263,7 @@ def _created(document: _Document, path: Path) -> str:
     try:
         return moment.astimezone(UTC).isoformat(timespec="seconds")
     except OverflowError as err:
-        raise BenchctlError(f"{path}: '{text}' is no time of a race") from err
+        raise BenchctlError(f"{path}: '{text}' is not a time of a race") from err
 
 
 def _car(document: _Document) -> str:

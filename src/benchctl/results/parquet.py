@@ -182,7 +182,7 @@ def parquet_rows(path: Path) -> int:
     """Rows of a file, by its own metadata.
 
     Raises:
-        BenchctlError: it is no Parquet.
+        BenchctlError: it is not Parquet.
     """
     try:
         with database(threads=1) as connection:

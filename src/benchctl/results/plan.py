@@ -21,7 +21,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     """The numbers of a list, ascending, each once.
 
     Raises:
-        ValueError: it is no list of CPUs.
+        ValueError: it is not a list of CPUs.
     """
     found: set[int] = set()
     for part in text.strip().split(","):
@@ -30,7 +30,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
             raise ValueError(f"'{part}' is neither a CPU nor a range of CPUs")
         first, last = int(match["first"]), int(match["last"] or match["first"])
         if last < first or last >= _MOST:
-            raise ValueError(f"'{part}' is no range of CPUs")
+            raise ValueError(f"'{part}' is not a range of CPUs")
         found.update(range(first, last + 1))
     return tuple(sorted(found))
 

@@ -493,7 +493,7 @@ def _bare(text: str, archive: Archive) -> Wanted:
         return Wanted(text, variant=text)
     stored = any(spec.name == text for record in archive for spec in record.plan.variants)
     if run is None:
-        # Where it is no variant, `find` says which runs it may mean.
+        # Where it is not a variant, `find` says which runs it may mean.
         return Wanted(text, variant=text) if stored else Wanted(text, run=archive.find(text))
     if stored:
         raise UsageError(

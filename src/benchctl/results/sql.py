@@ -46,7 +46,7 @@ class Column(Generic[T]):
 
 
 def moment(text: str) -> str | None:
-    """A time of a record as DuckDB reads it, in UTC; None for a text that is no time."""
+    """A time of a record as DuckDB reads it, in UTC; None for a text that is not a time."""
     try:
         found = datetime.fromisoformat(text)
         # What has no zone was written in UTC.

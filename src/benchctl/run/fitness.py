@@ -212,7 +212,7 @@ def check_quiet(
 ) -> None:
     """Say in one line what is wrong with the host of runs that are about to begin, or refuse it.
 
-    The load average is no reason: it remembers what has just ended, such as the run before.
+    The load average is not a reason: it remembers what has just ended, such as the run before.
 
     Args:
         home: of the runs.

@@ -81,7 +81,7 @@ def node_folder(home: Home, variant: str) -> NodeFolder:
     """The folder of a variant's background node.
 
     Raises:
-        UsageError: it is no variant's name; a path would lead to somebody else's files.
+        UsageError: it is not a variant's name; a path would lead to somebody else's files.
     """
     return NodeFolder(home.nodes / check_name(variant))
 

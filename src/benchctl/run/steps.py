@@ -124,7 +124,7 @@ def check_made(job: Job, result: TaskResult) -> None:
         return
     if not result.failures or job.task.ignore_response_error_level == "non-fatal":
         return
-    # One that was tried again until it went well is no failure; part 0 is the operation as a whole.
+    # One that was tried again until it went well is not a failure; part 0 is the operation as a whole.
     if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
         return
     said = next((detail for failure in result.failures for detail in failure.details), "no reason given")

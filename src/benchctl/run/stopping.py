@@ -15,7 +15,7 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     """Why a run ends before a block, by its plan's stop rule.
 
     Blocks are never cut: one that has begun is finished, after an interruption, too. With several index
-    builds a block of every build is run. Forks for evidence are no part of the rule: they are run in any
+    builds a block of every build is run. Forks for evidence are not part of the rule: they are run in any
     case, and a budget leaves time for them.
 
     Args:

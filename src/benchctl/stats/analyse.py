@@ -80,7 +80,7 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
 # Forks in, analysis out: one value a fork, comparisons adjusted within each metric, doubts beside them.
 
 
-# Red-lines that are no measured rates: lower bounds, objectives that are missed at any rate.
+# Red-lines that are not measured rates: lower bounds, objectives that are missed at any rate.
 
 
 def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -236,7 +236,7 @@ def analyse(
         forks: label -> forks, failed ones included, from one run or several comparable ones; the first label
             is the baseline.
         plan: the plan that the forks ran, or one of those that they have in common.
-        runs: ids of the runs; several rule out pairing, since blocks of different runs are no pairs.
+        runs: ids of the runs; several rule out pairing, since blocks of different runs are not pairs.
         answers: what the engines answered, where it was checked.
         calibration: what the driver costs on the machine of the runs, where it was measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.

@@ -321,7 +321,7 @@ def not_restarted(variants: Sequence[str]) -> Caveat:
     return Caveat(
         "not-restarted",
         f"{whose} ran already and was not restarted: the JIT's state carries over from pass to pass, so its "
-        "forks are no independent node starts, and the intervals are too narrow",
+        "forks are not independent node starts, and the intervals are too narrow",
     )
 
 

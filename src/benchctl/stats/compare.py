@@ -226,7 +226,7 @@ FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
 _FORKS_FOR_CROSS_CHECK = 5
 
-# exp of more than this is no float; a ratio that large stands for "beyond all measure".
+# exp of more than this is not a float; a ratio that large stands for "beyond all measure".
 _LARGEST_LOG = 700.0
 
 
@@ -343,8 +343,8 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
-    Values that are not positive and finite are no measurements: they are left out, said so, and no verdict is
-    given, because a fork rarely fails by chance. In pairs the partner is left out too.
+    Values that are not positive and finite are not measurements: they are left out, said so, and no verdict
+    is given, because a fork rarely fails by chance. In pairs the partner is left out too.
 
     Args:
         baseline_values: one value a fork.

@@ -10,11 +10,11 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 
-# What is less is no trouble, and what most forks of a run share is this host as it is.
+# Less is harmless, and what most forks of a run share is this host as it is.
 _LEAST_OFF = math.log(1.05)
 _SPREADS = 3.0
 _SD_OF_MAD = 1.4826
-# Of the measured time. What changes throughput by clearly more than the practical margin (3 %) is no trifle.
+# Of the measured time. What changes throughput by clearly more than the practical margin (3 %) matters.
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
 _LEAST_STALL_S = 1.0

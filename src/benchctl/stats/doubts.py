@@ -39,7 +39,7 @@ _LEAST_SHARE_OF_TARGET = 0.99
 _MOST_WAIT_SHARE = 0.01
 _MOST_WAIT_NS = 1e6
 
-# The driver. A throughput that it understates by clearly more than the practical margin (3 %) is no ground
+# The driver. A throughput that it understates by clearly more than the practical margin (3 %) is not a ground
 # for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
 # own scheduler cannot be told from the driver.
 MOST_THINK_SHARE = 0.05
@@ -322,7 +322,7 @@ def separate_groups(values: Sequence[float], relative_error: float) -> float | N
     """The gap between two groups of forks, when neither noise inside forks nor one spread explains it.
 
     Args:
-        values: one value a fork; what is not above 0 is no value.
+        values: one value a fork; what is not above 0 is not a value.
         relative_error: standard error of one such value within its fork, as a fraction of it.
 
     Returns:

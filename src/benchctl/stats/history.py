@@ -35,7 +35,7 @@ ENOUGH_FORKS = 40
 """Of a variant and task: more would say hardly more (the SD is then known within 11 %)."""
 
 # What of a plan decides how much forks differ and how long they take; variants, seed and forks are not in it,
-# nor is the track's digest: an operation that was added to it since is no reason to know nothing.
+# nor is the track's digest: an operation that was added to it since is not a reason to know nothing.
 _SAME = (
     "track", "schedules", "warmup_challenges", "restart", "heap_mb", "segments", "transport",
     "workers", "redline", "pin",

@@ -82,7 +82,7 @@ def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
         nonlocal found
         found = found or len(dict(pairs)) < len(pairs)
 
-    # Numbers stay texts: their size is no concern of this.
+    # Numbers stay texts: their size does not matter here.
     json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
     if found:  # where they are takes longer to say
         yield from _repeated(text, _space(text, 0), "$")
@@ -218,7 +218,7 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
 
 
 def _broken(rendered: Rendered, found: str) -> UsageError:
-    """Where the JSON breaks, in the words of Python's reader unless it takes what is no JSON, such as NaN."""
+    """Where the JSON breaks, in the words of Python's reader unless that takes what is not JSON: NaN."""
     text = rendered.text
     byte = _BYTE.search(found)
     said = _BYTE.sub("", found).strip()

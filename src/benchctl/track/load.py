@@ -165,7 +165,7 @@ class _Reader:
         try:
             number = int(version)
         except (ValueError, OverflowError) as err:
-            raise self._document.refuse("$.version", f"'{version}' is no number") from err
+            raise self._document.refuse("$.version", f"'{version}' is not a number") from err
         if number != _VERSION:
             raise self._document.refuse(
                 "$.version", f"the track is of version {number}; benchctl reads version {_VERSION}"
@@ -246,7 +246,7 @@ class _Reader:
         try:
             shards = body.shards
         except ValueError as err:
-            raise document.refuse("$.settings", f"number_of_shards is no number: {err}") from err
+            raise document.refuse("$.settings", f"number_of_shards is not a number: {err}") from err
         if shards < 1:
             raise document.refuse("$.settings", "number_of_shards must be at least 1")
         return Index(entry.name, body, entry.types)
@@ -319,8 +319,8 @@ def _digest(track: Track) -> str:
 # Tracks and challenges by name or path into typed models, with the parameters of the command line.
 
 
-# Parameters that every challenge understands even where its file is no template: they set the tasks' key of
-# the same name.
+# Parameters that every challenge understands even where its file is not a template: they set the tasks' key
+# of the same name.
 TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clients")
 
 
@@ -507,7 +507,7 @@ def parse_filters(text: str) -> tuple[TaskFilter, ...]:
         elif subject in ("type", "tag") and value:
             found.append(TaskFilter("type" if subject == "type" else "tag", value))
         else:
-            raise UsageError(f"'{part}' is no filter of tasks", hint="write a name, type:TYPE or tag:TAG")
+            raise UsageError(f"'{part}' is not a filter of tasks", hint="write a name, type:TYPE or tag:TAG")
     return tuple(found)
 
 

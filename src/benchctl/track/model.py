@@ -362,7 +362,7 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         """Primary shards; engines give one where the settings say nothing.
 
         Raises:
-            ValueError: the settings say something that is no number.
+            ValueError: the settings say something that is not a number.
         """
         nested = self.settings.get("index")
         own = nested.get("number_of_shards") if isinstance(nested, dict) else None

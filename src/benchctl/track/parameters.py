@@ -24,7 +24,7 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
     """Parameters from JSON or YAML files; a later file replaces what an earlier one says.
 
     Raises:
-        UsageError: a file cannot be read, or is no object of names and values.
+        UsageError: a file cannot be read, or is not an object of names and values.
     """
     found: dict[str, Any] = {}
     for path in paths:
@@ -115,7 +115,7 @@ def _checked(text: str, name: str) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise UsageError(f"{name} is no object of parameter names and values")
+        raise UsageError(f"{name} is not an object of parameter names and values")
     try:
         return {key: plain_value(value, f"{name}: {key}") for key, value in values.items()}
     except RecursionError as err:

@@ -458,7 +458,7 @@ class _Reader:
         if unit not in _REQUEST_UNITS and not isinstance(operation, Cannot | PluginOperation):
             raise self._document.refuse(
                 where,
-                f"'{unit}/s' is no unit of a {operation.type_name} operation",
+                f"'{unit}/s' is not a unit of a {operation.type_name} operation",
                 hint="bulk operations count docs/s or ops/s, all others ops/s",
             )
         return float(match["number"]), 1.0

@@ -369,7 +369,7 @@ class Renderer:
 
     def _rendered(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
         tree = environment.parse(source.text, name=str(path))
-        # Before the parameters are there: what is a global is no parameter for Jinja2.
+        # Before the parameters are there: what is a global is not a parameter for Jinja2.
         self.known |= meta.find_undeclared_variables(tree)
         # Templates may change what they are given, and are rendered more than once.
         environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))

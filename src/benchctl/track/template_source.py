@@ -211,7 +211,7 @@ class Reach:
         try:
             found = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
         except (ValueError, re.error) as err:
-            raise UsageError(f"{where}: '{cut(pattern)}' is no pattern of file names: {err}") from err
+            raise UsageError(f"{where}: '{cut(pattern)}' is not a pattern of file names: {err}") from err
         paths = [Path(os.path.normpath(name)) for name in found]
         for path in paths:
             if not self.allows(path.resolve()):

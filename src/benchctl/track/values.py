@@ -231,7 +231,7 @@ def _moment_us(key: str, text: str) -> int:
         moment = datetime.fromisoformat(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{key} '{text}' is no date in ISO 8601") from None
+        raise ValueError(f"{key} '{text}' is not a date in ISO 8601") from None
     if _FINER_THAN_US.search(text):
         raise ValueError(f"{key} '{text}' is finer than a microsecond")
     return (moment - _EPOCH) // timedelta(microseconds=1)
@@ -503,7 +503,7 @@ def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:  # noqa:
     """
     for name, source in values.items():
         if not is_name(name):
-            return f"values: '{name}' is no name: write letters, digits, '_' and '-'"
+            return f"values: '{name}' is not a name: write letters, digits, '_' and '-'"
         if problem := source.problem():
             return f"values.{name}: {problem}"
     used = set()

@@ -233,5 +233,5 @@ def test_a_distribution_without_its_jar_is_told(home: Home, installation: Instal
 def test_the_release_is_read_from_the_class_file():
     assert (java_release(JAVA_11, "x"), java_release(JAVA_21 + b"more", "x")) == (11, 21)
     for wrong in (b"", JAVA_11[:7], b"\xca\xfe\xba\xbf\x00\x00\x00\x37"):
-        with pytest.raises(BenchctlError, match="x is no class file"):
+        with pytest.raises(BenchctlError, match="x is not a class file"):
             java_release(wrong, "x")

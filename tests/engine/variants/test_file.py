@@ -208,7 +208,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ("a: {extends: es, environment: {JAVA_TOOL_OPTIONS: -Xint}}", "would pass JVM flags by", "jvm:"),
         (
             "a: {extends: es, environment: {'A-B': c}}",
-            "'A-B' is no name of an environment variable",
+            "'A-B' is not the name of an environment variable",
             "letters",
         ),
         (
@@ -231,14 +231,14 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ("a: {extends: es, plugins: ['https://[x/icu.zip']}", "is not a URL", "https://HOST/PATH"),
         ("a: {extends: es, environment: {A: 1.10}}", "expected", "'1.10'"),
         ("a: {extends: es, jars: [none.jar]}", "1:4: a: variant 'a': there is no jar", "path"),
-        ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is no jar", ".jar"),
+        ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is not a jar", ".jar"),
         (
             "a: {extends: es, jars: ['patched:']}",
             "a, jars, entry 1: jar 'patched:' names no patch",
             "patched:NAME",
         ),
         ("a: {extends: es, jars: ['http://x/y.jar']}", "is a URL", "path"),
-        ("a: {extends: es, plugins: [icu.jar]}", "a, plugins, entry 1: 'icu.jar' is no plug-in", ".zip"),
+        ("a: {extends: es, plugins: [icu.jar]}", "a, plugins, entry 1: 'icu.jar' is not a plug-in", ".zip"),
         ("a: {extends: es, plugins: [icu.zip]}", "there is no plug-in", "path"),
         ("{}", "defines no variant", "NAME"),
     ],

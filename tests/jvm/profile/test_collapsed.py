@@ -29,7 +29,7 @@ def test_stacks_that_are_there_twice_are_added_up():
 
 @pytest.mark.parametrize("line", ["a;b", "a;b two", " 3", "a;b ²"])
 def test_a_line_without_a_stack_or_a_count_is_an_error(line: str):
-    with pytest.raises(BenchctlError, match="line 2 is no collapsed stack"):
+    with pytest.raises(BenchctlError, match="line 2 is not a collapsed stack"):
         expand(["a 1", line])
 
 

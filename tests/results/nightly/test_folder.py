@@ -102,7 +102,7 @@ def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
     told: list[str] = []
     assert suite.nights(told.append) == [sound[4]]
     assert [text.removeprefix(str(suite.nights_folder)) for text in told] == [
-        "/notes.txt is no night: its name is no id",
+        "/notes.txt is not a night: its name is not an id",
         "/00001-20261121-0300/night.json is damaged: Input data was truncated",
         "/00002-20261121-0300/night.json has night version 2, this benchctl reads 1",
         f"/00004-20261121-0300/night.json is damaged: {_NOT_UTF8}",

@@ -183,7 +183,7 @@ def test_queries_in_languages_and_composites_are_shown_as_searches_are():
             "ingest-doc-count and ingest-percentage do not mix",
         ),
         ("bulk", {"bulk-size": 1, "data-stream": "d", "conflicts": "random"}, "a data stream has none"),
-        ("vector-search", {"filter_type": {"x": 1}}, "filter_type is no text"),
+        ("vector-search", {"filter_type": {"x": 1}}, "filter_type is not text"),
         ("create-index-template", {"body": {}}, "a template needs a name"),
         (
             "delete-index-template",

@@ -69,7 +69,7 @@ class SizeOptions:
         """As the loader of experiments takes them.
 
         Raises:
-            UsageError: a parameter cannot be read, or the budget is no time.
+            UsageError: a parameter cannot be read, or the budget is not a time.
         """
         if self.budget_s is not None and self.budget_s <= 0:
             raise UsageError("--budget must be more than no time")

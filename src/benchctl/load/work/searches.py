@@ -194,7 +194,7 @@ class _Lines:
 
 
 class _Text:
-    """A body that is no JSON of ours to encode."""
+    """A body that is not JSON of ours to encode."""
 
     def __init__(self, text: Bodies) -> None:
         self._text = text
@@ -220,7 +220,7 @@ _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation
 _KEEP_ALIVE = "10s"
-# Stands in the template where the key after which a page begins goes; quoted it is no JSON of a user's.
+# Stands in the template where the key after which a page begins goes; quoted it is not JSON of a user's.
 _AFTER_MARK = "benchctl puts the after_key of the page before here"
 _AFTER = b',"after":' + msgspec.json.encode(_AFTER_MARK)
 

@@ -56,9 +56,9 @@ DARK_PAPER: Final = "#14181d"
 """Backgrounds of the page, as its style sheet has them."""
 
 GUIDE: Final = "rgba(128,128,128,0.75)"
-"""Of lines that are no data: no difference, a limit, the start of the measured window."""
+"""Of lines that are not data: no difference, a limit, the start of the measured window."""
 BAND: Final = "rgba(128,128,128,0.18)"
-"""Of areas that are no data: a margin, a warm-up."""
+"""Of areas that are not data: a margin, a warm-up."""
 
 _PLOT_HEIGHT = 320
 _LEGEND_PX = 36
@@ -280,7 +280,7 @@ def heading(text: str, panel: int) -> dict[str, Any]:
 
 
 def digits(values: npt.ArrayLike) -> list[float | None]:
-    """Five significant digits of each, which no eye can tell from all of them; what is no number is None."""
+    """Five significant digits of each, which look like all of them; what is not a number is None."""
     return [
         float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
         for value in np.asarray(values, dtype=np.float64).tolist()

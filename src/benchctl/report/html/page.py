@@ -387,7 +387,7 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
         The path of the index.
 
     Raises:
-        UsageError: the target is no folder, or holds files of these names that benchctl did not write.
+        UsageError: the target is not a folder, or holds files of these names that benchctl did not write.
         BenchctlError: it cannot be written.
     """
     # The index comes last: once it is there, everything that it links to is.
@@ -414,7 +414,7 @@ def refuse_foreign(target: Path, names: Iterable[str]) -> None:
         names: of the files.
 
     Raises:
-        UsageError: the target is no folder, or holds files of these names that benchctl did not write.
+        UsageError: the target is not a folder, or holds files of these names that benchctl did not write.
         OSError: they cannot be read.
     """
     if target.exists() and not target.is_dir():

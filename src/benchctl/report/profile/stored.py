@@ -439,7 +439,7 @@ def _side(
     try:
         thread = re.compile(form.thread) if form.thread else None
     except re.error as err:
-        raise UsageError(f"--thread '{form.thread}' is no regular expression: {err}") from err
+        raise UsageError(f"--thread '{form.thread}' is not a regular expression: {err}") from err
     tasks = _tasks(record.plan, form)
 
     def count(*, native: bool, pools: bool) -> list[Counted]:

@@ -675,7 +675,7 @@ class SuiteFolder:
         for path in paths:
             number = _number(path.name)
             if number is None:
-                unreadable(f"{path} is no night: its name is no id")
+                unreadable(f"{path} is not a night: its name is not an id")
             else:
                 found.append((number, path))
         yield from sorted(found)
@@ -696,6 +696,6 @@ def suites(home: Home) -> list[SuiteFolder]:
 
 
 def _number(name: str) -> int | None:
-    """Of a night, by the name of its folder; None for a name that is no id."""
+    """Of a night, by the name of its folder; None for a name that is not an id."""
     match = _NIGHT_ID.fullmatch(name)
     return None if match is None else int(match["number"])

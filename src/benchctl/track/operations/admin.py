@@ -135,7 +135,7 @@ class PutPipeline(Retried, frozen=True, kw_only=True, tag="put-pipeline"):
 
 
 class DeletePipeline(Retried, frozen=True, kw_only=True, tag="delete-pipeline"):
-    """Delete an ingest pipeline; a missing one is no failure.
+    """Delete an ingest pipeline; a missing one is not a failure.
 
     Attributes:
         id: its name.
@@ -176,7 +176,7 @@ class CreateSnapshotRepository(Retried, frozen=True, kw_only=True, tag="create-s
 
 
 class DeleteSnapshotRepository(Retried, frozen=True, kw_only=True, tag="delete-snapshot-repository"):
-    """Forget a snapshot repository; a missing one is no failure."""
+    """Forget a snapshot repository; a missing one is not a failure."""
 
     wire: ClassVar[Form] = Form("DELETE", "/_snapshot/{repository}", missing=True)
 
@@ -336,7 +336,7 @@ class DeleteIndex(Retried, frozen=True, kw_only=True, tag="delete-index"):
 
     Attributes:
         index: one or several; None means all of the track's.
-        only_if_exists: a missing one is no failure.
+        only_if_exists: a missing one is not a failure.
     """
 
     index: Names = None
@@ -358,7 +358,7 @@ class DeleteDataStream(Retried, frozen=True, kw_only=True, tag="delete-data-stre
 
     Attributes:
         data_stream: one or several; None means all of the track's.
-        only_if_exists: a missing one is no failure.
+        only_if_exists: a missing one is not a failure.
     """
 
     data_stream: Names = None
@@ -388,7 +388,7 @@ class DeleteTemplate(Retried, frozen=True, kw_only=True):
 
     Attributes:
         template: its name; None means all of this kind that the track declares.
-        only_if_exists: a missing one is no failure.
+        only_if_exists: a missing one is not a failure.
         delete_matching_indices: also the indices that they are for; None leaves it to the track.
         index_pattern: of these indices.
     """
@@ -495,7 +495,7 @@ class WaitForTransform(_OnTransform, frozen=True, kw_only=True, tag="wait-for-tr
 
 
 class DeleteTransform(_OnTransform, frozen=True, kw_only=True, tag="delete-transform"):
-    """Delete a transform; a missing one is no failure.
+    """Delete a transform; a missing one is not a failure.
 
     Attributes:
         force: even while it runs.
@@ -612,7 +612,7 @@ class CreateMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="create-ml-da
 
 
 class DeleteMlDatafeed(_OnDatafeed, frozen=True, kw_only=True, tag="delete-ml-datafeed"):
-    """Delete a datafeed; a missing one is no failure."""
+    """Delete a datafeed; a missing one is not a failure."""
 
     wire: ClassVar[Form] = Form("DELETE", _DATAFEED, query=("force",), missing=True)
 
@@ -663,7 +663,7 @@ class CreateMlJob(_OnJob, frozen=True, kw_only=True, tag="create-ml-job"):
 
 
 class DeleteMlJob(_OnJob, frozen=True, kw_only=True, tag="delete-ml-job"):
-    """Delete a job; a missing one is no failure."""
+    """Delete a job; a missing one is not a failure."""
 
     wire: ClassVar[Form] = Form("DELETE", _JOB, query=("force",), missing=True)
 
@@ -744,7 +744,7 @@ class DeleteKnnModel(Retried, frozen=True, kw_only=True, tag="delete-knn-model")
 
     Attributes:
         model_id: its name.
-        ignore_if_model_does_not_exist: a missing one is no failure.
+        ignore_if_model_does_not_exist: a missing one is not a failure.
     """
 
     model_id: str = msgspec.field(name="model_id")

@@ -63,7 +63,7 @@ class Form:
         body: any JSON; None for the operation's own `body`, where it has that key.
         answer: how what comes back is judged.
         condition_at: a path in front of that of the operation's `condition`, where it has one.
-        missing: whether a missing thing is no failure.
+        missing: whether a missing thing is not a failure.
         slow: whether it takes as long as it takes, and its time is what is measured.
     """
 

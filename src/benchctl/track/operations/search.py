@@ -503,7 +503,7 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
     def __post_init__(self) -> None:
         super().__post_init__()
         # Workloads write an empty object where a parameter says nothing.
-        demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is no text"))
+        demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is not text"))
 
     @property
     def reads_data_set(self) -> bool:
