@@ -139,8 +139,8 @@ def luceneutil_legend(analysis: Analysis) -> list[str]:
     there = (
         "Not so in luceneutil: a JVM counts by the median of its requests but for the slowest 10 %, both "
         "(stddev) are in % of the base, (low - high) is from the means one standard deviation towards and "
-        "away from each other, which is not an interval and does not narrow with more JVMs, and the p-value is "
-        "a normal distribution's, too small for few JVMs."
+        "away from each other, which is not an interval and does not narrow with more JVMs, and the p-value "
+        "is a normal distribution's, too small for few JVMs."
     )
     return [here, there]
 
