@@ -308,7 +308,7 @@ MEASURED = ["--challenge", "range-only"]
         (["run", *MEASURED, "--jdk", "{folder}"], "is not a Java home"),
         (["run", *MEASURED, "--distribution", "es=/no/where"], "there is no distribution /no/where"),
         (["run", *MEASURED, "--distribution", "es={folder}"], "is not a distribution of elasticsearch"),
-        (["run", *MEASURED, "--distribution", "es={folder}/a.txt"], "is no archive that benchctl can unpack"),
+        (["run", *MEASURED, "--distribution", "es={folder}/a.txt"], "is not an archive that benchctl"),
         (["run", *MEASURED, "--corpus", "/no/where"], "there is no file /no/where"),
         (["run", *MEASURED, "--pin", "node=999"], "--pin"),
         (["run", *MEASURED, "--forks", "0"], "--forks must be at least 1"),
@@ -362,7 +362,7 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
 def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
     assert guarded(root, ["list", "runs"]) == ExitCode.USAGE
-    assert "is no UTF-8" in capsys.readouterr().err
+    assert "is not UTF-8" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_names_its_option(

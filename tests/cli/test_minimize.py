@@ -234,9 +234,9 @@ def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Pa
     (tmp_path / "file").touch()
     (tmp_path / "y-alone.json").touch()
     for name, words in (
-        ("nowhere/x.json", "no file in a folder"),
-        ("file/x.json", "no file in a folder"),
-        ("", "no file in a folder"),
+        ("nowhere/x.json", "not a file in a folder"),
+        ("file/x.json", "not a file in a folder"),
+        ("", "not a file in a folder"),
         ("file", "is there already"),
         ("y.json", "y-alone.json is there already"),
     ):

@@ -65,5 +65,5 @@ def test_tags_are_words():
     for text in ("nightly", "8.19.0", "before_upgrade-2"):
         assert TagType().convert(text, None, None) == text
     for text in ("", "a b", "a:b", "-x", "a/b", "x" * 65, "\u00fc"):
-        with pytest.raises(click.BadParameter, match="is no tag"):
+        with pytest.raises(click.BadParameter, match="is not a tag"):
             TagType().convert(text, None, None)

@@ -98,7 +98,7 @@ def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Pa
         (("run", "--challenge", "range-only", "--margin", "5%"), "belongs to --until-decided"),
         (("run", "--challenge", "range-only", "--precision", "5"), "write 3%"),
         (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m, 2h or 7d"),
-        (("run", "--challenge", "range-only", "--tag", "a b"), "is no tag"),
+        (("run", "--challenge", "range-only", "--tag", "a b"), "is not a tag"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(arguments: tuple[str, ...], text: str):

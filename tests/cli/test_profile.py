@@ -191,7 +191,7 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "leave --variant out" in refused("--variant", "es", "--diff", "es", "os")
     assert "two different variants" in refused("--diff", "es", "es")
     assert "--collapsed is for one variant" in refused("--diff", "es", "os", "--collapsed", "x")
-    assert "is no regular expression" in refused("--thread", "[")
+    assert "is not a regular expression" in refused("--thread", "[")
     assert "none of the 6 samples of es" in refused("--thread", "merge")
     assert "or give --recorded" in refused("--thread", "merge")
     assert "hint: leave --thread or --mode out" in refused("--thread", "merge", "--recorded")

@@ -306,7 +306,7 @@ def test_a_run_with_a_bad_date_hides_no_other(home: Path):
     done = call("sql", "select run, created is null as undated from runs", "--format", "csv")
     assert done.stdout == "run,undated\nr1,True\nr2,False\n"
     assert f"note: {home}/runs/r1/run.json: 'some day" in done.stderr
-    assert "is no time, and is left out" in done.stderr
+    assert "is not a time, and is left out" in done.stderr
     assert "\x1b" not in done.stderr
 
 

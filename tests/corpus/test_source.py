@@ -109,10 +109,10 @@ def test_a_change_that_leaves_size_and_time_as_they_were_is_seen(tmp_path: Path)
 @pytest.mark.parametrize(
     ("raw", "has_actions", "said"),
     [
-        (b'\xef\xbb\xbf{"a":1}\n', False, "no JSON object"),
-        ('{"a":1}\n'.encode("utf-16"), False, "no JSON object"),
-        (b'[{"a":1},\n{"a":2}]\n', False, "no JSON object"),
-        (lzma.compress(b'{"a":1}\n'), False, "no JSON object"),
+        (b'\xef\xbb\xbf{"a":1}\n', False, "not a JSON object"),
+        ('{"a":1}\n'.encode("utf-16"), False, "not a JSON object"),
+        (b'[{"a":1},\n{"a":2}]\n', False, "not a JSON object"),
+        (lzma.compress(b'{"a":1}\n'), False, "not a JSON object"),
         (b'{"index":{"_id":"1"}}\n{"a":1}\n', False, "an action of a bulk request"),
         (b'{"create":{}}\n{"a":1}\n', False, "an action of a bulk request"),
         (b'{"a":1}\n{"a":2}\n', True, "no action of a bulk request"),

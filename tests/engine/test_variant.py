@@ -130,7 +130,7 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
         ("x=es,jvm:-Xint,settings:a=b", "'settings:a=b' is not an option"),
         ("x=es,-Xint", "'-Xint' is not an option"),
         ("x=es,jvm:Xint", "'Xint' is not a JVM flag"),
-        ("x=es,jvm:-Xmx1g -Xint", "is no JVM flag"),
+        ("x=es,jvm:-Xmx1g -Xint", "is not a JVM flag"),
         ("x=es,setting:a", "setting 'a' is not KEY=VALUE"),
         ("x=es,setting:a=1,setting:a=2", "given twice"),
         ("x=es,jdk:", "needs one JDK"),

@@ -135,7 +135,7 @@ def test_a_reference_is_what_its_text_says(parts: list[str]):
 
 @pytest.mark.parametrize("text", ["", "range", "fresh/range", "fresh//range", "/es/range", "fresh/es/"])
 def test_what_has_too_few_parts_is_no_reference(text: str):
-    with pytest.raises(UsageError, match="is no task"):
+    with pytest.raises(UsageError, match="is not a task"):
         parse_ref(text)
 
 

@@ -45,8 +45,8 @@ def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):
     ("text", "words"),
     [
         ("{", "neither JSON nor YAML"),
-        ("[1]", "no object of parameter names"),
-        ("3: 4", "no object of parameter names"),
+        ("[1]", "not an object of parameter names"),
+        ("3: 4", "not an object of parameter names"),
         ("a: .inf", "not a finite number"),
         ('{"a": NaN}', "not a finite number"),
         ("a: !!python/object:os.system {}", "neither JSON nor YAML"),

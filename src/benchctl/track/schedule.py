@@ -72,7 +72,7 @@ def read_operation(
     if document.lenient and isinstance(kind, str):
         source = raw.get(_SOURCE)
         if source is not None and not isinstance(source, str):
-            raise document.refuse(f"{where}.{_SOURCE}", "is no text")
+            raise document.refuse(f"{where}.{_SOURCE}", "is not text")
         sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
         mentioned = plugin is not None and plugin.mentions(kind)
         if sourced or (not own and (mentioned or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):

@@ -115,7 +115,7 @@ def test_a_suite_is_installed_moved_and_taken_out(cron: FakeCron, home: Path, su
     ("arguments", "complaint"),
     [
         ([], "--at is missing"),
-        (["--at", "25:00"], "no time of day"),
+        (["--at", "25:00"], "not a time of day"),
         (["--at", "03:00", "--days", "daily"], "names no days"),
         (["--at", "03:00", "--remove"], "--remove takes nothing but --kind"),
         (["--write", "--remove"], "--remove takes nothing but --kind"),

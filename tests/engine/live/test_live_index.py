@@ -73,7 +73,7 @@ def test_mappings_of_no_known_form_are_told(properties: object):
 
 def test_a_bound_of_pages_that_is_no_number_is_told():
     cluster = LiveCluster([], settings={"index.max_result_window": "many"})
-    with pytest.raises(BenchctlError, match="no whole number: 'many'"):
+    with pytest.raises(BenchctlError, match="not a whole number: 'many'"):
         _ = read_live_index(cluster.client, NAME).largest_page
 
 

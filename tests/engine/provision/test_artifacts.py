@@ -180,7 +180,7 @@ def test_a_local_archive_is_used_where_it_is(tmp_path: Path):
 
 
 def test_only_known_kinds_are_taken(tmp_path: Path, home: Home):
-    with pytest.raises(UsageError, match="no archive that benchctl can unpack"):
+    with pytest.raises(UsageError, match="not an archive that benchctl can unpack"):
         local_archive(tmp_path / "mine.rar")
-    with pytest.raises(UsageError, match="no archive that benchctl can unpack"):
+    with pytest.raises(UsageError, match="not an archive that benchctl can unpack"):
         download_archive(home, "http://127.0.0.1/mine.rar", ignore)

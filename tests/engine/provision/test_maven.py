@@ -147,7 +147,7 @@ def test_a_certificate_that_is_not_trusted_is_told(tmp_path: Path):
 
 
 def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
-    with pytest.raises(BenchctlError, match="no http or https address"):
+    with pytest.raises(BenchctlError, match="not an http or https address"):
         source({REPOSITORY_VARIABLE: "nonsense"}, tmp_path).fetch(VERSION)
 
 

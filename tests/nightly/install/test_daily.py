@@ -35,7 +35,7 @@ def test_a_time_is_written_for_cron_and_for_systemd(at: str, days: str, cron: st
 
 @pytest.mark.parametrize("at", ["", "3", "24:00", "03:60", "03:00:00", "3am", "٣:00", "-1:00"])
 def test_what_is_no_time_of_day_is_refused(at: str):
-    with pytest.raises(UsageError, match="is no time of day"):
+    with pytest.raises(UsageError, match="is not a time of day"):
         Daily.parse(at)
 
 

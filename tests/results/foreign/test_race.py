@@ -124,5 +124,5 @@ def test_one_file_is_not_two_forks(tmp_path: Path):
 
 def test_a_time_before_all_calendars_is_refused(tmp_path: Path):
     early = write(tmp_path / "a.json", race(**{"race-timestamp": "0001-01-01T00:00:00+14:00"}))
-    with pytest.raises(BenchctlError, match="is no time of a race"):
+    with pytest.raises(BenchctlError, match="is not a time of a race"):
         read_race(early)
