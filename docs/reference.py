@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +11,10 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
+from benchctl.home import Home
 from benchctl.report.schema import Schema, schema
-from benchctl.results.sql import QUERY_VIEWS, view_columns
+from benchctl.results.sql import ONE_ROW, view_columns
+from benchctl.slices import hooks
 
 _FOLDER = "reference"
 _SCHEMAS = {
@@ -162,7 +165,9 @@ def _type(found: Schema) -> str:
 
 def _tables() -> Iterator[str]:
     yield "# Tables of benchctl sql\n"
-    for view in QUERY_VIEWS:
-        yield f"## {view}\n"
+    # Columns do not depend on the folder that a slice would look into.
+    slices = [view(Home(Path())) for view in hooks("sql_view")]
+    for view in (*ONE_ROW, *slices):
+        yield f"## {view if isinstance(view, str) else view.name}\n"
         for column in view_columns(view):
             yield f"`{column[0]}` {column[1]}\n:   {_prose(column[2])}\n"

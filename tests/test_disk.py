@@ -9,9 +9,9 @@ import pytest
 from benchctl.corpus.generated import load_corpus
 from benchctl.disk import MOST_BYTES, read_file
 from benchctl.errors import BenchctlError
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.suite import load_suite
 from benchctl.results.foreign import read_race
-from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.parameters import read_parameter_files

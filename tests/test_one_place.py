@@ -29,7 +29,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment.form import ExperimentFile
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.report.schema import schema
-from benchctl.results.experiment import ExperimentSpec
+from benchctl.experiment.record import ExperimentSpec
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec
 from benchctl.spec import check_settings, setting_words, settings_in
@@ -71,7 +71,7 @@ import msgspec
 
 from benchctl.cli.compare import compare_command
 from benchctl.cli.comparison import Measures
-from benchctl.cli.minimize import minimize_command
+from benchctl.minimize.commands import minimize_command
 from benchctl.nightly.suite import load_suite
 from benchctl.report.formats import render
 from benchctl.report.schema import schema

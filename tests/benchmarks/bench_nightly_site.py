@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.site.history import SuitePages
 from benchctl.nightly.site.publish import write_site
-from benchctl.results.nightly.folder import SuiteFolder
 from three_years import make_store
 
 

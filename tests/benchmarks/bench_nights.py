@@ -43,8 +43,8 @@ def main() -> None:
 
 
 def _make(folder: Path, nights: int) -> None:
-    from benchctl.results.nightly.folder import append_event  # noqa: PLC0415 - likewise
-    from benchctl.results.nightly.model import Acknowledged  # noqa: PLC0415 - not before the steps are timed
+    from benchctl.nightly.folder import append_event  # noqa: PLC0415 - likewise
+    from benchctl.nightly.model import Acknowledged  # noqa: PLC0415 - not before the steps are timed
     from three_years import make_store  # noqa: PLC0415 - likewise
 
     start = time.monotonic()
@@ -82,19 +82,19 @@ def _taken(step: str, folder: Path) -> tuple[int, float, float]:
 
 
 def _records(folder: Path) -> int:
-    from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
 
     return len(SuiteFolder(folder).nights(print))
 
 
 def _series(folder: Path) -> int:
-    from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
 
     return sum(one.values.size for one in SuiteFolder(folder).series(None, None, print))
 
 
 def _newest(folder: Path) -> int:
-    from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
 
     suite = SuiteFolder(folder)
     last = len(suite.figure_files())
@@ -103,17 +103,18 @@ def _newest(folder: Path) -> int:
 
 
 def _events(folder: Path) -> int:
-    from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
 
     return len(SuiteFolder(folder).events(print))
 
 
 def _query(folder: Path) -> int:
-    from benchctl.results.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.folder import SuiteFolder  # noqa: PLC0415 - imports are part of a step
+    from benchctl.nightly.hooks import nights_view  # noqa: PLC0415 - likewise
     from benchctl.results.sql import asked  # noqa: PLC0415 - likewise
 
     query = "SELECT night, task, avg(value) FROM nights WHERE metric = 'throughput' GROUP BY ALL"
-    with asked(query, [], [SuiteFolder(folder)]) as found:
+    with asked(query, [], [nights_view(lambda: [SuiteFolder(folder)])]) as found:
         return sum(1 for _ in found.rows)
 
 

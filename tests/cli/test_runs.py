@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from benchctl.cli import root
 from benchctl.errors import BenchctlError
+from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
-from benchctl.results.experiment import ExperimentStore
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.lock import SHARE_VARIABLE, host_lock, lock_name
 from builders import make_record

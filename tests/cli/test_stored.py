@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.hooks import nights_view
 from benchctl.results.model import RunRecord
-from benchctl.results.sql import QUERY_VIEWS, view_columns
+from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.results.store import RunFolder, RunStore
 from builders import make_plan, make_record
 from races import race, run_of_osb, task_of, times, write
@@ -254,7 +255,8 @@ def test_sql_describes_its_views():
     text = call("sql", "--views").stdout
     rows = list(csv.DictReader(io.StringIO(call("sql", "--views", "--format", "csv").stdout)))
     assert [(row["view"], row["column"]) for row in rows] == [
-        (view, column) for view in QUERY_VIEWS for column, *_ in view_columns(view)
+        *((view, column) for view in ONE_ROW for column, *_ in view_columns(view)),
+        *(("nights", column) for column, *_ in view_columns(nights_view(list))),
     ]
     for row in rows:
         assert row["column"] in text

@@ -11,8 +11,8 @@ from typing import Any
 from benchctl.experiment.conduct import Laboratory, More, conduct, plans_to_open
 from benchctl.experiment.execution import adopted, begin
 from benchctl.experiment.plan import Experiment
+from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.home import Home
-from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore

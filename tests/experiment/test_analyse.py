@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment, judge_relation, speed_of
-from benchctl.results.experiment import TableSpec
+from benchctl.experiment.record import TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import AnswerCheck, AnswerFinding, HostProbe, RunRecord
 from benchctl.results.plan import EvidenceSpec, StopSpec

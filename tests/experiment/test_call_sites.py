@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from benchctl.experiment.execution import seen_calls
-from benchctl.results.experiment import ExperimentSpec, SeenReceiver
+from benchctl.experiment.record import ExperimentSpec, SeenReceiver
 from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.results.store import RunFolder, RunStore

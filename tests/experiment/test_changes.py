@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.experiment.plan import Changes, change, left_out
-from benchctl.results.experiment import Expectation
+from benchctl.experiment.record import Expectation
 from benchctl.stats.multiplicity import FIRST_LOOK
 from experiment_files import load
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchctl.errors import UsageError
 from benchctl.experiment.file import parse_ref
 from benchctl.experiment.plan import Changes
-from benchctl.results.experiment import TaskRef
+from benchctl.experiment.record import TaskRef
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 from experiment_files import EXPERIMENT, load

@@ -8,9 +8,9 @@ from benchctl.errors import UsageError
 from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.file import read_experiment
 from benchctl.experiment.plan import Changes, change, left_out, load_experiment
+from benchctl.experiment.record import CallSite, FateExpectation
 from benchctl.home import Home
 from benchctl.report.listing import pieces
-from benchctl.results.experiment import CallSite, FateExpectation
 from benchctl.results.plan import EvidenceSpec
 from experiment_files import EXPERIMENT, write
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
-from benchctl.results.experiment import Published, TaskRef
+from benchctl.experiment.record import Published, TaskRef
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.experiment.judge import judge_relation, support, together
-from benchctl.results.experiment import Relation
+from benchctl.experiment.record import Relation
 from benchctl.stats.inference import Contrast, contrast
 from benchctl.stats.multiplicity import MOST_BLOCKS, every_block
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.experiment.comparisons import ExperimentAnalysis
 from benchctl.experiment.judge import analyse_experiment, judge_fates, site_results
-from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
+from benchctl.experiment.record import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
 from benchctl.track.model import Challenge, Task
 from made_experiment import call_site, made_record, made_runs

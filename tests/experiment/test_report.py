@@ -9,8 +9,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.record import ExperimentRecord, Relation, TableSpec
 from benchctl.experiment.report import ExperimentDocument, render, run_lines
-from benchctl.results.experiment import ExperimentRecord, Relation, TableSpec
 from benchctl.results.figures import Course
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec

@@ -8,8 +8,8 @@ import pytest
 
 from benchctl.experiment.comparisons import ExperimentAnalysis
 from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.record import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.experiment.report import ExperimentDocument, page, render
-from benchctl.results.experiment import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
 from benchctl.results.model import RunRecord
 from made_experiment import call_site, comparison, expect, made_record, made_runs
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.experiment.judge import analyse_experiment
+from benchctl.experiment.record import TableSpec
 from benchctl.experiment.report import page, write
-from benchctl.results.experiment import TableSpec
 from made_experiment import comparison, expect, made_record, made_runs
 
 HOSTILE = "<script>alert('x')</script>&amp;\u202e"

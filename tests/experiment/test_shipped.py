@@ -7,8 +7,8 @@ import pytest
 
 from benchctl.experiment.file import experiment_names, find_experiment
 from benchctl.experiment.plan import Changes, Experiment, digest_of, load_experiment, plan_measurement
+from benchctl.experiment.record import ExperimentSpec, Published
 from benchctl.home import Home
-from benchctl.results.experiment import ExperimentSpec, Published
 from benchctl.stats.scale import BLOG_REQUESTS
 from benchctl.track.library import challenge_names
 from benchctl.track.load import load_challenge

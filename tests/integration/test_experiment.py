@@ -9,8 +9,8 @@ from subprocess import PIPE
 
 import pytest
 
+from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.home import Home
-from benchctl.results.experiment import ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl

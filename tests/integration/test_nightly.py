@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import Event, NightRecord, Raised
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.model import Event, NightRecord, Raised
 from integration.calls import Benchctl
 from waiting import eventually
 

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from benchctl.home import Home
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.suite import load_suite
 from benchctl.results.answers import ANSWERS_VERSION, KeptAnswer, VariantAnswers
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchctl.results.nightly.model import Series, SeriesKey
+from benchctl.nightly.model import Series, SeriesKey
 
 KEY = SeriesKey(variant="es", challenge="big5", task="range", metric="service_time.p50")
 

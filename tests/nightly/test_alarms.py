@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_known
 from benchctl.nightly.detection import Baselines
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Acknowledged,
     AlarmKind,
     Annotated,

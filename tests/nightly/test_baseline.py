@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.nightly.detection import Baselines, number_of
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Acknowledged,
     Annotated,
     Event,

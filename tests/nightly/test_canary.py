@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from benchctl.nightly.model import Series, SeriesKey
 from benchctl.nightly.screening import canary_moved
-from benchctl.results.nightly.model import Series, SeriesKey
 from nightly.made import KEY, series
 
 NIGHTS = 20

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.nightly.changes import changes, era_of, own_warmups
+from benchctl.nightly.model import NIGHT_VERSION, Change, NightRecord, NightVariant
 from benchctl.results.model import EngineFacts
-from benchctl.results.nightly.model import NIGHT_VERSION, Change, NightRecord, NightVariant
 from benchctl.results.plan import CorpusFile, PinSpec, Plan
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task, Track

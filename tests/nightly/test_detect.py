@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchctl.nightly.detection import Baselines, Detected, Detector, same_engine
-from benchctl.results.nightly.model import NightRecord, Series, SeriesKey
+from benchctl.nightly.model import NightRecord, Series, SeriesKey
 from night_records import KEY, night, variant
 
 CANARY = msgspec.structs.replace(KEY, variant="canary")

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from benchctl.nightly.model import Message, Raised
 from benchctl.nightly.text import message_of
-from benchctl.results.nightly.model import Message, Raised
 from nightly_suites import eventful_log, eventful_nights, make_night, make_raised, night_id
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
+from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.nightly.text import message_of
 from benchctl.report.schema import schema
-from benchctl.results.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
 

@@ -1,6 +1,6 @@
+from benchctl.nightly.model import FindingStatus
 from benchctl.nightly.screening import Screened
 from benchctl.nightly.simulation import Delay, Process, Replayed, ReplayedFinding, outcome_of
-from benchctl.results.nightly.model import FindingStatus
 
 SCREENED = Screened(("step",), "slower", 10.0, 5.0, 15.0, 9, 2.3, 0.095, 10, 9)
 

@@ -3,10 +3,10 @@ import math
 import msgspec
 import pytest
 
+from benchctl.nightly.folder import FigureRow
 from benchctl.nightly.measure import figure_rows, task_names
 from benchctl.results.figures import Quantiles
 from benchctl.results.model import EngineFacts, HostProbe, RunRecord
-from benchctl.results.nightly.folder import FigureRow
 from benchctl.results.plan import RedlineSpec
 from benchctl.track.model import Challenge, Task
 from builders import NS_PER_MS, make_fork, make_plan, make_record, make_summary

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind
 
+from benchctl.nightly.model import Series
 from benchctl.nightly.screening import Screened, nights_of, screen, screen_nights
-from benchctl.results.nightly.model import Series
 from nightly.made import drawn, series
 
 SPREAD = [9.9, 10.0, 10.1, 9.95, 10.05]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.nightly.model import Acknowledged, Change, Event, Recovered
 from benchctl.nightly.text import status_text, summary
-from benchctl.results.nightly.model import Acknowledged, Change, Event, Recovered
 from nightly_suites import eventful_log, eventful_nights, make_finding, make_night, make_raised, night_id
 
 QUIET = """\

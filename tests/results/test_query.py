@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.hooks import nights_view
 from benchctl.results.parquet import quoted
 from benchctl.results.sql import StoredRun, asked
 from stored import ROWS, stored
@@ -149,25 +150,29 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFolder:
 def test_the_nights_of_suites_can_be_asked(
     run: StoredRun, suite: SuiteFolder, query: str, expected: list[tuple[object, ...]]
 ):
-    with asked(query, [run], [suite]) as found:
+    with asked(query, [run], [nights_view(lambda: [suite])]) as found:
         assert list(found.rows) == expected
 
 
 def test_figures_are_opened_for_those_only_who_ask_for_nights(tmp_path: Path):
     suite = make_store(tmp_path / "big5", nights=1, tasks=1, variants=1, forks=1)
     suite.figure_files()[0].write_bytes(b"rubbish")
-    with asked("SELECT count(*) FROM runs", [], [suite]) as found:
+    with asked("SELECT count(*) FROM runs", [], [nights_view(lambda: [suite])]) as found:
         assert list(found.rows) == [(0,)]
     damaged = pytest.raises(BenchctlError, match=r"figures\.parquet is damaged: ")
-    with damaged, asked("SELECT * FROM nights", [], [suite]):
+    with damaged, asked("SELECT * FROM nights", [], [nights_view(lambda: [suite])]):
         pass
 
 
 def test_nights_can_be_read_and_nothing_beside_them(suite: SuiteFolder):
     other = suite.night_path("00001-20240225-0300") / "night.json"
-    with pytest.raises(UsageError), asked(f"FROM nights, read_text({quoted(other)})", [], [suite]):
+    with (
+        pytest.raises(UsageError),
+        asked(f"FROM nights, read_text({quoted(other)})", [], [nights_view(lambda: [suite])]),
+    ):
         pass
 
 
 def test_a_home_without_suites_has_no_nights():
-    assert answer("SELECT * FROM nights") == []
+    with asked("SELECT * FROM nights", [], [nights_view(list)]) as found:
+        assert list(found.rows) == []

@@ -6,14 +6,16 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.hooks import nights_view
 from benchctl.results.figures import CurvePoint
-from benchctl.results.nightly.folder import SuiteFolder
 from benchctl.results.samples import SAMPLE_DTYPES
 from benchctl.results.sql import (
-    QUERY_VIEWS,
-    QueryView,
+    ONE_ROW,
+    FileView,
     StoredRun,
-    create_nights,
+    ViewName,
+    create_file_view,
     create_samples,
     create_tables,
     moment,
@@ -25,28 +27,34 @@ from redlines import SEARCH
 from stored import ROWS, as_schema_1, stored
 from three_years import make_store
 
+VIEWS = (*ONE_ROW, nights_view(list))
+
+
+def named(view: ViewName | FileView) -> str:
+    return view.name if isinstance(view, FileView) else view
+
 
 def opened(*runs: StoredRun, suites: Sequence[SuiteFolder] = ()) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     create_tables(connection, runs)
     create_samples(connection, runs)
-    create_nights(connection, suites)
+    create_file_view(connection, nights_view(lambda: suites))
     return connection
 
 
-@pytest.mark.parametrize("view", QUERY_VIEWS)
-def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: QueryView):
+@pytest.mark.parametrize("view", VIEWS, ids=named)
+def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: ViewName | FileView):
     suite = make_store(tmp_path / "suite", nights=2, tasks=1, variants=1, forks=1)
-    found = opened(stored(tmp_path, "r1"), suites=[suite]).execute(f"DESCRIBE {view}").fetchall()
+    found = opened(stored(tmp_path, "r1"), suites=[suite]).execute(f"DESCRIBE {named(view)}").fetchall()
     assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
 
 
-@pytest.mark.parametrize("view", QUERY_VIEWS)
-def test_views_of_no_runs_have_their_columns_and_no_rows(view: QueryView):
+@pytest.mark.parametrize("view", VIEWS, ids=named)
+def test_views_of_no_runs_have_their_columns_and_no_rows(view: ViewName | FileView):
     connection = opened()
-    found = connection.execute(f"DESCRIBE {view}").fetchall()
+    found = connection.execute(f"DESCRIBE {named(view)}").fetchall()
     assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
-    assert connection.table(view).fetchall() == []
+    assert connection.table(named(view)).fetchall() == []
 
 
 def test_every_column_of_a_sample_is_documented_and_has_its_type():
@@ -56,8 +64,8 @@ def test_every_column_of_a_sample_is_documented_and_has_its_type():
     assert {name: documented[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("view", QUERY_VIEWS)
-def test_every_column_says_what_it_means(view: QueryView):
+@pytest.mark.parametrize("view", VIEWS, ids=named)
+def test_every_column_says_what_it_means(view: ViewName | FileView):
     assert all(meaning for *_, meaning in view_columns(view))
     for name, kind, meaning in view_columns(view):
         if kind == "DOUBLE" and name.endswith(("_ms", "_s")) and not name.endswith("_per_s"):

@@ -10,7 +10,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord
+from benchctl.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.plan import TargetSpec
 from benchctl.run.fitness import (
     SAMPLE_S,
@@ -46,7 +46,13 @@ def fitness(
     heap_mb: int = 1024,
     **host: Any,
 ) -> Fitness:
-    return examine(make_environment(**host), found, limits or HostLimits(), heap_mb, last)
+    return examine(
+        make_environment(**host),
+        found,
+        limits or HostLimits(),
+        heap_mb,
+        last and (last.number, last.started),
+    )
 
 
 def test_a_quiet_host_is_fit():

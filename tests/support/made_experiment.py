@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
     Expectation,

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from benchctl.nightly.model import NIGHT_VERSION, Finding, NightRecord, NightVariant, SeriesKey
 from benchctl.results.model import EngineFacts
-from benchctl.results.nightly.model import NIGHT_VERSION, Finding, NightRecord, NightVariant, SeriesKey
 from benchctl.results.plan import VariantSpec
 
 KEY = SeriesKey("es", "short", "range", "throughput")

@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchctl.nightly.site.history import SuitePages
-from benchctl.results.model import EngineFacts
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     NIGHT_VERSION,
     Acknowledged,
     Annotated,
@@ -25,6 +23,8 @@ from benchctl.results.nightly.model import (
     Series,
     SeriesKey,
 )
+from benchctl.nightly.site.history import SuitePages
+from benchctl.results.model import EngineFacts
 from builders import ES, OS, make_environment
 
 FIRST = datetime(2026, 6, 1, 3, 0, tzinfo=UTC)

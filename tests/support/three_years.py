@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchctl.results.nightly.folder import FIGURES_NAME, SuiteFolder, copy_figures
-from benchctl.results.nightly.model import NIGHT_VERSION, NightRecord, NightVariant
+from benchctl.nightly.folder import FIGURES_NAME, SuiteFolder, copy_figures
+from benchctl.nightly.model import NIGHT_VERSION, NightRecord, NightVariant
 from benchctl.results.parquet import database
 from benchctl.results.plan import VariantSpec
 

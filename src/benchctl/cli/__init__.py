@@ -25,12 +25,12 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Find the highest rate at which an operation meets an objective.",
         ),
         "experiment": (
-            "benchctl.cli.experiment",
+            "benchctl.experiment.commands",
             "experiment_group",
             "Measure what an experiment asks, and judge what it expects.",
         ),
         "minimize": (
-            "benchctl.cli.minimize",
+            "benchctl.minimize.commands",
             "minimize_command",
             "Find the smallest schedule that still shows an effect.",
         ),
@@ -113,7 +113,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     },
     "Unattended": {
         "nightly": (
-            "benchctl.cli.nightly",
+            "benchctl.nightly.commands",
             "nightly_group",
             "Run suites unattended, and alert only on confirmed changes.",
         ),

@@ -11,9 +11,9 @@ from benchctl.cli.variants import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
-from benchctl.minimize.record import all_searches
 from benchctl.report.listing import Listing
 from benchctl.results.differences import beyond
+from benchctl.slices import hooks
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track
@@ -42,27 +42,6 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     ]
     columns = ("run", "status", "variants", "documents", "forks", "tags")
     print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
-
-
-@list_group.command("searches")
-@table_format_option
-def searches_command(output_format: TableFormat) -> None:
-    """Searches for the smallest schedule with an effect (`minimize`), oldest first."""
-    # Whoever only looks makes no folder.
-    rows = [
-        (
-            record.id,
-            record.status,
-            record.plan.schedules[0].name,
-            str(record.spec.effect),
-            len(record.decisions),
-            None if record.found is None else [task.label for task in record.found.schedule],
-        )
-        for record in all_searches(resolve_home().root / "minimize", note)
-    ]
-    columns = ("search", "status", "challenge", "effect", "questions", "found")
-    title = "Searches for the smallest schedule"
-    print_listing(Listing(columns, rows, frozenset({4}), title=title), output_format)
 
 
 @list_group.command("challenges")
@@ -125,6 +104,10 @@ def variants_command(variants_file: Path | None, output_format: TableFormat) -> 
     rows = [(spec.name, spec.engine, spec.version, list(beyond(spec))) for spec in specs]
     title = f"Variants of {variants_file}, and built-in ones"
     print_listing(Listing(("variant", "engine", "version", "with"), rows, title=title), output_format)
+
+
+for _command in hooks("listing"):
+    list_group.add_command(_command)
 
 
 def _extent(task: Task) -> str:

@@ -45,7 +45,6 @@ from benchctl.cli.targets import TargetOptions, endpoints_of, resolve_targets, t
 from benchctl.cli.trust_option import trust_option
 from benchctl.cli.watch import watching
 from benchctl.errors import UsageError
-from benchctl.experiment.execution import experiment_of
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
@@ -63,6 +62,7 @@ from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import as_trial, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.slices import hooks
 from benchctl.stats.multiplicity import MOST_BLOCKS
 
 if TYPE_CHECKING:
@@ -263,17 +263,16 @@ def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -
 
 
 def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
-    """A run of an experiment that is there goes on with the others of it, by the same option.
+    """A run that is part of something larger goes on with the rest of it, by the same option.
 
     Raises:
         UsageError: it is one.
     """
-    experiment = experiment_of(record.tags)
-    if experiment and (home.experiments / experiment).is_dir():
+    for whole, going_on in filter(None, (found(home, record.tags) for found in hooks("continuation"))):
         raise UsageError(
-            f"run {record.id} is a measurement of experiment {experiment}: its forks are interleaved with "
+            f"run {record.id} is a measurement of {whole}: its forks are interleaved with "
             "those of the other measurements, and alone they would not be",
-            hint=f"go on with all of it: benchctl experiment run {option} {experiment}",
+            hint=f"go on with all of it: {going_on.format(option=option)}",
         )
 
 

@@ -1,5 +1,6 @@
 """`benchctl sql`: one query over runs and all their samples, and over the nights of suites."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -8,11 +9,11 @@ from benchctl.cli.options import open_store, runs_option
 from benchctl.cli.streams import note, say
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.errors import UsageError
-from benchctl.home import resolve_home
+from benchctl.home import Home, resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.nightly.folder import suites
-from benchctl.results.sql import ONE_ROW, QUERY_VIEWS, StoredRun, asked, export_parquet, moment, view_columns
+from benchctl.results.sql import ONE_ROW, FileView, StoredRun, asked, export_parquet, moment, view_columns
 from benchctl.results.store import RunStore
+from benchctl.slices import hooks
 
 
 @click.command("sql")
@@ -35,13 +36,13 @@ def sql_command(
     else can be read, and nothing written.
     """
     if views:
-        _describe(output_format)
+        _describe(output_format, _slice_views(resolve_home()))
         return
     if not query:
         raise UsageError("sql needs a query", hint='for example: benchctl sql "select * from runs"')
     home = resolve_home()
     stored = stored_runs(open_store(home, runs_folder), runs)
-    with asked(query, stored, suites(home)) as answer:
+    with asked(query, stored, _slice_views(home)) as answer:
         print_listing(
             Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
         )
@@ -60,17 +61,25 @@ def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
     return stored
 
 
-def _describe(output_format: TableFormat) -> None:
+def _slice_views(home: Home) -> list[FileView]:
+    return [view(home) for view in hooks("sql_view")]
+
+
+def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
     """The views from the same source that makes them."""
+    described = [
+        *((name, one_row, view_columns(name)) for name, one_row in ONE_ROW.items()),
+        *((view.name, view.one_row, view_columns(view)) for view in views),
+    ]
     if output_format != "text":
-        rows = [(view, *column) for view in QUERY_VIEWS for column in view_columns(view)]
-        columns = ("view", "column", "type", "meaning")
-        print_listing(Listing(columns, rows, title="What benchctl sql can be asked"), output_format)
+        rows = [(name, *column) for name, _, columns in described for column in columns]
+        heads = ("view", "column", "type", "meaning")
+        print_listing(Listing(heads, rows, title="What benchctl sql can be asked"), output_format)
         return
-    for view in QUERY_VIEWS:
-        say(f"{view}: {ONE_ROW[view]}")
-        for name, sql_type, meaning in view_columns(view):
-            say(f"  {name:<20} {sql_type:<10} {meaning}")
+    for name, one_row, columns in described:
+        say(f"{name}: {one_row}")
+        for column, sql_type, meaning in columns:
+            say(f"  {column:<20} {sql_type:<10} {meaning}")
 
 
 # `benchctl export`: runs and their samples as files for other tools.

@@ -7,16 +7,16 @@ from typing import Final, Literal, Self
 
 import msgspec
 
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     ComparisonSpec,
     Dispatch,
-    Found,
     Published,
     Relation,
     SeenCall,
     SeenReceiver,
     TaskRef,
 )
+from benchctl.jvm.call_sites import Found
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import AnswerFinding, ForkRecord, RunRecord
 from benchctl.stats import caveat

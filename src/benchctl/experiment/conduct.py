@@ -16,9 +16,9 @@ from benchctl.experiment.comparisons import Lack
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, digest_of, plan_measurement
+from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
-from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStatus
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer

@@ -16,9 +16,7 @@ from typing import Final, Literal
 import msgspec
 
 from benchctl.experiment.plan import Plans
-from benchctl.report.listing import Listing, pieces
-from benchctl.report.numbers import counted, documents, duration, mebibytes
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     ComparisonSpec,
     Expectation,
     ExperimentSpec,
@@ -26,6 +24,8 @@ from benchctl.results.experiment import (
     Measurement,
     TaskRef,
 )
+from benchctl.report.listing import Listing, pieces
+from benchctl.report.numbers import counted, documents, duration, mebibytes
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
 from benchctl.run.plan import boots

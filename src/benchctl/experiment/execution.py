@@ -7,9 +7,7 @@ from typing import Final
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.jvm.call_sites import RunLog, logs_of, read_called
-from benchctl.jvm.inlining_log import InliningLog
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     CallSite,
     ExperimentFolder,
     ExperimentRecord,
@@ -18,6 +16,8 @@ from benchctl.results.experiment import (
     SeenCall,
     SeenReceiver,
 )
+from benchctl.jvm.call_sites import RunLog, logs_of, read_called
+from benchctl.jvm.inlining_log import InliningLog
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunStore

@@ -24,9 +24,7 @@ from benchctl.experiment.form import (
     RowEntry,
     TableEntry,
 )
-from benchctl.nearest import guess, suggestion
-from benchctl.report.numbers import counted
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
     Expectation,
@@ -37,6 +35,8 @@ from benchctl.results.experiment import (
     TableSpec,
     TaskRef,
 )
+from benchctl.nearest import guess, suggestion
+from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, VariantSpec
 from benchctl.run.plan import MIN_HEAP_MB, default_heap_mb
 from benchctl.spec import settings_in

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
-from benchctl.results.experiment import Dispatch, Relation
+from benchctl.experiment.record import Dispatch, Relation
 from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.documents import GENERATED_DOCUMENTS
@@ -42,7 +42,7 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class MeasurementEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A measurement; see `results.experiment.Measurement`. Paths are relative to the file."""
+    """A measurement; see `experiment.record.Measurement`. Paths are relative to the file."""
 
     variants: Texts
     challenges: Texts
@@ -88,7 +88,7 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class CallSiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A call site; see `results.experiment.CallSite`.
+    """A call site; see `experiment.record.CallSite`.
 
     Attributes:
         task: `TASK`, or `CHALLENGE[#N]/TASK`.
@@ -114,7 +114,7 @@ class FateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A statement and what shows it: comparisons, see `results.experiment.Expectation`, or a fate.
+    """A statement and what shows it: comparisons, see `experiment.record.Expectation`, or a fate.
 
     Attributes:
         margin: 5 % unless it is given.
@@ -131,7 +131,7 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class ExperimentFile(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """An experiment file as a whole; see `results.experiment.ExperimentSpec`.
+    """An experiment file as a whole; see `experiment.record.ExperimentSpec`.
 
     Its settings are those of every measurement that has none of its own.
 

@@ -27,19 +27,19 @@ from benchctl.experiment.comparisons import (
     compare_row,
     finished,
 )
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     CallSite,
     Dispatch,
     Expectation,
     ExperimentRecord,
     FateExpectation,
-    Found,
     Measurement,
     Relation,
     SeenCall,
     SeenReceiver,
     TableSpec,
 )
+from benchctl.jvm.call_sites import Found
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.stats import caveat

@@ -12,11 +12,11 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.form import MOST_FORKS_IN_FILE
+from benchctl.experiment.record import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
 from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.experiment import ComparisonSpec, Expectation, ExperimentSpec, Measurement, TaskRef
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run

@@ -24,6 +24,7 @@ from benchctl.experiment.comparisons import (
     same_forks,
 )
 from benchctl.experiment.judge import FORKS_FOR_OUTCOME, NOTABLE_SCALE, OPEN
+from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
 from benchctl.report.charts.panels import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.grid import (
@@ -60,7 +61,6 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
-from benchctl.results.experiment import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import Verdict

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,9 +22,12 @@ from benchctl.jvm.inlining_tree import (
     stable,
 )
 from benchctl.nearest import nearest
-from benchctl.results.experiment import Found
 from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.store import RunFolder
+
+Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
+"""All of its calls go to inlined code; those of its most frequent receiver do, the others are dispatched; all
+are dispatched; neither (too big, say); or no compilation by C2 has the site."""
 
 
 class SiteKey(NamedTuple):

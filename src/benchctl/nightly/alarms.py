@@ -8,9 +8,7 @@ from itertools import groupby
 import msgspec
 
 from benchctl.nightly.detection import Baselines, number_of
-from benchctl.nightly.screening import CanaryReport, recovered
-from benchctl.report.numbers import counted, interval, signed_percent
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Alarm,
     AnswerChange,
     Change,
@@ -25,6 +23,8 @@ from benchctl.results.nightly.model import (
     alarms_of,
     annotations_of,
 )
+from benchctl.nightly.screening import CanaryReport, recovered
+from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.stats.metrics import metric_of
 
 NIGHTS_UNTIL_BLIND = 5

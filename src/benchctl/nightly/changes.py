@@ -10,12 +10,12 @@ import msgspec
 from benchctl.engine.answers import SCORE_TOLERANCE, Unlike, digested, same, unlike
 from benchctl.errors import BenchctlError
 from benchctl.nightly.detection import number_of
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
 from benchctl.report.numbers import counted
 from benchctl.results.answers import ANSWERS_VERSION, Cut, KeptAnswer, TopHits, VariantAnswers
 from benchctl.results.likeness import deciding
 from benchctl.results.model import EngineFacts, Environment
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation

@@ -10,11 +10,11 @@ import msgspec
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.detection import night_of, number_of, same_engine
 from benchctl.nightly.measure import task_names
+from benchctl.nightly.model import Confirmation, Finding, NightRecord, NightVariant
 from benchctl.nightly.screening import DEFAULT_MARGIN, judge
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
 from benchctl.results.model import RunRecord
-from benchctl.results.nightly.model import Confirmation, Finding, NightRecord, NightVariant
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench

@@ -3,15 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchctl.nightly.screening import (
-    DEFAULT_MARGIN,
-    CanaryReport,
-    Screened,
-    canary_moved,
-    forks_to_confirm,
-    screen,
-)
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Alarm,
     Annotated,
     Event,
@@ -24,6 +16,14 @@ from benchctl.results.nightly.model import (
     SeriesKey,
     alarms_of,
     annotations_of,
+)
+from benchctl.nightly.screening import (
+    DEFAULT_MARGIN,
+    CanaryReport,
+    Screened,
+    canary_moved,
+    forks_to_confirm,
+    screen,
 )
 
 # Which nights a series is held against: all earlier ones that nobody and nothing has ruled out.

@@ -20,7 +20,7 @@ import msgspec
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.results.nightly.folder import write_whole
+from benchctl.nightly.folder import write_whole
 
 # Programs of the system that are asked and told: crontab, systemctl.
 

@@ -16,12 +16,12 @@ from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.changes import era_of, own_warmups
+from benchctl.nightly.folder import FigureRow, SuiteFolder
+from benchctl.nightly.model import NightRecord, NightVariant, Role
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.folder import FigureRow, SuiteFolder
-from benchctl.results.nightly.model import NightRecord, NightVariant, Role
 from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, Place, Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench

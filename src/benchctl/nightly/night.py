@@ -14,6 +14,7 @@ from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Returns, mark_know
 from benchctl.nightly.changes import answer_changes, answers_recovered, changes, keep_answers
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.measure import (
     CONFIRM_TAG,
     Laboratory,
@@ -23,13 +24,7 @@ from benchctl.nightly.measure import (
     figure_rows,
     unmeasured,
 )
-from benchctl.nightly.retention import apply_retention
-from benchctl.nightly.screening import NIGHTS_TO_RECOVER
-from benchctl.nightly.site.publish import Publisher
-from benchctl.nightly.suite import Suite
-from benchctl.report.numbers import counted, duration, signed_percent
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Event,
     Finding,
     FindingStatus,
@@ -40,6 +35,11 @@ from benchctl.results.nightly.model import (
     SeriesKey,
     alarms_of,
 )
+from benchctl.nightly.retention import apply_retention
+from benchctl.nightly.screening import NIGHTS_TO_RECOVER
+from benchctl.nightly.site.publish import Publisher
+from benchctl.nightly.suite import Suite
+from benchctl.report.numbers import counted, duration, signed_percent
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
 from benchctl.run.host import describe_host
@@ -263,7 +263,13 @@ class _Night:
         self._save(environment=environment)
         waited_s = shift.laboratory.settle(shift.suite.host, shift.bench.observer.note)
         seen = replace(shift.laboratory.look(shift.bench.home), now=shift.now())
-        fitness = examine(environment, seen, shift.suite.host, shift.suite.heap_mb, self._last)
+        fitness = examine(
+            environment,
+            seen,
+            shift.suite.host,
+            shift.suite.heap_mb,
+            None if self._last is None else (self._last.number, self._last.started),
+        )
         if waited_s:
             shift.bench.observer.note(f"{duration(waited_s)} were spent waiting for a quiet host")
         self._save(noise=fitness.noise, caveats=fitness.notes)

@@ -19,7 +19,7 @@ import msgspec
 
 from benchctl.endpoint import is_loopback, system_trust
 from benchctl.network import Courier, Trouble, Unanswered
-from benchctl.results.nightly.model import Message
+from benchctl.nightly.model import Message
 
 # Whom a suite tells: commands, webhooks and mail, as its file names them; secrets only by variable.
 

@@ -15,6 +15,8 @@ import msgspec
 from benchctl.disk import read_file
 from benchctl.errors import BenchctlError
 from benchctl.nightly.detection import number_of
+from benchctl.nightly.folder import SuiteFolder, write_whole
+from benchctl.nightly.model import Message, NightRecord
 from benchctl.nightly.notify import (
     LETTER_VERSION,
     CommandSpec,
@@ -28,8 +30,6 @@ from benchctl.nightly.notify import (
     send_mail,
     write_letter,
 )
-from benchctl.results.nightly.folder import SuiteFolder, write_whole
-from benchctl.results.nightly.model import Message, NightRecord
 
 MOST_ATTEMPTS = 10
 MOST_DAYS = 14

@@ -8,7 +8,7 @@ import msgspec
 from benchctl.disk import read_file
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.nightly.folder import SuiteFolder, suites, write_whole
+from benchctl.nightly.folder import SuiteFolder, suites, write_whole
 
 KNOWN_NAME: Final = "suite.json"
 

@@ -13,10 +13,10 @@ import psutil
 from benchctl.disk import disk_errors, read_file, remove_folder, size_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
+from benchctl.nightly.folder import SuiteFolder, suites
+from benchctl.nightly.model import Alarm, NightRecord, alarms_of
 from benchctl.report.numbers import mebibytes
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.folder import SuiteFolder, suites
-from benchctl.results.nightly.model import Alarm, NightRecord, alarms_of
 from benchctl.results.store import RunFolder, RunStore
 
 # Which nights are old, and whose a run is.

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchctl.results.nightly.model import Direction, Rule, Series, SeriesKey
+from benchctl.nightly.model import Direction, Rule, Series, SeriesKey
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.compare import Comparison, as_percent
 from benchctl.stats.inference import forks_needed

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchctl.errors import UsageError
 from benchctl.nightly.change_points import ChangePoint, change_points
+from benchctl.nightly.model import FindingStatus, Series, SeriesKey
 from benchctl.nightly.screening import (
     DEFAULT_MARGIN,
     LEAST_FORKS,
@@ -26,7 +27,6 @@ from benchctl.nightly.screening import (
     screen_nights,
 )
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.nightly.model import FindingStatus, Series, SeriesKey
 from benchctl.stats.arrays import Floats
 from benchctl.stats.compare import Comparison, as_percent
 

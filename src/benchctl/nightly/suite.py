@@ -13,10 +13,10 @@ from benchctl.corpus.documents import parse_documents
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.model import Role
 from benchctl.nightly.notify import NotifierSpec
 from benchctl.nightly.retention import Retention
 from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.nightly.model import Role
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb

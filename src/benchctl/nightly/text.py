@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Alarm,
     Change,
     Event,
@@ -21,6 +20,7 @@ from benchctl.results.nightly.model import (
     SeriesKey,
     alarms_of,
 )
+from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
 from benchctl.stats.metrics import metric_of
 
 # How a night stands, in the words that its page, its message and the feed share.

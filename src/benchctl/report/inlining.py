@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.jvm.call_sites import Compared, Difference, FoundCompilation, Site, found_at
+from benchctl.jvm.call_sites import Compared, Difference, Found, FoundCompilation, Site, found_at
 from benchctl.jvm.inlining_log import Account
 from benchctl.jvm.inlining_tree import Call, Compilation, CutTree, Fate, Receiver, in_library, simple
 from benchctl.report.numbers import counted, figure, p_value, visible
-from benchctl.results.experiment import Found
 from benchctl.stats.inference import PermutationResult, permutation_p
 
 # What became of calls, in the words of every report.

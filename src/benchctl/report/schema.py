@@ -6,6 +6,7 @@ of each version fast.
 
 import inspect
 import re
+from collections import ChainMap
 from typing import Any, Literal
 
 import msgspec
@@ -13,16 +14,15 @@ import msgspec
 from benchctl.report.formats import Document
 from benchctl.report.numbers import json_text
 from benchctl.results.model import RECORD_VERSION, RunRecord
-from benchctl.results.nightly.model import MESSAGE_VERSION, Message
+from benchctl.slices import hooks
 from benchctl.stats.analysis import SCHEMA_VERSION
 
 SchemaName = Literal["analysis", "run", "message"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TYPES: dict[SchemaName, tuple[type[msgspec.Struct], str, int]] = {
+_TYPES: dict[str, tuple[type[msgspec.Struct], str, int]] = {
     "analysis": (Document, "schema_version", SCHEMA_VERSION),
     "run": (RunRecord, "record-version", RECORD_VERSION),
-    "message": (Message, "schema-version", MESSAGE_VERSION),
 }
 _SECTION = re.compile(r"\n\s*Attributes:\n")
 _FIELDS = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {5,}.*)*)", re.MULTILINE)
@@ -42,7 +42,7 @@ def schema_text(name: SchemaName) -> str:
 
 def schema(name: SchemaName) -> Schema:
     """The schema, with descriptions of types and fields from their docstrings."""
-    written, version_key, version = _TYPES[name]
+    written, version_key, version = ChainMap(_TYPES, *hooks("schemas"))[name]
     found = msgspec.json.schema(written)
     definitions = {key: _described(value) for key, value in sorted(found["$defs"].items())}
     whole = definitions[written.__name__]

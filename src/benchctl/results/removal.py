@@ -8,10 +8,9 @@ from typing import Final
 from benchctl.disk import disk_errors, remove_folder
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.experiment import ExperimentStore
 from benchctl.results.model import RunRecord
-from benchctl.results.nightly.folder import suites
 from benchctl.results.store import RunFolder
+from benchctl.slices import hooks
 
 _ASIDE: Final = ".removed-"
 
@@ -27,16 +26,10 @@ class References:
     """
 
     def __init__(self, home: Home) -> None:
-        # Whoever only looks makes no folder.
-        self._searches = (home.root / "minimize").resolve()
-        self._by_run: dict[str, str] = {}
         unread: list[str] = []
-        for _, experiment in ExperimentStore(home.root / "experiments").records(unread.append):
-            self._by_run |= dict.fromkeys(experiment.runs.values(), f"experiment {experiment.id}")
-        for suite in suites(home):
-            for night in suite.nights(unread.append):
-                runs = filter(None, (night.run, *night.runs))
-                self._by_run |= dict.fromkeys(runs, f"night {night.id} of {suite.root.name}")
+        self._by_run: dict[str, str] = {
+            run: who for found in hooks("references") for run, who in found(home, unread.append)
+        }
         if unread:
             raise BenchctlError(
                 f"it is not known which runs are still referred to: {unread[0]}",
@@ -46,9 +39,7 @@ class References:
     def to(self, folder: RunFolder) -> str:
         """Who refers to a run, in words; empty for nobody."""
         path = folder.path.resolve()
-        if self._searches in path.parents:
-            return f"search {path.relative_to(self._searches).parts[0]}"
-        return self._by_run.get(path.name, "")
+        return self._by_run.get(str(path)) or self._by_run.get(path.name, "")
 
 
 @dataclass(frozen=True)

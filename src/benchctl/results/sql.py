@@ -15,7 +15,6 @@ import duckdb
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.nightly.folder import COLUMNS, SuiteFolder
 from benchctl.results.parquet import SINCE_SCHEMA_2, DuckError, connect, database, quoted
 from benchctl.results.samples import CHUNK_ROWS, Outcome
 from benchctl.results.store import RunFolder, damaged_files
@@ -352,15 +351,11 @@ DERIVED: Mapping[str, tuple[str, str, str]] = {
 
 ViewName = Literal["runs", "forks", "tasks", "samples"]
 VIEWS: tuple[ViewName, ...] = ("runs", "forks", "tasks", "samples")
-QueryView = Literal[ViewName, "nights"]
-QUERY_VIEWS: tuple[QueryView, ...] = (*VIEWS, "nights")
-"""All that can be asked: those of runs, and the history of nightly suites."""
-ONE_ROW: Mapping[QueryView, str] = {
+ONE_ROW: Mapping[ViewName, str] = {
     "runs": "one row a run",
     "forks": "one row a fork: a pass of one variant",
     "tasks": "one row a task and fork: the figures that forks are compared by",
     "samples": "one row a request, warm-up and failures included; read from the files as the query asks",
-    "nights": "one row a fork, task and metric of every night of every suite; read as the query asks",
 }
 
 # What the view `samples` joins, by type.
@@ -369,10 +364,6 @@ _TASK_NAMES = {
     "run": "VARCHAR", "schedule": "SMALLINT", "task": "SMALLINT",
     "challenge": "VARCHAR", "label": "VARCHAR", "operation": "VARCHAR",
 }  # fmt: skip
-
-# What the view `nights` joins.
-_FIGURE_FILES = {"path": "VARCHAR", "suite": "VARCHAR"}
-_NIGHT_NAMES = {"suite": ("VARCHAR", "name of the suite")}
 
 # What schema 1 of the sample files did not have, as an expression.
 _FILLED = {name: str(value) for name, value in SINCE_SCHEMA_2.items()} | {
@@ -414,13 +405,32 @@ class StoredRun:
                 yield schedule, place, challenge.name, task.label, task.operation
 
 
-def view_columns(view: QueryView) -> tuple[tuple[str, str, str], ...]:
+@dataclass(frozen=True)
+class FileView:
+    """A view over Parquet files of a slice.
+
+    Attributes:
+        name: of the view.
+        one_row: what a row is.
+        owner: name -> (type, meaning) of the one column that is not in the files.
+        columns: name -> (type, meaning) of those that are.
+        files: gives (absolute path, owner) of each.
+    """
+
+    name: str
+    one_row: str
+    owner: Mapping[str, tuple[str, str]]
+    columns: Mapping[str, tuple[str, str]]
+    files: Callable[[], Sequence[tuple[str, str]]]
+
+
+def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
     """(name, type, meaning) of the columns of a view, in order."""
+    if isinstance(view, FileView):
+        return tuple((name, *found) for name, found in {**view.owner, **view.columns}.items())
     if view == "samples":
         documented = {**NAMES, **SAMPLES, **{name: found[:2] for name, found in DERIVED.items()}}
         return tuple((name, *found) for name, found in documented.items())
-    if view == "nights":
-        return tuple((name, *found) for name, found in {**_NIGHT_NAMES, **COLUMNS}.items())
     tables: Mapping[str, Sequence[Column[Any]]] = {"runs": RUNS, "forks": FORKS, "tasks": TASKS}
     columns = tables[view]
     return tuple((column.name, column.sql_type, column.meaning) for column in columns)
@@ -467,12 +477,12 @@ def create_samples(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredR
     return paths
 
 
-def create_nights(connection: duckdb.DuckDBPyConnection, suites: Iterable[SuiteFolder]) -> tuple[str, ...]:
-    """Make the view `nights`; its files are read when they are asked for.
+def create_file_view(connection: duckdb.DuckDBPyConnection, view: FileView) -> tuple[str, ...]:
+    """Make a view over files, which are read when they are asked for.
 
     Args:
         connection: a database in memory.
-        suites: whose nights.
+        view: which.
 
     Returns:
         The absolute paths of the files.
@@ -480,11 +490,20 @@ def create_nights(connection: duckdb.DuckDBPyConnection, suites: Iterable[SuiteF
     Raises:
         BenchctlError: a file is damaged.
     """
-    files = [(str(path.absolute()), suite.root.name) for suite in suites for path in suite.figure_files()]
-    _fill(connection, "figure_files", _FIGURE_FILES, _turned(files, len(_FIGURE_FILES)))
+    (owner,) = view.owner
+    files = view.files()
+    _fill(connection, f"{view.name}_files", {"path": "VARCHAR", owner: "VARCHAR"}, _turned(files, 2))
     paths = tuple(path for path, _ in files)
+    source = "SELECT NULL::VARCHAR AS filename, " + ", ".join(
+        f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in view.columns.items()
+    )
+    if paths:
+        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
+    # As for samples, names come by a join.
+    own = ", ".join(f"s.{name}" for name in view.columns)
+    joined = f"({source}) s JOIN {view.name}_files f ON s.filename = f.path"
     with damage_named(paths):
-        connection.execute(f"CREATE VIEW nights AS {_nights_query(paths)}")
+        connection.execute(f"CREATE VIEW {view.name} AS SELECT f.{owner}, {own} FROM {joined}")  # noqa: S608 - all names are ours
     return paths
 
 
@@ -505,17 +524,6 @@ def damage_named(paths: Iterable[str]) -> Iterator[None]:
                 except duckdb.Error as own:
                     raise BenchctlError(f"{path} is damaged: {' '.join(str(own).split())}") from err
         raise
-
-
-def _nights_query(paths: Sequence[str]) -> str:
-    """As for samples, names come by a join."""
-    source = "SELECT NULL::VARCHAR AS filename, " + ", ".join(
-        f"NULL::{sql_type} AS {name}" for name, (sql_type, _) in COLUMNS.items()
-    )
-    if paths:
-        source = f"FROM read_parquet([{', '.join(map(quoted, paths))}], filename = true)"
-    own = ", ".join(f"s.{name}" for name in COLUMNS)
-    return f"SELECT f.suite, {own} FROM ({source}) s JOIN figure_files f ON s.filename = f.path"  # noqa: S608 - all names are ours
 
 
 def _samples_query(paths: Sequence[str]) -> str:
@@ -567,8 +575,6 @@ _BATCH = 10_000
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT|DOUBLE|DECIMAL|NUMBER")
 # DuckDB makes Python values of such times with a package that is not needed for anything else.
 _ZONED = "WITH TIME ZONE"
-_SAMPLES = re.compile(r"\bsamples\b", re.IGNORECASE)
-_NIGHTS = re.compile(r"\bnights\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -587,13 +593,13 @@ class Answer:
 
 
 @contextmanager
-def asked(query: str, runs: Sequence[StoredRun], suites: Sequence[SuiteFolder] = ()) -> Iterator[Answer]:
+def asked(query: str, runs: Sequence[StoredRun], views: Sequence[FileView] = ()) -> Iterator[Answer]:
     """Answer a query on the views of `benchctl.results.sql`.
 
     Args:
         query: one SELECT statement of DuckDB; also FROM, WITH, DESCRIBE and SUMMARIZE.
         runs: what it may see.
-        suites: whose nights it may see.
+        views: further ones that it may see.
 
     Raises:
         UsageError: it is something else, or DuckDB cannot do it.
@@ -603,10 +609,12 @@ def asked(query: str, runs: Sequence[StoredRun], suites: Sequence[SuiteFolder] =
             text = _checked(connection, query)
             create_tables(connection, runs)
             # Opening thousands of files takes time: only for who asks for them.
-            paths = create_samples(connection, runs) if _SAMPLES.search(query) else ()
-            figures = create_nights(connection, suites) if _NIGHTS.search(query) else ()
-            _lock(connection, (*paths, *figures))
-            with damage_named((*paths, *figures)):
+            paths = create_samples(connection, runs) if _mentions(query, "samples") else ()
+            for view in views:
+                if _mentions(query, view.name):
+                    paths += create_file_view(connection, view)
+            _lock(connection, paths)
+            with damage_named(paths):
                 result = _executed(connection, text)
                 described = result.description or []
                 numbers = (place for place, column in enumerate(described) if _NUMBER.match(str(column[1])))
@@ -615,6 +623,10 @@ def asked(query: str, runs: Sequence[StoredRun], suites: Sequence[SuiteFolder] =
             raise UsageError(
                 f"DuckDB: {_one_line(err)}", hint="tables and columns are listed by: benchctl sql --views"
             ) from err
+
+
+def _mentions(query: str, view: str) -> bool:
+    return re.search(rf"\b{view}\b", query, re.IGNORECASE) is not None
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> str:

@@ -16,7 +16,6 @@ from benchctl.disk import FreeBytes, free_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import Environment
-from benchctl.results.nightly.model import NightRecord
 from benchctl.results.plan import Plan
 from benchctl.yaml_file import Duration, Percent, fraction, seconds
 
@@ -173,7 +172,7 @@ def examine(
     seen: Snapshot,
     limits: HostLimits,
     heap_mb: int,
-    last: NightRecord | None,
+    last: tuple[int, str] | None,
 ) -> Fitness:
     """Hold a host against what a suite wants of it.
 
@@ -182,7 +181,7 @@ def examine(
         seen: what it was doing.
         limits: of the suite.
         heap_mb: of a node; one is up at a time.
-        last: the last night that was measured; None when there is none.
+        last: number and start, ISO 8601, of the last night that was measured; None when there is none.
     """
     refused = _lacks(seen, limits, heap_mb)
     noise: list[str] = []
@@ -276,15 +275,15 @@ def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> lis
     return found
 
 
-def _clock_notes(now: datetime, last: NightRecord | None) -> list[str]:
+def _clock_notes(now: datetime, last: tuple[int, str] | None) -> list[str]:
     """A clock that cannot be right: nights are in the order of their numbers all the same."""
     found = []
     if now.year < _FIRST_YEAR:
         found.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
-    if last is not None and now + _CLOCK_SLACK < datetime.fromisoformat(last.started):
+    if last is not None and now + _CLOCK_SLACK < datetime.fromisoformat(last[1]):
         found.append(
-            f"the clock went back: it says {now:%Y-%m-%d %H:%M}, and night {last.number} before this one "
-            f"began at {last.started}"
+            f"the clock went back: it says {now:%Y-%m-%d %H:%M}, and night {last[0]} before this one "
+            f"began at {last[1]}"
         )
     return found
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from benchctl.nightly.model import Message
 from benchctl.nightly.notify import Letter, write_letter
-from benchctl.results.nightly.model import Message
 
 CREATED = "2026-11-21T03:40:00+01:00"
 

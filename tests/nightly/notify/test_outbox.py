@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.nightly.model import Alarm, Message, Raised, SeriesKey
 from benchctl.nightly.notify import CommandSpec, Letter, NotifierSpec, SendError, SmtpSpec, WebhookSpec
 from benchctl.nightly.outbox import (
     MOST_ATTEMPTS,
@@ -17,7 +18,6 @@ from benchctl.nightly.outbox import (
     Undelivered,
     deliver,
 )
-from benchctl.results.nightly.model import Alarm, Message, Raised, SeriesKey
 from nightly.notify.letters import message
 from receivers import mail_server, web_server
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.outbox import remember_told, untold
-from benchctl.results.nightly.folder import SuiteFolder
 from full_disk import nearly_full
 from night_records import night
 

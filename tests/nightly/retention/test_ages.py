@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from benchctl.nightly.measure import night_tags
+from benchctl.nightly.model import Alarm, NightRecord, Raised
 from benchctl.nightly.retention import confirmed_against, looked_into, night_of_run, old_nights
-from benchctl.results.nightly.model import Alarm, NightRecord, Raised
 from night_records import KEY, night, variant
 
 

@@ -11,10 +11,10 @@ import pytest
 from benchctl.engine.distribution import Installation
 from benchctl.engine.launch import starts_of
 from benchctl.home import Home
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.model import Alarm, NightRecord, NightVariant, Raised
 from benchctl.nightly.retention import Leftovers, program_in_use
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import Alarm, NightRecord, NightVariant, Raised
 from benchctl.results.store import RunFolder, RunStore
 from builders import make_record
 from night_records import KEY, night, variant

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.model import Alarm, NightRecord, Raised
 from benchctl.nightly.retention import Retention, apply_retention
 from benchctl.results.model import BootRecord
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import Alarm, NightRecord, Raised
 from benchctl.results.reading import fork_sources
 from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder, RunStore

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.nightly.model import Acknowledged
 from benchctl.nightly.site.publish import atom_feed
-from benchctl.results.nightly.model import Acknowledged
 from nightly_suites import eventful_log, eventful_nights, make_night, make_raised, night_id
 
 ATOM = "{http://www.w3.org/2005/Atom}"

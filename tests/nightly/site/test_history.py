@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.nightly.model import Series, SeriesKey
 from benchctl.nightly.site.charts import sparkline
 from benchctl.nightly.site.history import history_of, tasks_of
-from benchctl.results.nightly.model import Series, SeriesKey
 from nightly_suites import KEY, make_series
 
 FORKS = st.dictionaries(

@@ -5,8 +5,8 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.nightly.folder import SuiteFolder, suites
 from benchctl.nightly.remembered import KNOWN_NAME, Known, check_name, find_suite, recall, remember
-from benchctl.results.nightly.folder import SuiteFolder, suites
 
 SUITE = "variants: [es]\nchallenges: [range-only]\n"
 KNOWN = Known("search", "Search", "/suites/search.yml", "/site", "/runs", {"throughput": 0.1})

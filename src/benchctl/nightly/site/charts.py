@@ -9,6 +9,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from benchctl.nightly.change_points import ChangePoint
+from benchctl.nightly.model import Alarm, Event, NightRecord, Raised, Series, annotations_of
 from benchctl.nightly.site.history import History, SuitePages
 from benchctl.nightly.text import alarm_sentence, change_text, effect_text, metric_title, moment
 from benchctl.nightly.text import marks as night_marks
@@ -16,7 +17,6 @@ from benchctl.report.charts.panels import digits, tint, variant_style
 from benchctl.report.grid import Grid, worded
 from benchctl.report.html.parts import Figure, anchor, embedded
 from benchctl.report.numbers import counted, figure, p_value, signed_percent
-from benchctl.results.nightly.model import Alarm, Event, NightRecord, Raised, Series, annotations_of
 
 # What is marked in the history of a task: alarms, change points, annotations, and what changed by itself.
 

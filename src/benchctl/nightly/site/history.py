@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.nightly.screening import nights_of
-from benchctl.results.nightly.model import (
+from benchctl.nightly.model import (
     Alarm,
     Event,
     NightRecord,
@@ -19,6 +18,7 @@ from benchctl.results.nightly.model import (
     SeriesKey,
     alarms_of,
 )
+from benchctl.nightly.screening import nights_of
 
 # A series as its charts want it: one value a night, with the range of its forks.
 

@@ -11,6 +11,15 @@ import msgspec
 from markupsafe import Markup
 
 import benchctl
+from benchctl.nightly.model import (
+    Alarm,
+    Confirmation,
+    Finding,
+    NightRecord,
+    NightVariant,
+    Raised,
+    SeriesKey,
+)
 from benchctl.nightly.site.charts import KIND_TITLES, Mark, alarm_marks, metric_figure, sparkline
 from benchctl.nightly.site.history import History, SuitePages, Task
 from benchctl.nightly.text import (
@@ -41,15 +50,6 @@ from benchctl.report.html.parts import (
     text_of,
 )
 from benchctl.report.numbers import counted, duration, figure, interval, mebibytes, p_value, signed_percent
-from benchctl.results.nightly.model import (
-    Alarm,
-    Confirmation,
-    Finding,
-    NightRecord,
-    NightVariant,
-    Raised,
-    SeriesKey,
-)
 
 # Templates of the site: written down once, with the frame and the macros that pages of runs have.
 

@@ -14,6 +14,17 @@ import benchctl
 from benchctl.disk import read_file, replacing
 from benchctl.errors import BenchctlError
 from benchctl.nightly.change_points import ChangePoint, change_points
+from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.model import (
+    Acknowledged,
+    Event,
+    NightRecord,
+    Raised,
+    Recovered,
+    Series,
+    SeriesKey,
+    alarms_of,
+)
 from benchctl.nightly.screening import nights_of
 from benchctl.nightly.site.charts import Locate, Mark, change_point_marks, night_data, suite_marks
 from benchctl.nightly.site.history import SuitePages
@@ -33,17 +44,6 @@ from benchctl.nightly.site.pages import (
 from benchctl.nightly.text import change_text, effect_text, night_label, series_name, standing, subject
 from benchctl.report.html.page import render_page, run_page
 from benchctl.report.numbers import visible
-from benchctl.results.nightly.folder import SuiteFolder
-from benchctl.results.nightly.model import (
-    Acknowledged,
-    Event,
-    NightRecord,
-    Raised,
-    Recovered,
-    Series,
-    SeriesKey,
-    alarms_of,
-)
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 

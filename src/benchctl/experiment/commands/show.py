@@ -30,11 +30,11 @@ from benchctl.experiment.execution import runs_of, seen_calls
 from benchctl.experiment.file import find_experiment
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment, left_out, load_experiment
+from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import resolve_home
 from benchctl.report.html.page import refuse_foreign
 from benchctl.report.listing import Listing
-from benchctl.results.experiment import ExperimentRecord, ExperimentStore
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.host import describe_host

@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.cli.experiment.run import _conclude
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.experiment.commands.run import _conclude
 from benchctl.experiment.file import experiment_names
 from experiment.laboratory import World
 from experiment_files import EXPERIMENT, load, write

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from benchctl.cli.nightly.simulate import simulate_command
 from benchctl.errors import UsageError
+from benchctl.nightly.commands.simulate import simulate_command
 
 SMALL = ["--series", "3", "--nights", "50"]
 

@@ -6,9 +6,9 @@ from benchctl.cli.streams import note
 from benchctl.cli.tables import TableFormat, print_listing, table_format_option
 from benchctl.experiment.execution import runs_of
 from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
+from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.home import resolve_home
 from benchctl.report.listing import Listing
-from benchctl.results.experiment import ExperimentRecord, ExperimentStore
 from benchctl.results.store import RunStore
 
 Row = tuple[object, ...]

@@ -8,42 +8,42 @@ from benchctl.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "init": (
-        "benchctl.cli.nightly.suites",
+        "benchctl.nightly.commands.suites",
         "init_command",
         "Write a suite file to begin with.",
     ),
     "run": (
-        "benchctl.cli.nightly.run",
+        "benchctl.nightly.commands.run",
         "run_command",
         "Measure a suite, look for changes, confirm them, tell somebody.",
     ),
     "status": (
-        "benchctl.cli.nightly.suites",
+        "benchctl.nightly.commands.suites",
         "status_command",
         "Say when suites last ran, when they run next, and what is alarming.",
     ),
     "ack": (
-        "benchctl.cli.nightly.suites",
+        "benchctl.nightly.commands.suites",
         "ack_command",
         "Acknowledge an alarm: its level is the usual one from then on.",
     ),
     "annotate": (
-        "benchctl.cli.nightly.suites",
+        "benchctl.nightly.commands.suites",
         "annotate_command",
         "Write down what happened, for everybody who looks at the figures.",
     ),
     "report": (
-        "benchctl.cli.nightly.report",
+        "benchctl.nightly.commands.report",
         "report_command",
         "Write the pages of suites anew.",
     ),
     "install": (
-        "benchctl.cli.nightly.install",
+        "benchctl.nightly.commands.install",
         "install_command",
         "Print, or set up, what starts a suite every night.",
     ),
     "simulate": (
-        "benchctl.cli.nightly.simulate",
+        "benchctl.nightly.commands.simulate",
         "simulate_command",
         "Try the detector on generated or recorded series.",
     ),

@@ -110,8 +110,8 @@ def test_a_search_whose_time_was_up_says_so_and_how_to_go_on(home: Path) -> None
 
     folder.save(record)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchctl.cli.minimize._searched", searched)
-        patch.setattr("benchctl.cli.minimize._announce", lambda *_: None)
+        patch.setattr("benchctl.minimize.commands._searched", searched)
+        patch.setattr("benchctl.minimize.commands._announce", lambda *_: None)
         error = call("--resume", "latest").exception
     assert isinstance(error, BenchctlError)
     assert error.exit_code == ExitCode.INCONCLUSIVE

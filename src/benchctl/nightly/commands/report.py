@@ -7,9 +7,9 @@ import click
 from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.nightly.folder import suites
 from benchctl.nightly.remembered import find_suite, recall
 from benchctl.nightly.site.publish import Publisher, without_page
-from benchctl.results.nightly.folder import suites
 from benchctl.results.store import RunStore
 
 

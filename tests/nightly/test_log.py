@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.results.nightly.folder import append_event, read_events
-from benchctl.results.nightly.model import Acknowledged, Annotated, Event, Raised, Recovered, SeriesKey
+from benchctl.nightly.folder import append_event, read_events
+from benchctl.nightly.model import Acknowledged, Annotated, Event, Raised, Recovered, SeriesKey
 from full_disk import nearly_full
 
 AT = "2026-11-21T03:00:00+00:00"
@@ -97,8 +97,8 @@ def test_an_event_that_does_not_fit_on_the_disk_leaves_nothing_behind(path: Path
 _APPENDS = """
 import sys
 from pathlib import Path
-from benchctl.results.nightly.model import Acknowledged
-from benchctl.results.nightly.folder import append_event
+from benchctl.nightly.model import Acknowledged
+from benchctl.nightly.folder import append_event
 for number in range(50):
     append_event(Path(sys.argv[1]), Acknowledged(int(sys.argv[2]), "now", "me", f"{number} {'x' * 300}"))
 """

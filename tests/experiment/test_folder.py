@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.experiment import (
+from benchctl.experiment.record import (
     RECORD_NAME,
     ExperimentFolder,
     ExperimentRecord,

@@ -15,16 +15,16 @@ from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
+from benchctl.nightly.folder import SuiteBusy, SuiteFolder
 from benchctl.nightly.install import LOG_NAME, bound_log
 from benchctl.nightly.measure import RESUME_WITHIN_H
+from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.outbox import Undelivered, deliver, remember_told, untold
 from benchctl.nightly.remembered import Known, check_name, remember
 from benchctl.nightly.suite import Suite, check_challenges, load_suite
 from benchctl.nightly.text import message_of
 from benchctl.report.numbers import counted
-from benchctl.results.nightly.folder import SuiteBusy, SuiteFolder
-from benchctl.results.nightly.model import NIGHT_VERSION, Message, NightRecord
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.lock import HostBusy, host_lock

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.experiment.show import (
+from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
+from benchctl.cli.options import ParamOptions, param_options, refuse_beside
+from benchctl.cli.streams import note, say
+from benchctl.cli.watch import watching
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.experiment.commands.show import (
     SizeOptions,
     check_page_folder,
     estimated,
@@ -16,21 +21,16 @@ from benchctl.cli.experiment.show import (
     report_options,
     size_options,
 )
-from benchctl.cli.measuring import dry_run_option, measuring, measuring_options
-from benchctl.cli.options import ParamOptions, param_options, refuse_beside
-from benchctl.cli.streams import note, say
-from benchctl.cli.watch import watching
-from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.conduct import More, conduct, plans_to_open
 from benchctl.experiment.estimate import estimate_lines
 from benchctl.experiment.execution import adopted, begin, forks_missing, runs_of
 from benchctl.experiment.file import find_experiment
 from benchctl.experiment.plan import Changes, Experiment, Plans, load_experiment
+from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.report.numbers import counted
-from benchctl.results.experiment import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, RunRecord, unanswered
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer

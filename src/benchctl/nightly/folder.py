@@ -23,7 +23,7 @@ from benchctl import disk
 from benchctl.disk import disk_errors, read_file
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
+from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 from benchctl.results.versioned import read_versioned
 

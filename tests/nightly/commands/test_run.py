@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 import benchctl.home as boundary_home
-from benchctl.cli.nightly.run import run_command
 from benchctl.errors import UsageError
+from benchctl.nightly.commands.run import run_command
 
 
 def test_a_challenge_that_nobody_has_is_found_before_any_lock(

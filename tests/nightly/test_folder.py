@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.nightly.folder import SuiteFolder, suites
-from benchctl.results.nightly.model import Finding, NightRecord, SeriesKey
+from benchctl.nightly.folder import SuiteFolder, suites
+from benchctl.nightly.model import Finding, NightRecord, SeriesKey
 from full_disk import nearly_full
 from three_years import make_store
 
@@ -151,7 +151,7 @@ _DIES = """
 import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.nightly.folder import SuiteFolder
 suite = SuiteFolder(Path(sys.argv[1]))
 suite.lock().__enter__()
 record = suite.begin("big5", datetime.now(UTC))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.nightly.suites import init_command
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.commands.suites import init_command
 from benchctl.nightly.suite import load_suite
 
 

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl import home as boundary_home
-from benchctl.cli.nightly import nightly_group
 from benchctl.errors import UsageError
+from benchctl.nightly.commands import nightly_group
+from benchctl.nightly.model import alarms_of, annotations_of
 from benchctl.nightly.remembered import Known, remember
-from benchctl.results.nightly.model import alarms_of, annotations_of
 from nightly.laboratory import SLOW_FLAG, World
 
 

@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
-from benchctl.cli.nightly.install import install_command
-from benchctl.cli.nightly.suites import status_command
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.nightly.commands.install import install_command
+from benchctl.nightly.commands.suites import status_command
 from nightly.install.fake_cron import FakeCron, fake_cron
 
 SUITE = """\

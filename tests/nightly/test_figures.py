@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.results.nightly.folder import COLUMNS, FigureRow, SuiteFolder, read_series, write_figures
-from benchctl.results.nightly.model import SeriesKey
+from benchctl.nightly.folder import COLUMNS, FigureRow, SuiteFolder, read_series, write_figures
+from benchctl.nightly.model import SeriesKey
 from full_disk import nearly_full
 
 KEY = SeriesKey("es", "big5", "range", "throughput")

@@ -9,6 +9,7 @@ import msgspec
 
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
+from benchctl.jvm.call_sites import Found
 from benchctl.results.finding import Shelf, readable
 from benchctl.results.places import task_of_challenge
 from benchctl.results.plan import EvidenceSpec, Place, Plan, VariantSpec
@@ -17,11 +18,6 @@ from benchctl.results.versioned import read_versioned, write_versioned
 from benchctl.spec import RestartPolicy, RunSettings
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
-
-
-Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
-"""All of its calls go to inlined code; those of its most frequent receiver do, the others are dispatched; all
-are dispatched; neither (too big, say); or no compilation by C2 has the site."""
 
 
 class SeenReceiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.nightly.folder import SuiteBusy, SuiteFolder, holder_of
+from benchctl.nightly.folder import SuiteBusy, SuiteFolder, holder_of
 from full_disk import nearly_full
 
 _HOLDS = """
 import subprocess, sys
 from pathlib import Path
-from benchctl.results.nightly.folder import SuiteFolder
+from benchctl.nightly.folder import SuiteFolder
 with SuiteFolder(Path(sys.argv[1])).lock():
     child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, close_fds=False)
     print(child.pid, flush=True)

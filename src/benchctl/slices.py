@@ -1,0 +1,23 @@
+"""The features that stand on the core: it knows their names, and asks them for what only they can tell."""
+
+import importlib
+from typing import Any, Literal
+
+SLICES = ("experiment", "minimize", "nightly")
+
+Hook = Literal["continuation", "listing", "references", "schemas", "sql_view"]
+"""What a slice may give in its `hooks.py`:
+
+- continuation(home, tags of a run) -> None, or (what it is part of, a command with `{option}` to go on)
+- listing: a command of `benchctl list`
+- references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
+  cannot be read
+- schemas: name -> (type, key of its version, version), for `benchctl schema`
+- sql_view(home) -> a `results.sql.FileView`
+"""
+
+
+def hooks(name: Hook) -> list[Any]:
+    """What the slices give by that name; those that give nothing are left out."""
+    modules = [importlib.import_module(f"benchctl.{one}.hooks") for one in SLICES]
+    return [getattr(module, name) for module in modules if hasattr(module, name)]
