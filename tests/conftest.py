@@ -52,6 +52,7 @@ def usual_signals() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-goldens", action="store_true", help="write tests/golden anew")
     group = parser.getgroup("calibration of the statistics")
     group.addoption("--repetitions", type=int, default=2000, help="of every cell (default: 2000)")
     group.addoption(

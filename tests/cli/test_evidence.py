@@ -47,11 +47,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def run(home: Path) -> Path:
+def evident(runs: Path) -> Path:
     """Two plain forks a side, and one that carries evidence."""
     spec = EvidenceSpec(("gc", "inlining", "jit", "os"), 1)
-    kept = stored(home / "runs", "r1", make_record("r1", plan=make_plan(evidence=spec), status="complete"))
+    kept = stored(runs, "r1", make_record("r1", plan=make_plan(evidence=spec), status="complete"))
     forks = list(kept.record.forks)
     for variant in ("es", "os"):
         path = kept.folder.write_samples([samples(10**6)], variant, 2)
@@ -67,6 +66,11 @@ def run(home: Path) -> Path:
             write_evidence(stacked_columns(rows, dtypes), dtypes, folder / name)
     kept.folder.save(msgspec.structs.replace(kept.record, forks=tuple(forks)))
     return kept.folder.path
+
+
+@pytest.fixture
+def run(home: Path) -> Path:
+    return evident(home / "runs")
 
 
 def call(*arguments: object) -> Result:

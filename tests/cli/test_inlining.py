@@ -22,12 +22,9 @@ OTHER_VISIT = (
 READ = "DocIdsWriter::readInts24"
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def logged(runs: Path) -> None:
     """Four forks of each variant; every second one of `os` has the call inlined, and is faster."""
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    folder = RunFolder(tmp_path / "runs" / "20260101-000000-c")
+    folder = RunFolder(runs / "20260101-000000-c")
     forks = []
     for block in range(4):
         for variant in ("es", "os"):
@@ -39,6 +36,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             summary = make_summary("range", (10.0 if inlined else 20.0) + block)
             forks.append(make_fork(variant, block, summary, boots=(BOOT,), evidence=("inlining",)))
     folder.save(make_record(folder.path.name, status="complete", forks=tuple(forks)))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    logged(tmp_path / "runs")
     return tmp_path
 
 

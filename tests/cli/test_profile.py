@@ -25,15 +25,12 @@ SEARCH = "[benchctl][search][T#1]"
 WORKER = "[benchctl][transport_worker][T#1]"
 
 
-@pytest.fixture(autouse=True)
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+def profiled(runs: Path) -> RunFolder:
     """Elasticsearch scores in 3 of 4 samples, OpenSearch in 1 of 2; neither has a plain fork's profile.
 
     Measuring lasts from second 1 to second 3; what is sampled in second 0 is warm-up.
     """
-    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
-    folder = RunFolder(tmp_path / "runs" / "20260101-a")
+    folder = RunFolder(runs / "20260101-a")
     for variant, engine, scores in (("es", "elasticsearch", 3), ("os", "opensearch", 1)):
         stack = (f"org.{engine}.search.SearchService.run:7", "org.apache.lucene.A.score:9")
         sampled = [Sample(0, f"{engine}{WORKER}", ("org.start.C.up",))]
@@ -52,6 +49,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     plain = [make_fork(name, block, boots=(BOOT,)) for name in ("es", "os") for block in (0, 1)]
     folder.save(make_record("20260101-a", plan=make_plan(), status="complete", forks=(*plain, *evidence)))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path))
+    return profiled(tmp_path / "runs")
 
 
 def call(*arguments: object) -> Result:
