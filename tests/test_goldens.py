@@ -28,7 +28,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
 from benchctl.run.lock import SHARE_VARIABLE
-from builders import make_record
+from builders import make_environment, make_record
 from cli.test_evidence import evident
 from cli.test_inlining import logged
 from cli.test_plan import earlier
@@ -148,6 +148,7 @@ def top() -> Iterator[Path]:
         for variable in ("BENCHCTL_HOME", "HOME", "XDG_CONFIG_HOME"):
             patch.setenv(variable, str(top / "home"))
         patch.delenv("FORCE_COLOR", raising=False)
+        patch.setattr("benchctl.nightly.night.describe_host", make_environment)  # else of this host
         patch.setenv("PATH", str(top / "bin"))
         patch.setenv(REPOSITORY_VARIABLE, files.url)
         for name, version in ENGINES.items():
