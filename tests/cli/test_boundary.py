@@ -203,37 +203,6 @@ def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
         assert other.told == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--nonsense"], "No such option"),
-        (["run", "--forks", "many"], "many"),
-        (["run", "--restart", "often"], "often"),
-        (["nonsense"], "hint: see: benchctl --help"),
-        (["comapre", "es", "os"], "No such command 'comapre'\n  hint: did you mean 'compare'?\n"),
-        (["nightly", "rnu"], "hint: did you mean 'run'?"),
-        (["node", "sart"], "hint: did you mean 'start'?"),
-        (["run", "--chalenge", "x"], "No such option '--chalenge'\n  hint: did you mean '--challenge'?\n"),
-        (["node", "start", "--prt=9200"], "hint: did you mean '--port'?"),
-        (["run", "--iterations", "50"], "hint: iterations is a parameter: --param iterations=50\n"),
-        (["plan", "--warmup-iterations=7"], "--param warmup_iterations=7\n"),
-        (["minimize", "--clients"], "--param clients=N\n"),
-        (["run", "--target-througput", "9/s"], "--param target_throughput=N\n"),
-        (["compare", "--iterations", "5"], "hint: see: benchctl compare --help\n"),
-        (
-            ["run", "--docs", "0"],
-            "--docs: '0': without documents there is nothing to search\n  hint: give at",
-        ),
-        (["run", "--heap", "0m"], "'0m' is not a heap size"),
-    ],
-)
-def test_a_wrong_flag_is_a_usage_error(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]):
-    assert guarded(root, arguments) == 2
-    found = capsys.readouterr().err
-    assert found.startswith("benchctl: ")
-    assert said in found
-
-
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(
     "arguments",
@@ -261,21 +230,6 @@ def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str]
     else:  # all that it said went the other way
         assert done.returncode in (ExitCode.OK, ExitCode.USAGE)
         assert other
-
-
-def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str]):
-    def walk(command: click.Command, path: list[str]) -> None:
-        assert guarded(root, [*path, "--help"]) == 0
-        assert "Usage: benchctl" in capsys.readouterr().out
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                inner = command.get_command(context, name)
-                assert inner is not None
-                assert inner.help, name
-                walk(inner, [*path, name])
-
-    walk(root, [])
 
 
 @pytest.mark.parametrize("going", ["--resume", "--more"])
@@ -397,26 +351,6 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
-
-
-@pytest.mark.parametrize(
-    ("command", "short", "long"),
-    [
-        (["run"], "-q", "--quiet"),
-        (["run"], "-v", "--verbose"),
-        (["run"], "-n", "--dry-run"),
-        (["redline"], "-v", "--verbose"),
-        (["experiment", "run"], "-q", "--quiet"),
-        (["corpus", "fetch"], "-q", "--quiet"),
-        (["lucene", "patch"], "-q", "--quiet"),
-        (["nightly", "run"], "-q", "--quiet"),
-        (["node", "logs"], "-n", "--lines"),
-        ([], "-V", "--version"),
-    ],
-)
-def test_short_flags(command: list[str], short: str, long: str, capsys: pytest.CaptureFixture[str]):
-    assert guarded(root, [*command, "--help"]) == 0
-    assert f"  {short}, {long}" in capsys.readouterr().out
 
 
 def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.errors import UsageError
 from benchctl.results.evidence import (
     GC_DTYPES,
     GC_FILE,
@@ -77,74 +76,11 @@ def call(*arguments: object) -> Result:
     return CliRunner().invoke(root, [str(one) for one in arguments])
 
 
-def test_every_kind_has_its_table_with_variants_side_by_side(run: Path):
-    done = call("evidence", "r1")
-    assert done.exit_code == 0, done.output
-    titles = [line for line in done.stdout.splitlines() if line.startswith(("jit:", "gc:", "os:"))]
-    assert [title.partition(",")[0] for title in titles] == [
-        "jit: compilations that began",
-        "gc: pauses of the collector",
-        "gc: pauses of the collector by cause",
-        "gc: safepoints",
-        "os: seconds of the task",
-        "os: context switches of the node's threads that waited",
-        "os: page faults of the node",
-    ]
-    assert "range      1 (1, 0)  1 (1, 0)  1 (0, 0)  1 (0, 0)" in done.stdout
-    assert (
-        "range              1          1  5.000  5.000       5.000       5.000      n/a      n/a"
-        in done.stdout
-    )
-    assert "range      Young          1          1  5.000  5.000" in done.stdout
-    assert "range        2.001    2.001    2.001    2.001" in done.stdout
-    assert "means over fork 2 of es, fork 2 of os." in done.stdout
-    assert "fork 2 of es: 1 line of the compilers' log could not be read" in done.stdout
-    assert "inlining: see benchctl inlining r1 --method CLASS::METHOD" in done.stdout
-    assert f"Kept in: {run / 'evidence'}" in done.stdout
-
-
-def test_one_kind_and_one_variant_are_shown_alone(run: Path):
-    done = call("evidence", run, "--kind", "jit", "--variant", "os", "--block", 2)
-    assert done.exit_code == 0, done.output
-    assert "Operation        C1        C2  Given up    Deopts" in done.stdout
-    assert "gc:" not in done.stdout
-
-
-def test_json_holds_every_fork(run: Path):
-    done = call("evidence", run, "--format", "json")
-    found = json.loads(done.stdout)
-    assert (found["kinds"], found["forks"]) == (["jit", "gc", "os"], {"es": [2], "os": [2]})
-    (task,) = found["tasks"]
-    (jit,) = task["jit"]["es"]
-    assert jit["deoptimised"] == {"count": 1, "first": 0, "last": 1}
-    assert task["os"]["os"][0]["user_s"] == pytest.approx(2.001)
-    assert found["folders"] == ["evidence/002-es", "evidence/002-os"]
-
-
 def test_samples_that_are_gone_are_said(run: Path):
     (run / "forks" / "002-es.parquet").unlink()
     done = call("evidence", run)
     assert done.exit_code == 0, done.output
     assert "the samples of fork 2 of es are not there" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--variant", "ox"), "has no variant 'ox'"),
-        (("--block", "0"), "no finished fork of block 0 carries evidence"),
-    ],
-)
-def test_what_would_print_nothing_is_refused(run: Path, options: tuple[str, ...], said: str):
-    with pytest.raises(UsageError, match=said):
-        CliRunner().invoke(root, ["evidence", str(run), *options], catch_exceptions=False)
-
-
-def test_a_run_without_evidence_says_how_to_get_some(home: Path):
-    stored(home / "runs", "plain")
-    with pytest.raises(UsageError, match="no finished fork of run plain carries evidence") as caught:
-        CliRunner().invoke(root, ["evidence", "plain"], catch_exceptions=False)
-    assert "--evidence jit,gc,os" in caught.value.hint
 
 
 def test_plain_forks_alone_are_compared_and_the_cost_is_told(run: Path):

@@ -50,13 +50,6 @@ def call(*arguments: object) -> Result:
     return CliRunner().invoke(root, ["inlining", *map(str, arguments)])
 
 
-def test_a_methods_tree_is_printed():
-    done = call("latest", "--method", READ, "--variant", "os", "--block", 1)
-    assert done.exit_code == 0, done.output
-    assert "os, block 1, boot 0: org.apache.lucene.util.bkd.DocIdsWriter::readInts24" in done.stdout
-    assert "@ 35  PointRangeQuery$1$1::visit (9 bytes)  inline (hot)" in done.stdout
-
-
 def test_the_diff_shows_inlined_against_virtual():
     done = call("20260101", "--diff", "es", "os")
     assert done.exit_code == 0, done.output
@@ -140,35 +133,6 @@ def test_two_log_files_of_one_name_are_told_apart(tmp_path: Path):
     document = json.loads(call("latest", "--diff", *paths, "--format", "json").stdout)
     assert set(document["only"]) == set(map(str, paths))
     assert {str(path) for path in paths} <= document["differences"][0].keys()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "say what is asked for"),
-        (("--method", READ), "name one of the variants: es, os"),
-        (("--method", "readInts25", "--variant", "es"), "near are: DocIdsWriter::readInts24"),
-        (("--diff", "es", "new"), "new has no inlining log"),
-        (("--diff", "es", "es"), "two different variants"),
-        (("--diff", "es", "os", "--variant", "es"), "--variant has no effect beside --diff"),
-        (("--diff", "es", "os", "--callee", "visit"), "--callee has no effect beside --diff"),
-        (("--method", READ, "--variant", "es", "--task", "range"), "--task has no effect beside --method"),
-        (("--group", READ, "--block", "1"), "--block has no effect beside --group"),
-        (("--group", READ, "--variant", "es"), "--group needs --callee and --task"),
-        (
-            ("--group", READ, "--callee", "visit", "--task", "rnge", "--variant", "es"),
-            "did you mean 'range'?",
-        ),
-        (
-            ("--group", READ, "--callee", "visit", "--task", "d/range", "--variant", "es"),
-            "there is no task 'd/range'",
-        ),
-    ],
-)
-def test_what_cannot_be_answered_is_said(arguments: tuple[str, ...], message: str):
-    done = call("latest", *arguments)
-    assert done.exit_code != 0
-    assert message in f"{done.output}{done.exception} {getattr(done.exception, 'hint', '')}"
 
 
 def test_a_file_has_no_forks_to_group(tmp_path: Path):

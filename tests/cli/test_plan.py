@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.errors import UsageError
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.results.store import RunStore
@@ -77,35 +76,6 @@ def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Pa
     forks = max(one["likely"]["forks"] for one in found["requirements"])
     assert found["command"].endswith(f"--forks {forks}")
     assert found["requirements"][0]["likely"]["seconds"] == 30.0 * forks
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("plan", "--effect", "0%", "--challenge", "range-only"), "more than 0 %"),
-        (("plan", "--effect", "5%", "--challenge", "range-only", "--variant", "es"), "only one variant"),
-        (("plan", "--effect", "5%"), "no challenge"),
-        (("run", "--challenge", "range-only", "--precision", "5%", "--forks", "7"), "at least 8 forks"),
-        (("run", "--challenge", "range-only", "--precision", "0%"), "more than 0 %"),
-        (("run", "--challenge", "range-only", "--budget", "0s"), "more than no time"),
-        (("run", "--challenge", "range-only", "--precision", "5%", "--variant", "es"), "only one variant"),
-        (("run", "--challenge", "range-only", "--until-decided", "--variant", "es"), "only one variant"),
-        (("run", "--challenge", "range-only", "--until-decided", "--forks", "4"), "at least 5 forks"),
-        (("run", "--challenge", "range-only", "--until-decided", "--forks", "51"), "at most 50 forks"),
-        (("run", "--challenge", "range-only", "--until-decided", "--unpaired"), "judges pairs"),
-        (("run", "--challenge", "range-only", "--until-decided", "--index-builds", "2"), "counts forks"),
-        (("run", "--challenge", "range-only", "--until-decided", "--precision", "5%"), "two rules"),
-        (("run", "--challenge", "range-only", "--margin", "5%"), "belongs to --until-decided"),
-        (("run", "--challenge", "range-only", "--precision", "5"), "write 3%"),
-        (("run", "--challenge", "range-only", "--budget", "30"), "write 90s, 30m, 2h or 7d"),
-        (("run", "--challenge", "range-only", "--tag", "a b"), "is not a tag"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_starts(arguments: tuple[str, ...], text: str):
-    done = call(*arguments)
-    if done.exit_code != 2:
-        assert isinstance(done.exception, UsageError)
-    assert text in f"{done.output} {done.exception}"
 
 
 def test_the_rule_becomes_part_of_the_plan():

@@ -68,14 +68,6 @@ def refused(*arguments: object) -> str:
     return str(done.exception)
 
 
-def test_every_variant_with_a_profile_has_its_table():
-    done = call()
-    assert done.exit_code == 0, done.output
-    assert "Profile of es, 1 fork:\nPROFILE SUMMARY from 4 events (total: 6)" in done.stdout
-    assert "PROFILE SUMMARY from 2 events (total: 4)" in done.stdout
-    assert " 75.00%            3  org.apache.lucene.A#score()\n" in done.stdout
-
-
 def test_what_was_sampled_outside_of_measured_tasks_counts_when_asked_for():
     assert "org.start" not in call("--task", "range").stdout
     done = call("--variant", "es", "--recorded")
@@ -101,13 +93,6 @@ def test_lines_callers_threads_and_a_variant_can_be_asked_for():
     assert "at org.elasticsearch.search.SearchService#run():7" in done.stdout
     assert "opensearch" not in done.stdout
     assert r"profile.threads=\[search\]" in done.stdout
-
-
-def test_a_difference_takes_both_engines_packages_as_one():
-    done = call("--diff", "es", "os", "--inclusive")
-    assert "75.00%  50.00%  -25.00" in done.stdout
-    assert "org.<engine>.search.SearchService#run()" in done.stdout
-    assert "org.elasticsearch" not in done.stdout
 
 
 def test_programs_get_all_of_it():

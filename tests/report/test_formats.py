@@ -1,7 +1,6 @@
 import csv
 import io
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,13 +11,6 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SCHEMA_VERSION
-
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def test_markdown(record: RunRecord):
-    text = render(analyse_run(record), "markdown", plan=record.plan)
-    assert text == (GOLDEN / "plain.md").read_text(encoding="utf-8")
 
 
 def test_markdown_keeps_pipes_and_lines_of_reasons_inside_the_text(build: Callable[..., RunRecord]):

@@ -1,7 +1,6 @@
 """The tables of the blog and of the luceneutil talk, from their own figures."""
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +23,6 @@ from report.published import (
     talk_record,
 )
 
-GOLDEN = Path(__file__).parent / "golden"
 BLOG = {**BLOG_MS, **BLOG_QPS}
 
 
@@ -39,16 +37,6 @@ def talk_analysis(jvms: int) -> Analysis:
 def column(grid: Grid, header: str) -> dict[str, str]:
     place = grid.titles.index(header)
     return {line[0]: line[place] for line in grid.texts}
-
-
-def golden(name: str, text: str, width: int = 80) -> None:
-    assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-    assert max(map(len, text.splitlines())) <= width
-
-
-@pytest.mark.parametrize("name", BLOG)
-def test_the_blog_is_printed_as_it_was(name: str):
-    golden(f"blog-{name}", render_styled(blog_analysis(name), "blog", "text", width=80))
 
 
 @pytest.mark.parametrize("name", BLOG)
@@ -79,12 +67,6 @@ def test_the_blogs_style_has_intervals_where_there_are_forks():
     text = render_styled(analyse_run(complete_record()), "blog", "text", width=120)
     assert "95 % interval" in text
     assert "from geometric means over forks (es 5, os 5)" in text
-
-
-@pytest.mark.parametrize(("name", "jvms"), [("luceneutil-talk", JVMS), ("luceneutil-talk-one-jvm", 1)])
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_talk_is_printed_as_it_was_but_for_true_intervals(name: str, jvms: int, width: int):
-    golden(f"{name}-{width}", render_styled(talk_analysis(jvms), "luceneutil", "text", width=width), width)
 
 
 @pytest.mark.parametrize("jvms", [1, JVMS])
