@@ -1,4 +1,4 @@
-"""What the driver itself costs on this machine: its own executor against a server that does nothing."""
+"""The driver's own cost on this machine: its executor against a server that does nothing."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ _OPERATION = Search(
 
 @contextmanager
 def floor_stub() -> Iterator[str]:
-    """Run the built-in server in a process of its own; yields its address.
+    """Run the built-in server in a process of its own; yields its URL.
 
     Raises:
         BenchctlError: it does not start.
@@ -49,7 +49,7 @@ def floor_stub() -> Iterator[str]:
                 raise BenchctlError("the built-in server for the calibration did not start")
             yield f"http://127.0.0.1:{port}"
         finally:
-            # It ends with its standard input; what else could it be doing?
+            # It ends with its standard input.
             if process.stdin is not None:
                 process.stdin.close()
             try:
@@ -59,15 +59,10 @@ def floor_stub() -> Iterator[str]:
 
 
 def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1.0) -> Calibration:
-    """Measure the driver against the built-in server, about three seconds.
-
-    Args:
-        base_url: where it listens.
-        stop: ends the measurement with an error.
-        time_scale: how much longer or shorter than usual each part goes on.
+    """Measure the driver against the built-in server, for about three seconds times `time_scale`.
 
     Raises:
-        BenchctlError: a request failed, or it was stopped.
+        BenchctlError: a request failed, or `stop` was set.
     """
     clock = time.monotonic()
     alone, one_client = _run(_closed(1, time_scale), base_url, stop)
@@ -133,7 +128,7 @@ def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, 
 
 
 def _error_ns(columns: Columns) -> tuple[int, int]:
-    """p50 and p99 of what was measured beyond the service time that the server wrote into its answers."""
+    """p50 and p99 of the measured time beyond the service time that the server put into its answers."""
     mine = select(columns, (columns["outcome"] == Outcome.OK) & ~columns["warmup"])
     beyond_ns = mine["end_ns"] - mine["start_ns"] - mine["hits"]
     return round(np.quantile(beyond_ns, 0.5)), round(np.quantile(beyond_ns, 0.99))
