@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Code, Consent, read_code, refusal
-from benchctl.plugin.session import PluginError, PluginUse, tried
+from benchctl.plugin.session import PluginError, PluginUse, check_registered
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
@@ -56,7 +56,7 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
     """
     asked = list(challenges)
     try:
-        found = tried(code, [_needed(track, challenge) for challenge in asked])
+        found = check_registered(code, [_needed(track, challenge) for challenge in asked])
     except PluginError as err:
         raise UsageError(err.message, hint=err.hint) from err
     return [
