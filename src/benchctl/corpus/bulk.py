@@ -135,10 +135,10 @@ def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[b
     waiting: list[bytes] = []
     for lines in _lines(blocks):
         waiting += lines
-        whole = len(waiting) - len(waiting) % documents_per_body
-        for first in range(0, whole, documents_per_body):
+        complete = len(waiting) - len(waiting) % documents_per_body
+        for first in range(0, complete, documents_per_body):
             yield waiting[first : first + documents_per_body]
-        del waiting[:whole]
+        del waiting[:complete]
     if waiting:
         yield waiting
 

@@ -154,13 +154,10 @@ def index_file(
     *,
     apart_bytes: int = _APART_BYTES,
 ) -> FileIndex:
-    """The index of a file: kept from the last time, or created by reading all of it.
+    """The index of a file: kept from the last time in `home`, or created by reading all of it.
 
-    Args:
-        path: of the file, compressed or not.
-        home: keeps the index.
-        progress: called with the number of lines newly read.
-        apart_bytes: minimum distance of entries, in decoded bytes.
+    `progress` is called with the number of lines newly read; entries are at least `apart_bytes` decoded bytes
+    apart.
 
     Raises:
         BenchctlError: the file is missing or damaged, or was changed while it was read.

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -66,12 +65,8 @@ class ClientWire:
     ) -> tuple[int, Any]:
         """Status and decoded body of any answer.
 
-        Args:
-            method: HTTP method.
-            path: percent-encoded.
-            params: of the query.
-            body: sent as JSON; None for nothing.
-            timeout_s: for all of it, including the node's own waiting.
+        `path` is percent-encoded, `body` is sent as JSON unless None, and `timeout_s` includes the node's own
+        waiting.
 
         Raises:
             NodeRequestError: there was no answer, or an unreadable one.
@@ -202,9 +197,7 @@ class SearchClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wire.close()
 
     def request(

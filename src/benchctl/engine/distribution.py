@@ -60,15 +60,9 @@ def fetch_archive(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """One version of an engine from the Maven repository, or from the cache.
+    """One version of an engine, such as `8.11.0`, from the Maven repository, or from the cache in `home`.
 
-    Args:
-        home: has the cache.
-        engine: which engine.
-        version: a full version, such as `8.11.0`.
-        progress: of the download.
-        environ: has `BENCHCTL_MAVEN_REPOSITORY`; None for the process's own.
-        free: bytes that can be written to a folder.
+    The repository is `BENCHCTL_MAVEN_REPOSITORY` in `environ`, by default the process's own environment.
 
     Raises:
         BenchctlError: there is no such version, the repository cannot be reached, the download is truncated
@@ -124,12 +118,7 @@ def download_archive(
 ) -> Archive:
     """An archive from an http(s) URL, downloaded once, and verified if a `.sha512` is served beside it.
 
-    Args:
-        home: has the cache.
-        url: of the archive.
-        progress: of the download.
-        free: bytes that can be written to a folder.
-        pause: waits for so many seconds before an interrupted download is resumed.
+    `pause` waits for so many seconds before an interrupted download is resumed.
 
     Raises:
         BenchctlError: the server or the disk refuses, or the download is truncated or does not match.
@@ -291,14 +280,9 @@ def install(
 ) -> Installation:
     """Prepare a variant's distribution; immediate when it was prepared before.
 
-    A folder is used in place; an archive, given or from the Maven repository, is unpacked into the home.
-    Half-finished work of killed processes there is removed first.
-
-    Args:
-        home: has archives and unpacked distributions.
-        spec: its `version` is what to fetch; a given distribution has the version of its library.
-        progress: of downloads.
-        free: bytes that can be written to a folder.
+    A folder is used in place, with the version of its library; an archive, given or from the Maven
+    repository, is
+    unpacked into the home. Half-finished work of killed processes there is removed first.
 
     Raises:
         BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot

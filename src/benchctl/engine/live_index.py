@@ -63,7 +63,7 @@ class LiveIndex:
     def largest_page(self) -> int | None:
         """Largest page of hits, if the index has its own bound."""
         found = self.settings.get("index.max_result_window")
-        return None if found is None else whole(found)
+        return None if found is None else integer_setting(found)
 
 
 def read_live_index(client: SearchClient, name: str) -> LiveIndex:
@@ -114,7 +114,7 @@ def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, 
     return kept, tuple(left_out)
 
 
-def whole(value: object) -> int:
+def integer_setting(value: object) -> int:
     """An integer setting, which engines write as text.
 
     Raises:
@@ -234,13 +234,9 @@ class Draw:
 def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) -> Draw:
     """Plan the search for a sample: documents get random scores, and those above a bound are candidates.
 
-    So a sample takes one pass over the index, whatever its size.
-
-    Args:
-        client: of the cluster.
-        index: its name.
-        docs: how many documents; None for all.
-        seed: the same seed chooses the same documents as long as the index does not change.
+    So a sample takes one pass over the index, whatever its size. `docs` None takes all documents; the same
+    seed
+    chooses the same ones as long as the index does not change.
 
     Raises:
         UsageError: the index has no documents.

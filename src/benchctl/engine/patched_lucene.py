@@ -398,13 +398,9 @@ class Compiler:
     jdk: Jdk
 
     def compile(self, source: Path, class_path: Path, release: int, out: Path) -> None:
-        """Compile one source file.
+        """Compile one source file for a Java release, into the folders of its packages below `out`.
 
-        Args:
-            source: the file.
-            class_path: the jar with the classes that it uses.
-            release: target Java release.
-            out: folder for the class files, in the folders of their packages.
+        `class_path` is the jar with the classes that it uses.
 
         Raises:
             BenchctlError: it does not compile, with the compiler's first lines.
@@ -470,15 +466,9 @@ def build_lucene(
 
     It is the distribution's own jar, whatever its makers did to it, except for the changed class, which is
     built
-    from the sources that Lucene publishes for this version.
-
-    Args:
-        home: has the jar and its downloads.
-        installation: the distribution.
-        jdk: the compiler's runtime, Java 17 or newer. The bundled one serves every variant, whatever its
-            nodes run on.
-        name: of the change, such as `bulk-visit`.
-        progress: of downloads.
+    from the sources that Lucene publishes for this version. `jdk` is the compiler's runtime, Java 17 or
+    newer: the
+    bundled one serves every variant, whatever its nodes run on. `name` is the change, such as `bulk-visit`.
 
     Raises:
         UsageError: there is no such change.

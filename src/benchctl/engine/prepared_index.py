@@ -303,11 +303,7 @@ def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
 def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: int = 0) -> Iterator[Path]:
     """A scratch folder to build in; removed afterwards unless `keep` moved it.
 
-    Args:
-        home: where.
-        key: of the index.
-        free: bytes that can be written to a folder.
-        more: further builds of the same kind, whose space is checked now as well.
+    `more` is the number of further builds of the same kind, whose space is checked now as well.
 
     Raises:
         BenchctlError: the disk is too small.

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -35,9 +34,7 @@ class Command:
     Attributes:
         argv: program, as an absolute path, and arguments.
         env: the whole environment; nothing is inherited.
-        cwd: working folder.
-        stdout: file that standard output is appended to.
-        stderr: file that standard error is appended to.
+        stdout, stderr: files to append to.
         owner: whom to run as; None means the current user.
         cpus: the CPUs that it and its children run on; None for those that benchctl may use.
         stdin: its standard input, at most 32 KiB.
@@ -92,9 +89,7 @@ class NodeProcess:
         self._start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.stop(self._grace_s)
         finally:

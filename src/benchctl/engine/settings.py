@@ -173,14 +173,9 @@ def write_config(
 ) -> None:
     """Write a start's own configuration folder, based on a copy of the shipped one.
 
-    Args:
-        boot: its folders.
-        installation: whose configuration to copy.
-        jdk: what it is going to run on.
-        heap_mb: smallest and largest heap, MiB.
-        jvm_flags: appended to all others, so that they win.
-        settings: of the node; override benchctl's own.
-        data: the data folder.
+    `heap_mb` is both smallest and largest heap, MiB. The flags come after all others, and the settings
+    override
+    benchctl's own.
 
     Raises:
         UsageError: a flag or setting that benchctl cannot pass on.

@@ -377,8 +377,8 @@ def _near(log: InliningLog, method: str) -> str:
     guess = nearest(simple(stable(method)), known)
     if "::" not in method and (near := nearest(method, {own_name(one) for one in known})):
         alike += sorted(one for one in known if own_name(one) == near)
-    offered = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
-    return f"near are: {', '.join(offered)}" if offered else "write it as Class::method, as the JVM prints it"
+    found = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
+    return f"near are: {', '.join(found)}" if found else "write it as Class::method, as the JVM prints it"
 
 
 # The inlining logs of a run.

@@ -65,7 +65,7 @@ def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1
         BenchctlError: a request failed, or `stop` was set.
     """
     clock = time.monotonic()
-    alone, one_client = _run(_closed(1, time_scale), base_url, stop)
+    single, one_client = _run(_closed(1, time_scale), base_url, stop)
     _, many_clients = _run(_closed(CLIENTS, time_scale), base_url, stop)
     paced = []
     for rate_per_s, seconds in PACED:
@@ -79,12 +79,12 @@ def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1
                 lag_max_ns=figures.lag_max_ns or 0,
             )
         )
-    columns = alone.columns
+    columns = single.columns
     error_p50_ns, error_p99_ns = _error_ns(columns)
     return Calibration(
         error_p50_ns=error_p50_ns,
         error_p99_ns=error_p99_ns,
-        cpu_ns_per_request=round(alone.driver_cpu_s * _NS_PER_S / columns["start_ns"].size),
+        cpu_ns_per_request=round(single.driver_cpu_s * _NS_PER_S / columns["start_ns"].size),
         one_client_per_s=one_client.offered_per_s or 0.0,
         clients=CLIENTS,
         clients_per_s=many_clients.offered_per_s or 0.0,

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Queue
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
@@ -69,9 +68,7 @@ class Senders:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._in_flight:
             # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
             for wire in self._wires:

@@ -180,13 +180,7 @@ def turns(
 ) -> Iterator[Turn]:
     """Yield once per request of a client, when it is time to send it.
 
-    Args:
-        task: the task.
-        client: its number, from 0.
-        seed: of Poisson arrivals.
-        start_ns: when the task starts, on the monotonic clock.
-        timer: the client's clock.
-        ramp_up_ns: how much later than the task this client starts.
+    The task starts at `start_ns` of the monotonic clock, this client (from 0) `ramp_up_ns` later.
 
     Yields:
         (intended start in nanoseconds of the monotonic clock, or None in a closed loop; whether it is

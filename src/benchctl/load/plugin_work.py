@@ -390,8 +390,8 @@ class PluginWork:
         self._programs: list[PluginProgram] = []
         with blaming(self._code, f"param source '{operation.param_source}'"):
             infinite = bool(getattr(source, "infinite", True))
-        finite_runner = hasattr(runner, "completed") and hasattr(runner, "percent_completed")
-        self.endless = infinite and not finite_runner
+        ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
+        self.endless = infinite and not ends_itself
         composite = runner is None and operation.type == "composite"
         self.connections = _COMPOSITE_CONNECTIONS if composite else 1
 

@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import time
-from types import TracebackType
 from typing import Any, Self
 
 import pycurl
@@ -52,9 +51,7 @@ class _Closing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

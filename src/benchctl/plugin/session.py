@@ -540,17 +540,12 @@ def check_registered(
 ) -> list[list[str]]:
     """Execute a plug-in in a separate process, which it may kill or block, to check what it registers.
 
-    Args:
-        code: which the user consented to execute.
-        needed: for each challenge, as for `missing_names`.
-        within_s: time limit for loading.
-
     Returns:
-        What it does not register, for each challenge.
+        What it does not register of `needed`, for each challenge; see `missing_names`.
 
     Raises:
         PluginError: its code failed.
-        BenchctlError: it ended the process, or exceeded the time limit.
+        BenchctlError: it ended the process, or took longer than `within_s`.
     """
     # Spawned, not forked: the caller may have threads.
     context = get_context("spawn")

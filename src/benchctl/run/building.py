@@ -348,11 +348,7 @@ class Workshop:
 def build_index(shop: Workshop, key: IndexKey, *, title: str, more: int) -> PreparedIndex:
     """Build an index, or resume its interrupted preparation, and keep it.
 
-    Args:
-        shop: what to build with.
-        key: of the index.
-        title: its name in progress messages.
-        more: further builds of the same kind that are to follow.
+    `title` is its name in progress messages; `more` builds of the same kind are to follow.
 
     Raises:
         BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.

@@ -18,13 +18,13 @@ from benchctl.engine.live_index import (
     Hit,
     LiveIndex,
     Operation,
+    integer_setting,
     page_size,
     plan_draw,
     read_hits,
     read_live_index,
     read_page,
     suggest_operations,
-    whole,
 )
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
@@ -107,16 +107,11 @@ def capture(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Captured:
-    """Make a track of an index; the cluster is only read.
+    """Make a track of the index `name`, with `docs` of its documents or all; the cluster is only read.
 
-    Args:
-        client: of the cluster.
-        facts: about the cluster.
-        name: of the index.
-        folder: of the track; it must not exist. A failed attempt leaves nothing behind.
-        docs: how many documents to take; None for all.
-        seed: of the choice.
-        progress: called with the number of newly written documents.
+    The folder must not exist; a failed attempt leaves nothing behind. `progress` is called with the number of
+    newly
+    written documents.
 
     Raises:
         UsageError: the folder exists, or the index cannot become a track.
@@ -261,7 +256,7 @@ def _index_body(index: LiveIndex) -> str:
     settings.pop("index.auto_expand_replicas", None)
     body = {"settings": settings, "mappings": index.mappings, "aliases": index.aliases}
     head = (
-        f'"index.number_of_shards": {{{{ number_of_shards | default({whole(shards)}) }}}},\n'
+        f'"index.number_of_shards": {{{{ number_of_shards | default({integer_setting(shards)}) }}}},\n'
         '    "index.number_of_replicas": {{ number_of_replicas | default(0) }}'
     )
     text = _literal({key: value for key, value in body.items() if value or key == "settings"})

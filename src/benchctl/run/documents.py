@@ -225,12 +225,7 @@ def expected_corpus(
 ) -> CorpusSpec:
     """A plan's documents before any file was read: for files, according to the track.
 
-    Args:
-        generated: the generated documents, if there are any.
-        files: the user's options about files.
-        track: of the plan.
-        schedules: the measured challenges.
-        origin: what forks start on.
+    `generated` are the generated documents, if there are any.
 
     Raises:
         UsageError: there is nothing to fill the track with, or the user's own file is missing or does not

@@ -52,13 +52,9 @@ def host_lock(
     name: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold the host while measuring.
+    """Hold the host while measuring; refuse, or `wait`, if another benchctl does.
 
-    Args:
-        wait: wait for another benchctl to finish; False refuses at once.
-        on_wait: called once with who holds the host.
-        name: of the lock; None for the environment's.
-        pause: waits for so many seconds.
+    `on_wait` is called once with who holds the host; `name` is the lock's, by default from the environment.
 
     Raises:
         HostBusy: another benchctl is measuring, and `wait` is False.

@@ -64,14 +64,7 @@ def prepare_subject(
 ) -> Subject:
     """Install a variant's engine and runtime, and build its indices, unless that was done before.
 
-    Args:
-        spec: the variant.
-        plan: of the run; its documents are known.
-        track: of the plan.
-        parcels: the documents.
-        home: where everything is kept.
-        observer: told what happens.
-        keeping: when an ingest is saved.
+    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved.
 
     Raises:
         BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.

@@ -41,15 +41,9 @@ def work_context(
 
     Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
     by name
-    if those certainly exist, else whatever the challenge has created by then.
-
-    Args:
-        plan: of the run.
-        track: of the plan.
-        home: has the corpora.
-        engine: of the node.
-        session: of the track's plug-in: tasks of the same one share its modules' state.
-        version: of the engine; empty while no node is up.
+    if those certainly exist, else whatever the challenge has created by then. Tasks of the same `session`
+    share the
+    state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
     bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
     return WorkContext(
@@ -188,15 +182,7 @@ class StepRunner:
     def stage(
         self, serving: Serving, engine: EngineName, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
-        """The stage for the tasks of a node start.
-
-        Args:
-            serving: the node or cluster.
-            engine: of it.
-            boot: which node start of the fork.
-            origin_ns: the fork's origin on the monotonic clock.
-            spool: takes the samples.
-        """
+        """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         return Stage(
             open_wire=self._opener(serving, engine),
             context=work_context(self._plan, self._track, self._home, engine, origin_ns, serving.version),

@@ -43,13 +43,7 @@ def prepare_target(
 ) -> TargetSubject:
     """Inspect a cluster and its indices; creates and fills a single missing index if allowed.
 
-    Args:
-        spec: the variant.
-        endpoint: where it is, with credentials.
-        plan: of the run.
-        track: whose indices it must have.
-        corpus: called only when the index has to be filled.
-        observer: told what happens.
+    `corpus` is called only when the index has to be filled.
 
     Raises:
         UsageError: the plan would change the cluster.

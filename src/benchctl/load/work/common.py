@@ -60,14 +60,9 @@ class Envelope:
     ) -> Request:
         """One request.
 
-        Args:
-            method: HTTP method.
-            path: percent-encoded; it may have a query already.
-            body: encoded.
-            judge: reads its answer.
-            params: added to the query, not yet encoded.
-            searches: by how much the node's own count of searches grows.
-            weight: units of throughput.
+        `path` is percent-encoded and may have a query, to which `params` are added. `searches` is by how much
+        the node's
+        own count of searches grows, `weight` the units of throughput.
         """
         if params:
             path = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}"

@@ -176,11 +176,7 @@ _OPENERS: Mapping[type[Operation], Opener] = {
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
     """Prepare an operation for its clients.
 
-    Args:
-        operation: what a task repeats.
-        context: where it runs.
-        clients: of the task.
-        key: what the requests' values depend on besides the seed, such as the task's name.
+    `key` is what the requests' values depend on besides the seed, such as the task's name.
 
     Raises:
         BenchctlError: something it needs is missing, such as a corpus.
