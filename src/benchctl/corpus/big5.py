@@ -390,7 +390,7 @@ def _template_of(day: Day) -> str:
 
 
 def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
-    r"""The documents [start, stop) of the corpus (seed, documents).
+    r"""The documents [start, stop), numbered from 0, of the corpus (seed, documents).
 
     Memory stays at a few blocks. A document depends only on the seed (taken modulo 2^64), the size of the
     corpus and

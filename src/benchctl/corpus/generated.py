@@ -337,7 +337,7 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
 def open_documents(
     corpus: Corpus, *, start: int = 0, stop: int | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[bytes]:
-    r"""The documents [start, stop), by default all, in order, decompressed, in memory of a few blocks.
+    r"""The documents [start, stop), from 0, by default all, in order, decompressed, in bounded memory.
 
     Yields:
         Whole lines with newlines: about `block_bytes`, less at the ends of parts.

@@ -344,7 +344,7 @@ def _behind(block: bytes, at: int, line_ends: int) -> int:
 def open_file(
     file: CorpusFile, *, start: int = 0, stop: int | None = None, home: Home | None = None
 ) -> Iterator[bytes]:
-    r"""The selected documents [start, stop) of a file in order, in memory of a few blocks.
+    r"""The selected documents [start, stop), from 0, of a file in order, in memory of a few blocks.
 
     `stop` defaults to the end of the selection. Without `home`, which has the file's index, the file is read
     from

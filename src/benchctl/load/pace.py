@@ -121,7 +121,7 @@ def _poisson(rate_per_s: float, clients: int, client: int, seed: np.random.SeedS
 _MAX_LEAD_NS = 300_000
 _LEAD_MEMORY = 8
 
-Clock = Callable[[], int]
+Clock = Callable[[], int]  # nanoseconds, monotonic
 Turn = tuple[int | None, bool]
 _TURN: Turn = (None, False)
 _WARMUP_TURN: Turn = (None, True)

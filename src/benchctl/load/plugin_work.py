@@ -498,7 +498,7 @@ class PluginProgram:
 NewPace = Callable[[Program], "PluginPace"]
 """Makes the pace of a client with this program."""
 
-Clock = Callable[[], int]
+Clock = Callable[[], int]  # nanoseconds, monotonic
 
 _MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
 

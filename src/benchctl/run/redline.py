@@ -231,7 +231,7 @@ class _NodeSearch:
 
 
 def capacity_per_s(columns: Columns) -> float | None:
-    """Completions per second in the second half of a closed loop, given its samples; None without any."""
+    """Completions per second in the second half of a closed loop's samples, shape (n,); None for none."""
     ok = (columns["outcome"] == Outcome.OK) & (columns["part"] == 0)
     ends = columns["end_ns"][ok]
     if ends.size == 0:
