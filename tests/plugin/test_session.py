@@ -10,9 +10,9 @@ from benchctl.plugin.session import (
     PluginError,
     PluginNeedsError,
     PluginUse,
+    check_registered,
     loaded_plugin,
     missing_names,
-    tried,
 )
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge
@@ -48,7 +48,7 @@ NEEDED = [{"operation type": frozenset({"x", "y"})}, {"operation type": frozense
 def test_a_plug_in_that_ends_its_process_is_told(tmp_path: Path, source: str, status: int):
     code = code_in(tmp_path / "books", {"track.py": source})
     with pytest.raises(BenchctlError) as caught:
-        tried(code, NEEDED)
+        check_registered(code, NEEDED)
     assert caught.value.message == (
         f"loading track.py of the plug-in {code.path} ended the process that executed it "
         f"(exit status {status})"
@@ -60,7 +60,7 @@ def test_a_plug_in_that_ends_its_process_is_told(tmp_path: Path, source: str, st
 def test_a_plug_in_that_never_ends_is_told(tmp_path: Path, source: str):
     code = code_in(tmp_path / "books", {"track.py": f"def register(registry):\n    {source}"})
     with pytest.raises(BenchctlError, match=r"books/track\.py did not come to an end within 2 s") as caught:
-        tried(code, NEEDED, within_s=2)
+        check_registered(code, NEEDED, within_s=2)
     assert caught.value.exit_code == 1
 
 
@@ -73,9 +73,9 @@ def test_a_trial_says_what_is_missing_and_waits_for_no_thread(tmp_path: Path):
             threading.Thread(target=threading.Event().wait).start()
     """
     code = code_in(tmp_path / "books", {"track.py": endless})
-    assert tried(code, NEEDED) == [["operation type 'y' (it registers x)"], []]
+    assert check_registered(code, NEEDED) == [["operation type 'y' (it registers x)"], []]
     with pytest.raises(PluginError, match=r"track\.py:1: loading track\.py failed: ZeroDivisionError"):
-        tried(code_in(tmp_path / "books", {"track.py": "1 / 0"}), NEEDED)
+        check_registered(code_in(tmp_path / "books", {"track.py": "1 / 0"}), NEEDED)
 
 
 PROCESSORS = """

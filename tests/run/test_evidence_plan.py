@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.results.likeness import deciding, unlike
 from benchctl.results.plan import EvidenceKind, EvidenceSpec, Plan, TargetSpec
-from benchctl.run.pilot import _like_compared
+from benchctl.run.pilot import _without_extra_forks
 from benchctl.run.plan import EVIDENCE_KINDS, check_evidence
 from benchctl.stats.history import _same
 from builders import ES, OS, make_fork, make_plan, make_record
@@ -87,5 +87,5 @@ def test_digests_of_plans_without_evidence_are_what_they_were():
 def test_pilot_forks_are_like_those_that_are_compared(
     evidence: EvidenceSpec, kinds: tuple[EvidenceKind, ...]
 ):
-    plan = cast("Plan", _like_compared(make_plan(forks=1, evidence=evidence)))
+    plan = cast("Plan", _without_extra_forks(make_plan(forks=1, evidence=evidence)))
     assert plan.evidence_in(3) == kinds

@@ -10,7 +10,7 @@ from benchctl.home import Home
 from benchctl.plugin.code import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.orchestrate import track_changes
-from benchctl.run.plan import RunSpec, as_trial, plan_run
+from benchctl.run.plan import RunSpec, in_test_mode, plan_run
 from benchctl.run.plugin import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
@@ -112,7 +112,7 @@ def test_the_load_gets_the_digest_that_was_consented_to(books: Path, trusting: C
 def test_a_trial_asks_without_the_plug_ins_pauses(books: Path, trusting: Consent):
     plan, _ = planned(books, trusting)
     assert [task.scheduler for task in plan.schedules[0].schedule] == [None, "lazily"]
-    assert [task.scheduler for task in as_trial(plan).schedules[0].schedule] == [None, None]
+    assert [task.scheduler for task in in_test_mode(plan).schedules[0].schedule] == [None, None]
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("bulk", "docs"), ("search", "queries"), ("anything", "ops")])

@@ -122,7 +122,7 @@ def test_a_first_go_makes_everything(begin: Callable[..., Resumption], node: Nod
     assert list(checkpoints.missing) == [(0, 1_000_000)]
     assert checkpoints.after_s == USUAL.after_s
     sent = Sent(1_000_000, 9, 8.0, 0.5)
-    assert first.whole(sent) == sent
+    assert first.total(sent) == sent
     assert first.bytes_put_by == 0
 
 
@@ -150,7 +150,7 @@ def test_a_second_go_sends_the_rest_and_tells_of_both(
     assert list(checkpoints.missing) == [(600_000, 1_000_000)]
     # What took long enough already is worth keeping whatever comes next.
     assert checkpoints.after_s == 0
-    whole = second.whole(Sent(400_000, 6_000, 20.0, 0.25))
+    whole = second.total(Sent(400_000, 6_000, 20.0, 0.25))
     assert (whole.documents, whole.body_bytes, whole.seconds, whole.checkpoint_s) == (
         1_000_000,
         15_000,
@@ -228,10 +228,10 @@ def test_an_interrupt_tells_what_is_kept_and_how_to_go_on(
     begin: Callable[..., Resumption], put_by: Callable[[int], None], home: Home
 ):
     first = begin()
-    with pytest.raises(KeyboardInterrupt), first.said():
+    with pytest.raises(KeyboardInterrupt), first.reported():
         raise KeyboardInterrupt
     put_by(600_000)
-    with pytest.raises(BenchctlError) as caught, first.said():
+    with pytest.raises(BenchctlError) as caught, first.reported():
         raise KeyboardInterrupt
     root = home.partial / key().folder_name
     assert caught.value.exit_code == ExitCode.INTERRUPTED
@@ -246,13 +246,13 @@ def test_a_failure_keeps_its_message_and_tells_what_is_kept(
 ):
     first = begin()
     failure = BenchctlError("the node is gone", hint="give it memory", exit_code=ExitCode.USAGE)
-    with pytest.raises(BenchctlError) as caught, first.said():
+    with pytest.raises(BenchctlError) as caught, first.reported():
         raise failure
     assert caught.value is failure
     put_by(600_000)
     with (
         pytest.raises(BenchctlError, match="the node is gone; 600,000 of 1,000,") as caught,
-        first.said(),
+        first.reported(),
     ):
         raise failure
     assert caught.value.hint.startswith("give it memory; the same command goes on from there")

@@ -59,7 +59,7 @@ from benchctl.run.forecast import announce, earlier_runs, preparation
 from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import Extras, add_blocks, extended, resume_run, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import as_trial, plan_run, reload_track, settling_text
+from benchctl.run.plan import in_test_mode, plan_run, reload_track, settling_text
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
 from benchctl.slices import hooks
@@ -200,7 +200,7 @@ def run_command(
                 settle=spec.settle and not (test_mode or until_steady),
             )
         )
-        plan = as_trial(plan) if test_mode else plan
+        plan = in_test_mode(plan) if test_mode else plan
         if until_steady:
             check_lengthening(plan)
         if dry_run:

@@ -37,7 +37,7 @@ from benchctl.results.plan import (
 )
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.pin import AUTO, allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import EVIDENCE_KINDS, TRIAL_DOCUMENTS, TRIAL_FORKS, RunSpec, default_heap_mb
+from benchctl.run.plan import EVIDENCE_KINDS, TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, RunSpec, default_heap_mb
 from benchctl.spec import Setting, run_settings
 from benchctl.stats.multiplicity import FIRST_LOOK
 from benchctl.track.library import challenge_names, track_names
@@ -610,13 +610,17 @@ def trial_option(command: F) -> F:
     """`--test-mode`."""
     return under("How much", click.option(
         "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
-        help=f"See whether it works, not how fast: {TRIAL_DOCUMENTS:,} documents and {TRIAL_FORKS} fork "
-        "unless given, every task at most 3 times after 1 warm-up, unthrottled.",
+        help=f"See whether it works, not how fast: {TEST_MODE_DOCUMENTS:,} documents and {TEST_MODE_FORKS} "
+        "fork unless given, every task at most 3 times after 1 warm-up, unthrottled.",
     ))(command)  # fmt: skip
 
 
 def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type
     """Eager, so the options that are read after it find these defaults; what the user gives still wins."""
     if given:
-        context.default_map = {**(context.default_map or {}), "docs": TRIAL_DOCUMENTS, "forks": TRIAL_FORKS}
+        context.default_map = {
+            **(context.default_map or {}),
+            "docs": TEST_MODE_DOCUMENTS,
+            "forks": TEST_MODE_FORKS,
+        }
     return given

@@ -1,1 +1,1 @@
-"""The big5 log corpus: made from a seed, kept in compressed files, framed for bulk requests."""
+"""Documents: the generated big5 corpus, files of documents, and bulk bodies."""

@@ -3,17 +3,17 @@
 The documents have the keys, formats and value sets of Elastic's big5 corpus. The differences:
 
 - There is no random walk. In the original, a number strays around its predecessor, and so do the timestamps
-  of a file; here every value is drawn on its own, uniformly unless said otherwise, so that any slice can be
-  made alone.
-- Log streams, hosts and addresses come from a pool per day with one entry for 100 documents (as many names as
-  there are at most), where the original draws a new value about once in 100 documents.
-- 5 % of `metrics.size` lie in 1-999, the rest in 1,000-10,000. Each of the three streams that operations
+  of a file; here every value is drawn independently, uniformly unless stated otherwise, so that any slice can
+  be generated on its own.
+- Log streams, hosts and addresses come from a pool per day with one entry per 100 documents (at most as many
+  as there are names), where the original draws a new value about once in 100 documents.
+- 5 % of `metrics.size` are in 1-999, the rest in 1,000-10,000. Each of the three streams that operations
   search for has 4 documents in 10,000.
-- A message has 1-25 words, few more often than many (the smaller of two draws): pairs of nouns, then, when
-  their number is odd, one name.
-- A day is ingested in document order through one other day, in 24 files.
+- A message has 1-25 words, few more often than many (the smaller of two draws): pairs of nouns, then, for an
+  odd number, one name.
+- A day is ingested in document order during one other day, in 24 files.
 
-A document takes 0.93 kB on average, its line end included.
+A document takes 0.93 kB on average, including its newline.
 """
 
 import datetime as dt
@@ -31,11 +31,10 @@ from benchctl.corpus import random_bits, tables
 from benchctl.corpus.random_bits import Indices, Words
 from benchctl.corpus.tables import MODIFIERS, NAMES, NOUN_PAIRS, NOUNS, PROCESSES, Texts
 
-# Which documents belong to which day and which part file: pure arithmetic on the size of the corpus.
+# Days and part files: pure arithmetic on the size of the corpus.
 #
-# The corpus covers 7.25 days from 2023-01-01 on, in day order, each day as large as the next; the last one
-# ends after six hours and has a quarter of a day's documents. So the first two days hold 2 / 7.25 = 27.6 % of
-# all.
+# The corpus covers 7.25 equal days from 2023-01-01 on, in order; the last one ends after six hours, with a
+# quarter of a day's documents. So the first two days hold 2 / 7.25 = 27.6 % of all documents.
 
 FIRST_DATE = dt.date(2023, 1, 1)
 PART_DOCUMENTS = 100_000
@@ -48,12 +47,9 @@ _SECONDS_A_DAY = 86_400
 
 @dataclass(frozen=True)
 class Day:
-    """The documents of one day.
+    """The documents [start, stop) of one day; `number` is 0 for the first date.
 
     Attributes:
-        number: 0 for the first date.
-        start: the first document.
-        stop: one behind the last document.
         seconds: how much of the day is covered, from midnight on.
     """
 
@@ -64,7 +60,7 @@ class Day:
 
     @property
     def documents(self) -> int:
-        """How many documents the day has; 0 in corpora of a few documents."""
+        """How many documents the day has, possibly 0 in tiny corpora."""
         return self.stop - self.start
 
     @property
@@ -75,7 +71,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Span:
-    """One part file: consecutive documents of one day, numbered within the whole corpus."""
+    """One part file: documents [start, stop) of one day, numbered within the whole corpus."""
 
     name: str
     start: int
@@ -94,7 +90,7 @@ def days(documents: int) -> tuple[Day, ...]:
 
 
 def spans(documents: int, *, most: int = PART_DOCUMENTS) -> Iterator[Span]:
-    """The part files of a corpus in document order: none spans two days, none has over `most`."""
+    """The part files of a corpus in document order, each within a day and of at most `most` documents."""
     for day in days(documents):
         parts = -(-day.documents // most)
         cuts = [day.start + day.documents * part // parts for part in range(parts)] + [day.stop]
@@ -102,7 +98,7 @@ def spans(documents: int, *, most: int = PART_DOCUMENTS) -> Iterator[Span]:
             yield Span(f"day-{day.number:02d}-part-{part:04d}.ndjson.zst", cuts[part], cuts[part + 1])
 
 
-# What is drawn for every document, as numbers: the generator writes them out, the truth counts them.
+# The random draws of every document, as numbers, for both the generator and the expected answers.
 #
 # Nothing here may change without a new `GENERATOR_VERSION`: these draws decide the corpus.
 
@@ -117,7 +113,7 @@ _SMALL_SIZES_PERCENT = 5
 
 
 class Field(IntEnum):
-    """What is drawn for a document; the numbers enter the random bits, so only append."""
+    """What is drawn for a document; the numbers are part of the random bits, so only append."""
 
     TIME = auto()
     STREAM = auto()
@@ -145,12 +141,7 @@ class Field(IntEnum):
 
 
 class DayDraws:
-    """The draws of one day; every method takes numbers of its documents, shape (n,), and gives shape (n,).
-
-    Args:
-        seed: of the corpus.
-        day: which day of the corpus; it must have documents.
-    """
+    """The draws of one non-empty day; methods map document numbers, shape (n,), to shape (n,)."""
 
     def __init__(self, seed: int, day: Day) -> None:
         self._seed = seed
@@ -171,30 +162,30 @@ class DayDraws:
         return within * FILES_A_DAY // self._day.documents
 
     def stream(self, numbers: Words) -> Indices:
-        """Log streams, as places in `tables.streams()`: the day's pool, and rarely those searched for."""
+        """Indices into `tables.streams()`: the day's pool, and rarely those searched for."""
         stream = self.pooled_name(Field.STREAM, numbers)
         chance = self.below(Field.STREAM_RARE, numbers, 10_000)
         rare = chance // _RARE_IN_10_000
         return np.where(rare < len(tables.streams()) - NAMES, NAMES + rare, stream)
 
     def pooled_name(self, field: Field, numbers: Words) -> Indices:
-        """Names out of the day's pool for a field, as places in `tables.streams()`."""
+        """Names from the day's pool for a field, as indices into `tables.streams()`."""
         entry = self.below(field, numbers, self._pool)
         offset = random_bits.key(self._seed, field, self._day.number) % NAMES
         return (entry * NAME_STRIDE + offset) % NAMES
 
     def address(self, numbers: Words) -> Indices:
-        """32 bits or more of an address out of the day's pool."""
+        """At least 32 bits of an address from the day's pool."""
         entry = self.below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
         stream = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
         return random_bits.words(stream, entry).astype(np.intp)
 
     def process(self, numbers: Words) -> Indices:
-        """Places in `tables.processes()`."""
+        """Indices into `tables.processes()`."""
         return self.below(Field.PROCESS, numbers, len(tables.processes()))
 
     def region(self, numbers: Words) -> Indices:
-        """Places in `tables.regions()`."""
+        """Indices into `tables.regions()`."""
         return self.below(Field.REGION, numbers, len(tables.regions()))
 
     def size(self, numbers: Words) -> Indices:
@@ -215,11 +206,9 @@ class DayDraws:
         )
 
     def pair(self, slot: int, numbers: Words) -> Indices:
-        """Two nouns of a message that is long enough: the first's place times all nouns, plus the second's.
+        """The nouns of pair number `slot` < PAIRS of a message, if it is long enough.
 
-        Args:
-            slot: which pair of the message, below PAIRS.
-            numbers: of the documents.
+        The first noun's index times the number of nouns, plus the second's.
         """
         return self.below(Field.FIRST_PAIR + slot, numbers, NOUN_PAIRS)
 
@@ -253,19 +242,18 @@ _TEMPLATE = (
 ).replace("<words>", "".join(f"<pair-{slot}>" for slot in range(PAIRS)) + "<closing-word>")
 
 
-# Text with gaps, many rows at once: constants are laid out once, columns fill the gaps, padding goes.
+# Text templates, many rows at once: constants are laid out once, columns fill the gaps, padding is removed.
 
 _PADDING = b"\0"
 _MARKER = re.compile("<([a-z0-9-]+)>")
 
 
 class RowLayout:
-    """Rows of one template as a structured array: constant pieces and gaps are fields, side by side.
+    """Rows of one template as a structured array whose fields are constant pieces and gaps.
 
-    The array of a layout is kept and reused by the next call, so a layout must not be shared by threads.
-
-    Args:
-        template: text with gaps written `<name>`; a name may occur more than once and is then filled alike.
+    The array is reused by the next call, so a layout must not be shared between threads. In the template,
+    gaps are
+    written `<name>`; all gaps of a name get the same text.
     """
 
     def __init__(self, template: str) -> None:
@@ -275,14 +263,9 @@ class RowLayout:
         self._rows: npt.NDArray[np.void] = np.empty(0, np.dtype([]))
 
     def lines(self, count: int, columns: Mapping[str, Texts]) -> bytes:
-        """Fill the template `count` times.
+        """Fill the template `count` times; returns the concatenated rows, without padding.
 
-        Args:
-            count: how many rows.
-            columns: the texts of every gap, shape (count,); widths may not change between calls.
-
-        Returns:
-            The rows, joined, without any padding.
+        `columns` has the texts of every gap, shape (count,); widths must not change between calls.
         """
         if len(self._rows) < count:
             self._rows = self._empty_rows(count, columns)
@@ -309,12 +292,7 @@ class RowLayout:
 
 
 class _DayGenerator:
-    """Makes documents of one day; constant text and lookup tables are laid out once.
-
-    Args:
-        seed: of the corpus.
-        day: which day of the corpus.
-    """
+    """Generates documents of one day; constant text and lookup tables are laid out once."""
 
     def __init__(self, seed: int, day: Day) -> None:
         self._draws = DayDraws(seed, day)
@@ -322,7 +300,7 @@ class _DayGenerator:
         self._file_names = file_names(day)
 
     def lines(self, start: int, stop: int) -> bytes:
-        """The documents [start, stop), one a line; they must belong to this day."""
+        """The documents [start, stop), one per line; they must belong to this day."""
         numbers = np.arange(start, stop, dtype=np.uint64)
         columns = (
             self._clocks(numbers) | self._sources(numbers) | self._values(numbers) | self._message(numbers)
@@ -344,7 +322,7 @@ class _DayGenerator:
         }
 
     def _sources(self, numbers: random_bits.Words) -> dict[str, Texts]:
-        """Log stream, host and address, out of the day's pools."""
+        """Log stream, host and address, from the day's pools."""
         names = tables.streams()
         address = self._draws.address(numbers)
         return {
@@ -395,7 +373,7 @@ def file_names(day: Day) -> Texts:
 
 
 def _template_of(day: Day) -> str:
-    """The template with everything filled in that all documents of a day share."""
+    """The template with everything that all documents of a day share."""
     ingestion = _ingestion_date(day)
     run = _FIRST_PIPELINE_RUN + dt.timedelta(days=day.number)
     month = ("Apr", "May")[ingestion.month - 4]  # strftime would follow the user's locale
@@ -412,22 +390,17 @@ def _template_of(day: Day) -> str:
 
 
 def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes]:
-    r"""The documents [start, stop) of the corpus (seed, documents).
+    r"""The documents [start, stop), numbered from 0, of the corpus (seed, documents).
 
-    Memory stays at a few blocks, whatever the sizes. The bytes of a document depend on the seed, the size of
-    the corpus and its own number only.
-
-    Args:
-        seed: any integer; taken modulo 2^64.
-        documents: the size of the whole corpus.
-        start: the first document wanted, from 0.
-        stop: one behind the last one, at most `documents`.
+    Memory stays at a few blocks. A document depends only on the seed (taken modulo 2^64), the size of the
+    corpus and
+    its own number.
 
     Yields:
-        Whole lines, each ending in "\n", at most BLOCK_DOCUMENTS of them.
+        Whole lines with newlines, at most BLOCK_DOCUMENTS of them.
 
     Raises:
-        ValueError: the slice does not lie in the corpus.
+        ValueError: the slice is not within the corpus.
     """
     if not 0 <= start <= stop <= documents:
         raise ValueError(f"documents [{start}, {stop}) are not a slice of a corpus of {documents}")
@@ -440,10 +413,10 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
             yield generator.lines(block, min(block + BLOCK_DOCUMENTS, last))
 
 
-# What the generator knows about its documents without writing them: their values as columns, and counts.
+# The documents' values as columns, without writing them out.
 #
-# The columns are in the engines' terms (`@timestamp` in milliseconds, keywords as places in a table of
-# texts), so that whatever an engine says about the corpus can be held against them.
+# The columns use the engines' terms (`@timestamp` in milliseconds, keywords as indices into a table of
+# texts), so that an engine's answers about the corpus can be checked against them.
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -462,15 +435,15 @@ _BLOCK_DOCUMENTS = 1 << 18
 _MS = 1000
 
 FIRST_MS = int(dt.datetime.combine(FIRST_DATE, dt.time(), dt.UTC).timestamp()) * _MS
-"""The earliest `@timestamp` that there can be."""
+"""The earliest possible `@timestamp`."""
 
 LONGEST_MS = 8 * 86_400 * _MS
-"""No `@timestamp` is that much later."""
+"""Upper bound of an `@timestamp` after that, exclusive."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Which documents of which corpus: [start, stop) of (seed, documents)."""
+    """Documents [start, stop) of the corpus (seed, documents)."""
 
     seed: int
     documents: int
@@ -479,21 +452,14 @@ class Slice:
 
 
 class Block:
-    """Consecutive documents of one day, seen as columns of shape (n,) that are made when asked for.
-
-    Args:
-        seed: of the corpus.
-        day: which day of it.
-        start: the first document, numbered within the whole corpus.
-        stop: one behind the last one.
-    """
+    """Documents [start, stop) of one day, numbered within the corpus, as lazy columns of shape (n,)."""
 
     def __init__(self, seed: int, day: Day, start: int, stop: int) -> None:
         self.documents = stop - start
         self._numbers: Words = np.arange(start, stop, dtype=np.uint64)
         self._draws = DayDraws(seed, day)
         self._day = day
-        self._kept: dict[str, Numbers] = {}
+        self._cache: dict[str, Numbers] = {}
 
     def numbers(self, field: str) -> Numbers:
         """The values of one of NUMBERS, dates in milliseconds since 1970.
@@ -501,22 +467,22 @@ class Block:
         Raises:
             KeyError: it is another field.
         """
-        return self._once(field, self._made_numbers)
+        return self._cached(field, self._compute_numbers)
 
     def keywords(self, field: str) -> Numbers:
-        """The values of one of KEYWORDS, as places in `keyword_texts(field)`.
+        """The values of one of KEYWORDS, as indices into `keyword_texts(field)`.
 
         Raises:
             KeyError: it is another field.
         """
-        return self._once(field, self._made_keywords)
+        return self._cached(field, self._compute_keywords)
 
-    def _once(self, field: str, make: Callable[[str], Indices]) -> Numbers:
-        if field not in self._kept:
-            self._kept[field] = make(field).astype(np.int64, copy=False)
-        return self._kept[field]
+    def _cached(self, field: str, compute: Callable[[str], Indices]) -> Numbers:
+        if field not in self._cache:
+            self._cache[field] = compute(field).astype(np.int64, copy=False)
+        return self._cache[field]
 
-    def _made_numbers(self, field: str) -> Indices:
+    def _compute_numbers(self, field: str) -> Indices:
         match field:
             case "@timestamp":
                 midnight = dt.datetime.combine(self._day.date, dt.time(), dt.UTC)
@@ -527,7 +493,7 @@ class Block:
                 return self._draws.tmin(self._numbers)
         raise KeyError(field)
 
-    def _made_keywords(self, field: str) -> Indices:
+    def _compute_keywords(self, field: str) -> Indices:
         match field:
             case "process.name":
                 return self._draws.process(self._numbers)
@@ -542,7 +508,7 @@ class Block:
         raise KeyError(field)
 
     def with_words(self, words: tuple[str, ...]) -> Flags:
-        """Which messages hold one of these words at least; only `knows_word` ones can be told."""
+        """Which messages contain at least one of these words, which `knows_word` must accept."""
         wanted = [NOUNS.index(word) for word in words]
         pairs = self._draws.word_count(self._numbers) // 2
         found = np.zeros(self.documents, dtype=np.bool_)
@@ -554,7 +520,7 @@ class Block:
 
 @cache
 def keyword_texts(field: str) -> tuple[str, ...]:
-    """What the places of one of KEYWORDS stand for; a text may stand there more than once.
+    """The texts of one of KEYWORDS, by index; a text may occur more than once.
 
     Raises:
         KeyError: it is another field.
@@ -565,19 +531,15 @@ def keyword_texts(field: str) -> tuple[str, ...]:
         "agent.id": tables.agents,
         "aws.cloudwatch.log_stream": tables.streams,
         "log.file.path": tables.streams,
-        "meta.file": _all_file_names,
+        # Every corpus has the same days, whatever its size.
+        "meta.file": lambda: np.concatenate([file_names(day) for day in days(1)]),
     }
     before = "/var/log/messages/" if field == "log.file.path" else ""
     return tuple(before + text.decode() for text in names[field]().tolist())
 
 
-def _all_file_names() -> tables.Texts:
-    # Every corpus has the same days, whatever its size.
-    return np.concatenate([file_names(day) for day in days(1)])
-
-
 def knows_word(word: str) -> bool:
-    """Whether a word can only be one of a message's nouns: no process, no beginning of a name."""
+    """Whether a word in a message can only be a noun: no process, no prefix of a name."""
     return word in NOUNS and word not in PROCESSES and not word.startswith(MODIFIERS)
 
 
@@ -585,7 +547,7 @@ def blocks(part: Slice) -> Iterator[Block]:
     """The documents of a slice, in order, in blocks that keep memory at some megabytes.
 
     Raises:
-        ValueError: the slice does not lie in the corpus.
+        ValueError: the slice is not within the corpus.
     """
     if not 0 <= part.start <= part.stop <= part.documents:
         raise ValueError(f"[{part.start}, {part.stop}) is not a slice of a corpus of {part.documents}")
@@ -596,11 +558,11 @@ def blocks(part: Slice) -> Iterator[Block]:
 
 
 def counts(part: Slice, field: str) -> dict[str, int]:
-    """How many documents of a slice have each value of one of KEYWORDS; those that none has are left out.
+    """Number of documents of a slice for each occurring value of one of KEYWORDS.
 
     Raises:
         KeyError: it is another field.
-        ValueError: the slice does not lie in the corpus.
+        ValueError: the slice is not within the corpus.
     """
     texts = keyword_texts(field)
     found: Counter[str] = Counter()

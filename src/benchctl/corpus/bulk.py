@@ -1,4 +1,4 @@
-"""Bulk request bodies: documents framed with their action lines, a fixed number a body, some ids repeated."""
+"""Bulk request bodies: documents framed with action lines, optionally with repeated ids."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from benchctl.corpus.random_bits import Indices, Words, key, words
 
-# Rally's: with full recency the last thirtieth of the ids gets most of the repetitions.
+# Rally's: with full recency, the latest thirtieth of the ids gets most of the repetitions.
 _RECENCY_SLOPE = 30.0
 _ROUNDS = 4
 _WORD = 2.0**64
@@ -22,10 +22,10 @@ class ConflictPlan:
     """How ids repeat.
 
     Attributes:
-        documents: how many ids there are, at least one; behind them all repeat.
-        probability: 0 to 1, of a document to get an id that was given before.
+        documents: number of different ids, at least one; after them all repeat.
+        probability: of a document to get an earlier id, 0 to 1.
         shuffled: new ids come in random order; otherwise they count up.
-        recency: 0 to 1; 0 repeats all earlier ids alike, more prefers those given last.
+        recency: 0 to 1; 0 repeats all earlier ids with equal probability, more prefers recent ones.
     """
 
     documents: int
@@ -35,12 +35,7 @@ class ConflictPlan:
 
 
 class ConflictingIds:
-    """Gives out ids; equal ones for equal seeds, however many are taken at a time.
-
-    Args:
-        plan: how they repeat.
-        seed: 64 bits.
-    """
+    """Generates ids, reproducible by the 64-bit seed however many are taken at a time."""
 
     def __init__(self, plan: ConflictPlan, seed: int) -> None:
         self._plan = plan
@@ -51,19 +46,12 @@ class ConflictingIds:
         self._new = 0
 
     def take(self, count: int) -> tuple[Indices, Flags]:
-        """The ids of the next documents.
-
-        Args:
-            count: how many documents, at least one.
-
-        Returns:
-            Their ids, and whether each was given before; both of shape (count,).
-        """
+        """The ids of the next `count` documents, and whether each is repeated; shape (count,) both."""
         numbers = np.arange(self._taken, self._taken + count, dtype=np.uint64)
         self._taken += count
         repeated = words(self._chances, numbers) / _WORD < self._plan.probability
         if not self._new:
-            repeated[0] = False  # there is nothing to repeat yet
+            repeated[0] = False  # nothing to repeat yet
         given = self._new + np.cumsum(~repeated)
         # A corpus that is sent again has no new ids left.
         repeated |= given > self._plan.documents
@@ -74,20 +62,21 @@ class ConflictingIds:
         return (self._shuffle(places) if self._plan.shuffled else places), repeated
 
     def _choose(self, numbers: Words, given: Indices) -> Indices:
-        """Which of the ids given so far to repeat."""
+        """Which of the earlier ids to repeat."""
         chance = words(self._choices, numbers) / _WORD
         if self._plan.recency:
-            # How far back, as a share of all: an exponential distribution cut off at the oldest id. Rally
-            # gives that id the whole tail instead, which is most of all for a recency near 0.
+            # How far back, as a share of all: an exponential distribution truncated at the oldest id. Rally
+            # gives that id the whole tail instead, which is nearly everything for a recency near 0.
             rate = _RECENCY_SLOPE * self._plan.recency
             chance = 1.0 + np.log1p(chance * np.expm1(-rate)) / rate
         return np.clip((chance * given).astype(np.intp), 0, given - 1)
 
     def _shuffle(self, places: Indices) -> Indices:
-        """A permutation of [0, documents), without a table of it.
+        """A permutation of [0, documents), without a table.
 
-        A Feistel network permutes the next even power of two; what falls outside goes through it again, until
-        it is inside ("cycle walking", Black and Rogaway: Ciphers with Arbitrary Finite Domains, 2002).
+        A Feistel network permutes the next even power of two; values outside go through it again until they
+        are inside
+        ("cycle walking", Black and Rogaway: Ciphers with Arbitrary Finite Domains, 2002).
         """
         half = np.uint64((max(self._plan.documents, 2) - 1).bit_length() + 1) // np.uint64(2)
         found = places.astype(np.uint64)
@@ -105,7 +94,7 @@ class ConflictingIds:
         return (left << half) | right
 
 
-# Framing: an action line before every document line.
+# Framing.
 
 _ACTION = b'{"index":{}}\n'
 _NEXT = b"\n" + _ACTION
@@ -113,7 +102,7 @@ _CREATE = b'{"create":{}}\n'
 _NEXT_CREATED = b"\n" + _CREATE
 
 Frame = Callable[[Sequence[bytes]], bytes]
-"""Makes a body of its lines."""
+"""Lines -> body."""
 
 
 def frame_bodies(
@@ -122,13 +111,13 @@ def frame_bodies(
     r"""Cut a stream of document lines into bodies for `POST /index/_bulk`.
 
     Args:
-        blocks: bytes of documents, one a line; blocks may end anywhere, and an unfinished last line counts.
-        documents_per_body: from 1 on.
+        blocks: bytes of documents, one per line; blocks may end anywhere, and an unfinished last line counts.
+        documents_per_body: at least 1.
         framing: of a body; `frame` when None.
-        lines_each: of a document: 2 where its action line is there already.
+        lines_each: lines per document: 2 with action lines.
 
     Yields:
-        (documents, body): every document in order, with its action line and a final "\n"; each body has
+        (documents, body): every document in order, with its action line and a final newline; each body has
         `documents_per_body` documents but the last one, which has the rest.
 
     Raises:
@@ -140,22 +129,22 @@ def frame_bodies(
 
 
 def batches(blocks: Iterable[bytes], documents_per_body: int) -> Iterator[list[bytes]]:
-    """Cut a stream of document lines into the documents of one body each; arguments as of `frame_bodies`."""
+    """Like `frame_bodies`, but yields the lines of each body unframed."""
     if documents_per_body < 1:
         raise ValueError(f"a body needs at least one document, not {documents_per_body}")
     waiting: list[bytes] = []
     for lines in _lines(blocks):
         waiting += lines
-        whole = len(waiting) - len(waiting) % documents_per_body
-        for first in range(0, whole, documents_per_body):
+        complete = len(waiting) - len(waiting) % documents_per_body
+        for first in range(0, complete, documents_per_body):
             yield waiting[first : first + documents_per_body]
-        del waiting[:whole]
+        del waiting[:complete]
     if waiting:
         yield waiting
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The lines that end in each block, without their ends; then an unfinished one."""
+    """The lines that end in each block, without newlines; then an unfinished one."""
     unfinished: list[bytes] = []
     for block in blocks:
         lines = block.split(b"\n")
@@ -169,17 +158,17 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def frame(documents: Sequence[bytes]) -> bytes:
-    """One body, whose documents get their ids from the engine."""
+    """A body whose documents get their ids from the engine."""
     return b"".join([_ACTION, _NEXT.join(documents), b"\n"])
 
 
 def frame_created(documents: Sequence[bytes]) -> bytes:
-    """One body, whose documents are only ever created, as data streams want them."""
+    """A body of create actions, as data streams require."""
     return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
 
 
 def frame_lines(lines: Sequence[bytes]) -> bytes:
-    """One body, whose lines hold all that it has to have."""
+    """A body of lines that include the actions."""
     return b"".join([b"\n".join(lines), b"\n"])
 
 
@@ -189,13 +178,13 @@ def frame_with_ids(
     repeated: Iterable[bool],
     on_conflict: Literal["index", "update"],
 ) -> bytes:
-    """One body, whose documents bring their ids.
+    """A body of documents with ids.
 
     Args:
         documents: one line each.
-        ids: one for each document; ten digits of it are written, or more.
-        repeated: whether the id was given to an earlier document.
-        on_conflict: what is done with a document whose id was.
+        ids: one per document; written with at least ten digits.
+        repeated: whether an earlier document had the id.
+        on_conflict: the action for a document with a repeated id.
     """
     lines = [
         b'{"update":{"_id":"%010d"}}\n{"doc":%b}\n' % (number, document)

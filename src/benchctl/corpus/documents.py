@@ -1,4 +1,4 @@
-"""Documents by number: how many, as people write it (300k, 1m), and which, as half-open ranges."""
+"""Numbers of documents, as people write them (300k, 1m), and half-open ranges of documents."""
 
 import re
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ _SIZE = re.compile(r"(?P<number>[0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?)(?P<unit>[kmb]?)
 
 
 def parse_documents(text: str) -> int:
-    """Read a number of documents: digits, `_` between them, a decimal fraction, and k, m or b in either case.
+    """Parse a number of documents: digits, `_` between them, a decimal fraction, and k, m or b.
 
     Raises:
-        UsageError: the text is something else, or not a whole number of at least one document.
+        UsageError: it is invalid, or not a whole number of at least one document.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -41,7 +41,7 @@ Range = tuple[int, int]
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The same documents in as few ranges as they take, in order, none of them empty."""
+    """The same documents in the fewest ranges, in order, none of them empty."""
     found: list[Range] = []
     for start, stop in sorted(one for one in ranges if one[0] < one[1]):
         if found and start <= found[-1][1]:
@@ -52,17 +52,12 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def count(ranges: Iterable[Range]) -> int:
-    """How many documents lie in at least one of the ranges."""
+    """How many documents are in at least one of the ranges."""
     return sum(stop - start for start, stop in merged(ranges))
 
 
 def missing(ranges: Iterable[Range], documents: int) -> tuple[Range, ...]:
-    """The documents of a corpus that lie in none of the ranges, in order.
-
-    Args:
-        ranges: within the corpus.
-        documents: of the corpus.
-    """
+    """The documents of a corpus of `documents` that are in none of the ranges, in order."""
     gaps: list[Range] = []
     at = 0
     for start, stop in merged(ranges):
@@ -72,16 +67,12 @@ def missing(ranges: Iterable[Range], documents: int) -> tuple[Range, ...]:
 
 
 def within(ranges: Iterable[Range], start: int, stop: int) -> tuple[Range, ...]:
-    """What of the ranges lies in [start, stop)."""
+    """The ranges clipped to [start, stop)."""
     return merged((max(first, start), min(last, stop)) for first, last in ranges)
 
 
 class Numbering:
-    """Hands out the numbers of documents that come one after the other out of several ranges.
-
-    Args:
-        ranges: which documents come, in their order.
-    """
+    """Hands out the numbers of consecutive documents from several ranges."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self._left = list(reversed(merged(ranges)))

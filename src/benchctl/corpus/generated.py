@@ -1,7 +1,7 @@
-"""Generated corpora on disk: made once, found again, listed, read in document order.
+"""Generated corpora on disk: built once, listed, and read in document order.
 
 A corpus is a folder of part files and a `manifest.json`. It is built in a hidden folder beside its place and
-moved there when complete, so a folder with a proper name is a whole corpus.
+moved there when complete, so a folder with a proper name is a complete corpus.
 """
 
 import errno
@@ -31,13 +31,10 @@ from benchctl.home import Home
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process at the latest; wait for it as long as it takes.
-
-    Args:
-        path: of a file that stands for the lock; made if need be.
+    """Hold a lock, represented by a file, until the block or this process ends; waits for it indefinitely.
 
     Raises:
-        BenchctlError: it cannot be made.
+        BenchctlError: the file cannot be created.
     """
     with ExitStack() as stack:
         with disk_errors(f"make {path}"):
@@ -46,24 +43,21 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-# One part file of a corpus: written with its checksums, read back as whole lines, damage noticed.
+# Part files.
 
 BLOCK_BYTES = 1 << 20
 
-# Generation and compression then take about the same time; level 3 saves 7 % of the bytes and costs 60 % more
-# time.
+# Compression takes about as long as generation; level 3 saves 7 % of the bytes and costs 60 % more time.
 _COMPRESSION_LEVEL = 1
 
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """What a part file holds.
+    """A part file with documents [start, stop) of the corpus.
 
     Attributes:
         name: of the file, within the corpus folder.
-        start: the first document, numbered within the whole corpus.
-        stop: one behind the last document.
-        raw_bytes: size of the documents, line ends included.
+        raw_bytes: size of the documents, newlines included.
         sha256: of the raw bytes, hexadecimal.
         file_bytes: size of the compressed file.
     """
@@ -77,7 +71,7 @@ class CorpusPart:
 
 
 def damaged(path: Path, reason: str) -> BenchctlError:
-    """The error for a corpus file that isn't what was once written."""
+    """The error for a corpus file that is not as it was written."""
     return BenchctlError(
         f"corpus file {path} is damaged: {reason}",
         hint=f"delete the corpus: rm -r {shlex.quote(str(path.parent))}; it is made anew when next needed",
@@ -85,7 +79,7 @@ def damaged(path: Path, reason: str) -> BenchctlError:
 
 
 def _write_part(folder: Path, seed: int, documents: int, span: Span) -> CorpusPart:
-    """Generate some documents of a corpus into a compressed file."""
+    """Generate documents of a corpus into a compressed file."""
     path = folder / span.name
     digest = hashlib.sha256()
     raw_bytes = 0
@@ -121,7 +115,7 @@ def _read_part(folder: Path, part: CorpusPart, *, block_bytes: int = BLOCK_BYTES
 
 
 def _slice_lines(blocks: Iterator[bytes], start: int, stop: int) -> Iterator[bytes]:
-    """Lines [start, stop) out of blocks of whole lines, counted over all blocks; reads no further."""
+    """Lines [start, stop) of blocks of whole lines, counted over all blocks; reads no further."""
     at = 0
     for block in blocks:
         lines = block.count(b"\n")
@@ -140,7 +134,7 @@ def _offset_of_line(block: bytes, line: int) -> int:
     return offset
 
 
-# The manifest of a corpus: written last, and checked against the files whenever it is read.
+# The manifest: written last, and checked against the files whenever it is read.
 
 FORMAT_VERSION = 1
 
@@ -153,10 +147,6 @@ class Corpus:
     """A complete corpus on disk.
 
     Attributes:
-        root: its folder.
-        seed: what its documents were drawn from.
-        documents: how many there are.
-        generator_version: which generator made them.
         digest: SHA-256 of the documents and their division into parts, whatever the compression; hexadecimal.
         parts: its files, in document order.
     """
@@ -170,7 +160,7 @@ class Corpus:
 
     @property
     def raw_bytes(self) -> int:
-        """Size of all documents, line ends included."""
+        """Size of all documents, newlines included."""
         return sum(part.raw_bytes for part in self.parts)
 
     @property
@@ -189,7 +179,6 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 def _save_manifest(folder: Path, corpus: Corpus) -> None:
-    """Write the manifest of a corpus whose part files are all in a folder."""
     manifest = _Manifest(
         FORMAT_VERSION,
         corpus.generator_version,
@@ -203,7 +192,7 @@ def _save_manifest(folder: Path, corpus: Corpus) -> None:
 
 
 def corpus_digest(parts: Iterable[CorpusPart]) -> str:
-    """SHA-256 over a line with the format's version, then a line a part: its name, documents and SHA-256."""
+    """SHA-256 over a line with the format's version, then one per part: name, documents, SHA-256."""
     total = hashlib.sha256(f"benchctl corpus {FORMAT_VERSION}\n".encode())
     for part in parts:
         total.update(f"{part.name} {part.start} {part.stop} {part.sha256}\n".encode())
@@ -211,10 +200,10 @@ def corpus_digest(parts: Iterable[CorpusPart]) -> str:
 
 
 def load_corpus(folder: Path) -> Corpus:
-    """Read a corpus's manifest and check that its files are there in their sizes.
+    """Read a corpus's manifest and check that its files exist with their sizes.
 
     Raises:
-        BenchctlError: they are not, or the manifest is damaged.
+        BenchctlError: they do not, or the manifest is damaged.
     """
     path = folder / MANIFEST
     try:
@@ -243,18 +232,16 @@ _SEEDS = 1 << 64
 _FILE_BYTES_A_DOCUMENT = 145  # 132 measured, and a tenth to spare
 
 
-# Part files written by several processes, which end with the one that started them.
-
-# Under this many documents a worker takes longer to start than to do its share.
+# With fewer documents, a worker takes longer to start than to do its share.
 _WORTH_A_WORKER = 50_000
 
 
 def _write_parts(
     folder: Path, seed: int, documents: int, spans: Sequence[Span], *, workers: int | None = None
 ) -> Generator[CorpusPart, None, None]:
-    """Write part files, in parallel when there is enough to do.
+    """Write part files, in parallel when it is worth it.
 
-    Closing the iterator early ends the workers after the files that they are at.
+    Closing the iterator early ends the workers after their current files.
     """
     most = len(os.sched_getaffinity(0)) if workers is None else workers
     workers = min(most, len(spans), documents // _WORTH_A_WORKER)
@@ -275,9 +262,6 @@ def _write_parts(
         pool.shutdown(cancel_futures=True)
 
 
-# Corpora on disk.
-
-
 def ensure_corpus(
     home: Home,
     documents: int,
@@ -287,22 +271,23 @@ def ensure_corpus(
     progress: Callable[[int], None] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Corpus:
-    """Find a corpus, or make it.
+    """Find a corpus, or build it.
 
-    Of several processes that want the same corpus, one makes it and the others wait for it.
+    If several processes want the same corpus, one builds it and the others wait.
 
     Args:
-        home: where corpora are kept.
+        home: has the corpora.
         documents: size of the corpus.
         seed: from 0 to 2^64 - 1.
-        workers: how many processes at most; as many as there are usable CPUs when None.
-        progress: told the number of newly written documents, file by file.
-        free: how much can be written to a folder, bytes.
+        workers: at most this many processes; None for the number of usable CPUs.
+        progress: called with the number of newly written documents, file by file.
+        free: bytes that can be written to a folder.
 
     Raises:
         UsageError: the size or the seed is out of range.
-        BenchctlError: there is too little space, writing failed, or the corpus that is there is damaged. Of a
-            failed or interrupted attempt nothing is left.
+        BenchctlError: there is too little space, writing failed, or the existing corpus is damaged. A failed
+            or
+            interrupted attempt leaves nothing behind.
     """
     if documents < 1 or not 0 <= seed < _SEEDS:
         raise UsageError(
@@ -315,7 +300,7 @@ def ensure_corpus(
         return load_corpus(folder)
     try:
         with locked(home.corpora / f".{name}.lock"):
-            if not folder.exists():  # somebody else may have been faster
+            if not folder.exists():  # another process may have built it meanwhile
                 require_space(
                     home.corpora,
                     needed_bytes(documents),
@@ -330,12 +315,12 @@ def ensure_corpus(
 
 
 def corpus_name(documents: int, seed: int) -> str:
-    """Of the folder that it is kept in."""
+    """The name of its folder."""
     return f"big5-v{GENERATOR_VERSION}-seed{seed}-{documents}"
 
 
 def needed_bytes(documents: int) -> int:
-    """About how much space the files of a corpus take; rather too much than too little."""
+    """Upper estimate of the size of a corpus's files."""
     return documents * _FILE_BYTES_A_DOCUMENT
 
 
@@ -352,21 +337,14 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
 def open_documents(
     corpus: Corpus, *, start: int = 0, stop: int | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[bytes]:
-    r"""The documents [start, stop) in order, decompressed, in memory of a few blocks.
-
-    Args:
-        corpus: which corpus.
-        start: the first document wanted, from 0.
-        stop: one behind the last one; the end of the corpus when None.
-        block_bytes: how much is decompressed at a time.
+    r"""The documents [start, stop), from 0, by default all, in order, decompressed, in bounded memory.
 
     Yields:
-        Whole lines, each ending in "\n": about `block_bytes`, less at the ends of parts.
+        Whole lines with newlines: about `block_bytes`, less at the ends of parts.
 
     Raises:
-        ValueError: the slice does not lie in the corpus.
-        BenchctlError: a file is missing, unreadable or damaged; blocks before the damage were given out by
-            then.
+        ValueError: the slice is not within the corpus.
+        BenchctlError: a file is missing, unreadable or damaged; blocks before the damage have been yielded.
     """
     stop = corpus.documents if stop is None else stop
     if not 0 <= start <= stop <= corpus.documents:
@@ -399,9 +377,9 @@ def _build(
 
 @contextmanager
 def _construction(folder: Path) -> Iterator[Path]:
-    """A folder beside the given one that takes its place on success and vanishes otherwise.
+    """A folder beside the given one that replaces it on success and is removed otherwise.
 
-    One left behind by a killed process is cleared first; the caller holds the lock, so nobody is using it.
+    Leftovers of a killed process are removed first; the caller holds the lock, so nobody is using them.
     """
     building = folder.with_name(f".{folder.name}.building")
     try:

@@ -1,4 +1,4 @@
-"""Compressed files of documents, decompressed while they are read: in parallel where the format allows it."""
+"""Decompression of files of documents while they are read, in parallel where the format allows it."""
 
 import bz2
 import gzip
@@ -21,28 +21,23 @@ from benchctl.errors import BenchctlError
 
 
 class DamageError(Exception):
-    """A file is damaged or incomplete; the text says how, without naming the file."""
+    """A file is damaged or incomplete; the text tells how, without naming the file."""
 
 
-# Work done ahead of whoever takes its results: by several threads, in order, in bounded memory.
+# Read-ahead: by several threads, in order, in bounded memory.
 
 T = TypeVar("T")
-
-
-def _usable_cpus() -> int:
-    """How many CPUs this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def in_order(jobs: Iterable[Callable[[], T]], *, threads: int, most: int) -> Generator[T, None, None]:
     """The results of jobs, in the order of the jobs.
 
-    Closing the iterator early waits for the jobs that are being done, and does no more.
+    Closing the iterator early waits for running jobs, and starts no more.
 
     Args:
-        jobs: done by threads; they are taken from the iterable only when there is room for their results.
-        threads: how many.
-        most: results that are waiting or being made at any time.
+        jobs: taken from the iterable only when there is room for their results.
+        threads: how many run them.
+        most: results waiting or in progress at any time.
 
     Raises:
         Whatever a job raises, in its place.
@@ -61,48 +56,42 @@ def in_order(jobs: Iterable[Callable[[], T]], *, threads: int, most: int) -> Gen
 
 
 def ahead(blocks: Iterator[bytes], *, most: int) -> Generator[bytes, None, None]:
-    """The same blocks, up to `most` of them made by another thread before they are asked for.
-
-    Args:
-        blocks: none of them empty.
-        most: how many.
-    """
+    """The same non-empty blocks, up to `most` of them read ahead by another thread."""
     for block in in_order(repeat(lambda: next(blocks, b"")), threads=1, most=most):
         if not block:
             return
         yield block
 
 
-# bzip2 in parallel: its blocks begin with a mark at any bit, and each can be decoded on its own.
+# bzip2 in parallel: blocks begin with a mark at any bit, and can be decoded independently.
 #
-# Every block is wrapped into a stream of its own for libbz2, which checks the block's CRC. What looks like a
-# mark may be data, once in 10^15 bits or so; then the block before it cannot be decoded, and is tried up to
-# the next mark.
+# Every block is wrapped into a stream of its own for libbz2, which checks the block's CRC. An apparent mark
+# may be data, about once in 10^15 bits; then decoding the block before it fails, and the next mark is tried.
 #
-# Why no library does it: `bz2` cannot begin in the middle of a file, which every sender of documents does,
-# and uses one core. indexed_bzip2 1.7 and rapidgzip 0.16 (MIT, wheels for CPython 3.11 to 3.13) can do both,
-# but with several threads they do not check a stream's own CRC: a file that lacks a whole block, or has
-# something behind its end, is read without an error, and an index with fewer documents than were meant gets
-# measured. Of a file that was cut off they say `std::exception`. They save little: the CPU time for 200 MB of
-# logs was 6.0 s with `bz2`, 6.7 s here and 5.8 s with indexed_bzip2.
+# Why not a library: `bz2` cannot start in the middle of a file, as every sender of documents does, and uses
+# one core. indexed_bzip2 1.7 and rapidgzip 0.16 (MIT, wheels for CPython 3.11 to 3.13) can do both, but with
+# several threads they do not check a stream's own CRC: a file that lacks a whole block, or has trailing data,
+# is read without an error, and an index with too few documents gets measured. For a truncated file they
+# report `std::exception`. They save little: the CPU time for 200 MB of logs was 6.0 s with `bz2`, 6.7 s here
+# and 5.8 s with indexed_bzip2.
 
 _BLOCK_MARK = 0x314159265359
 _END_MARK = 0x177245385090
 _MARK_BITS = 48
 _CRC_BITS = 32
-_HEADER = b"BZh9"  # the largest blocks: smaller ones are decoded as well
+_HEADER = b"BZh9"  # the largest block size, which also decodes smaller ones
 _HEADER_BITS = 32
 _MOST_SYMBOLS = 900_000
 _SEARCHED_BYTES = 1 << 22
-_AFTER_BYTES = 24  # enough behind a mark to tell whether it is one
+_AFTER_BYTES = 24  # enough after a mark to tell whether it is one
 _TRIED_ENDS = 3
 
 
 class Mark(NamedTuple):
-    """Where a block begins, or where a stream ends.
+    """The start of a block, or the end of a stream.
 
     Attributes:
-        at: first bit of the mark, counted from the beginning of the file.
+        at: first bit of the mark, from the beginning of the file.
         is_end: of a stream; False for a block.
         crc: of the block, or of the stream.
     """
@@ -113,7 +102,7 @@ class Mark(NamedTuple):
 
 
 class _Decoded(NamedTuple):
-    """What a mark stands before: the bytes up to the next mark, or why there are none."""
+    """The bytes from a mark to the next, or why there are none."""
 
     mark: Mark
     until: int
@@ -122,7 +111,7 @@ class _Decoded(NamedTuple):
 
 
 def decode_bzip2(file: int, start: int, stop: int | None, threads: int) -> Iterator[tuple[int, bytes]]:
-    """Decode a bzip2 file of one stream or several.
+    """Decode a bzip2 file of one or more streams.
 
     Args:
         file: descriptor.
@@ -134,7 +123,7 @@ def decode_bzip2(file: int, start: int, stop: int | None, threads: int) -> Itera
         (bit at which the block begins, its bytes), in order.
 
     Raises:
-        DamageError: the file is damaged, or ends too early.
+        DamageError: the file is damaged or truncated.
     """
     return decode_marks(find_marks(file, start, stop), file, start, stop, threads)
 
@@ -142,7 +131,7 @@ def decode_bzip2(file: int, start: int, stop: int | None, threads: int) -> Itera
 def decode_marks(
     marks: Iterator[Mark], file: int, start: int, stop: int | None, threads: int
 ) -> Iterator[tuple[int, bytes]]:
-    """The same with what looks like marks given; those that no block before them ends at are none."""
+    """The same, given candidate marks; those at which no preceding block ends are ignored."""
     expected = start or _HEADER_BITS
     stream_crc: int | None = None if start else 0
     ended = False
@@ -169,7 +158,7 @@ def decode_marks(
 
 
 def _bzip2_jobs(marks: Iterator[Mark], file: int) -> Iterator[Callable[[], _Decoded]]:
-    """One a mark, which knows the marks behind its own."""
+    """One job per mark, which knows the following marks."""
     known = list(islice(marks, _TRIED_ENDS + 1))
     while known:
         yield partial(_decode_one, file, known[0], [mark.at for mark in known[1:]])
@@ -209,12 +198,12 @@ def _decode_block(file: int, mark: Mark, end: int) -> bytes:
 def find_marks(
     file: int, start: int, stop: int | None, *, read_bytes: int = _SEARCHED_BYTES
 ) -> Iterator[Mark]:
-    """What looks like a mark, in order, the one at `stop` included.
+    """Candidate marks, in order.
 
     Args:
         file: descriptor.
         start: the first bit to look at.
-        stop: the last bit at which a mark may begin; that of the file when None.
+        stop: the last bit at which a mark may begin, inclusive; the end of the file when None.
         read_bytes: how much is searched at a time.
     """
     at = start // 8
@@ -231,10 +220,10 @@ def find_marks(
 
 
 def _marks_within(data: bytes, most: int) -> Iterator[Mark]:
-    """What looks like a mark and begins in the first `most` bytes."""
+    """Candidate marks that begin in the first `most` bytes."""
     for magic in (_BLOCK_MARK, _END_MARK):
         for shift in range(8):
-            # Five whole bytes of the mark, wherever it begins in a byte, are found fast.
+            # At any bit offset the mark covers five whole bytes, which are found fast.
             inner = (magic << 8 - shift).to_bytes(7)[1:6]
             place = data.find(inner, 1)
             while 0 < place <= most:
@@ -245,13 +234,13 @@ def _marks_within(data: bytes, most: int) -> Iterator[Mark]:
 
 
 def _plausible(data: bytes, at: int, *, is_end: bool) -> bool:
-    """Whether what stands behind a mark can stand there."""
+    """Whether the bits after a mark are valid."""
     behind = at + _MARK_BITS + _CRC_BITS
     if behind > len(data) * 8:
         return False
     if is_end:
         return data[-(-behind // 8) :][:3] in {b"", b"BZh"}
-    # One bit, then where the block's first byte went when it was sorted.
+    # One bit, then the position of the block's first byte after sorting.
     return behind + 25 <= len(data) * 8 and _bits(data, behind + 1, 24) < _MOST_SYMBOLS
 
 
@@ -260,9 +249,9 @@ def _bits(data: bytes, at: int, count: int) -> int:
     return int.from_bytes(data[at // 8 : last]) >> last * 8 - at - count & (1 << count) - 1
 
 
-# Zstandard: several small frames are decoded in parallel, a large one by a thread that works ahead.
+# Zstandard: small frames are decoded in parallel, a large one by a read-ahead thread.
 #
-# Where frames begin and end stands in their headers, so nothing is decoded to find out.
+# Frame boundaries follow from headers, without decoding.
 
 _FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = 0x184D2A50
@@ -272,22 +261,16 @@ _BLOCK_HEADER_BYTES = 3
 _CHECKSUM_BYTES = 4
 _MOST_BLOCK_BYTES = 1 << 17
 _RLE, _RESERVED = 1, 3
-_MOST_WINDOW_BYTES = 1 << 31  # as far as `zstd --long=31` reaches back
+_MOST_WINDOW_BYTES = 1 << 31  # the window of `zstd --long=31`
 
 _TOGETHER_BYTES = 1 << 20  # small frames are decoded together
-_LARGE_BYTES = 1 << 25  # from here on, a frame is never held as a whole; those of pzstd are smaller
+_LARGE_BYTES = 1 << 25  # larger frames are never held in memory; those of pzstd are smaller
 _READ_BYTES = 1 << 20
 _BLOCKS_AHEAD = 4
 
 
 class Frame(NamedTuple):
-    """Where a frame lies.
-
-    Attributes:
-        at: its first byte.
-        stop: one behind its last byte.
-        most_bytes: what it can hold at most, decoded.
-    """
+    """The position [at, stop) of a frame in its file, and the upper bound of its decoded size."""
 
     at: int
     stop: int
@@ -295,19 +278,17 @@ class Frame(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Frames that are decoded together, or one that is too large for that."""
+    """Frames that are decoded together, or a single large one."""
 
     frames: list[Frame]
     is_large: bool
 
     @property
     def at(self) -> int:
-        """The first byte."""
         return self.frames[0].at
 
 
 def _decode_zstd(file: int, start: int, stop: int | None, threads: int) -> Iterator[tuple[int, bytes]]:
-    """Decode a file of Zstandard frames."""
     batches = _batches(find_frames(file, start, stop))
     for is_large, group in groupby(batches, key=lambda batch: batch.is_large):
         if is_large:
@@ -327,7 +308,7 @@ def _large(file: int, batch: _Batch) -> Iterator[tuple[int, bytes]]:
 
 
 def find_frames(file: int, start: int, stop: int | None) -> Iterator[Frame]:
-    """The frames from one place to another; skippable ones are left out.
+    """The frames between two positions, without skippable ones.
 
     Args:
         file: descriptor.
@@ -335,7 +316,7 @@ def find_frames(file: int, start: int, stop: int | None) -> Iterator[Frame]:
         stop: the byte at which to end; the end of the file when None.
 
     Raises:
-        DamageError: the file is damaged, or ends too early.
+        DamageError: the file is damaged or truncated.
     """
     size = os.fstat(file).st_size
     stop = size if stop is None else stop
@@ -381,12 +362,12 @@ def _frame(file: int, at: int, header: bytes, size: int) -> Frame:
 
 
 def _content_bytes(content_bytes: int) -> int:
-    """The size of a frame's content as its header says; a header that does not says something absurd."""
+    """The size of a frame's content according to its header; without one, a huge number."""
     return content_bytes if 0 <= content_bytes < zstandard.CONTENTSIZE_ERROR else 1 << 64
 
 
 def _batches(frames: Iterable[Frame]) -> Iterator[_Batch]:
-    """Frames by the MiB, as long as they are small."""
+    """Small frames, grouped by the MiB."""
     waiting: list[Frame] = []
     held = 0
     for frame in frames:
@@ -410,7 +391,7 @@ def _zstd_jobs(batches: Iterable[_Batch], file: int) -> Iterator[Callable[[], tu
 def _decode_small(file: int, batch: _Batch) -> tuple[int, bytes]:
     decoder = _decoder()
     found = [
-        # Where the header does not say how much a frame holds, this much is set aside at first.
+        # The initial buffer if the header does not state the frame's size.
         decoder.decompress(os.pread(file, frame.stop - frame.at, frame.at), max_output_size=frame.most_bytes)
         for frame in batch.frames
     ]
@@ -425,7 +406,7 @@ def _decode_large(file: int, frame: Frame) -> Iterator[bytes]:
 
 
 class _Extent:
-    """A part of a file, for a reader that would go on behind it."""
+    """A part of a file, for a reader that would read beyond it."""
 
     def __init__(self, file: int, at: int, stop: int) -> None:
         self._file = file
@@ -433,7 +414,6 @@ class _Extent:
         self._stop = stop
 
     def read(self, size: int) -> bytes:
-        """The next bytes; none at the end of the part."""
         found = os.pread(self._file, min(size, self._stop - self._at), self._at)
         self._at += len(found)
         return found
@@ -443,20 +423,20 @@ def _decoder() -> zstandard.ZstdDecompressor:
     return zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW_BYTES)
 
 
-# Any file, by what its first bytes say.
+# Any file, by its magic number.
 
 _NO_ENTRY = -1
 
 _BZIP2 = b"BZh"
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_ZSTANDARD = (b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18")  # the second, behind any byte, of a skippable frame
+_ZSTANDARD = (b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18")  # the second, after any byte, of a skippable frame
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 
 _DAMAGE = (
     DamageError,
     EOFError,
-    NotImplementedError,  # a zip packed in an unusual way
+    NotImplementedError,  # a zip with an unusual compression method
     lzma.LZMAError,
     zipfile.BadZipFile,
     zlib.error,
@@ -475,24 +455,24 @@ def unreadable(path: Path, reason: str) -> BenchctlError:
 def decode(
     path: Path, *, start: int = 0, stop: int | None = None, threads: int | None = None
 ) -> Generator[tuple[int, bytes], None, None]:
-    """The bytes of a file, decompressed by what it is, not by its name.
+    """The bytes of a file, decompressed according to its content, not its name.
 
     Args:
-        path: of a plain file, or one packed by bzip2, Zstandard, gzip, or as a zip with one member.
-        start: an entry: a place given out before, or 0.
+        path: of a plain file, or one compressed by bzip2, Zstandard, gzip, or as a zip with one member.
+        start: an entry yielded before, or 0.
         stop: another one; the end of the file when None.
-        threads: how many decompress; as many as there are usable CPUs when None.
+        threads: how many decompress; None for the number of usable CPUs.
 
     Yields:
-        (entry, bytes): none of them empty; the entry is where decoding can begin with these bytes, -1 when it
+        (entry, bytes): none of them empty; the entry is where decoding can start with these bytes, -1 if it
         cannot: with the first bytes of a file it always can.
 
     Raises:
-        BenchctlError: the file is missing, damaged or incomplete; bytes before that were given out by then.
+        BenchctlError: the file is missing, damaged or incomplete; preceding bytes have been yielded.
     """
     try:
         with path.open("rb") as file:
-            yield from _decoded(file, start, stop, threads or _usable_cpus())
+            yield from _decoded(file, start, stop, threads or len(os.sched_getaffinity(0)))
     except _DAMAGE as err:
         raise unreadable(path, str(err) or "it is damaged") from err
     except OSError as err:
@@ -526,7 +506,7 @@ def _plain(file: IO[bytes], start: int, stop: int | None) -> Iterator[tuple[int,
 
 
 def _streamed(reader: Callable[[int], bytes]) -> Iterator[tuple[int, bytes]]:
-    """What can only be decoded from its beginning, by a thread that works ahead."""
+    """A format that can only be decoded from its beginning, by a read-ahead thread."""
     entry = 0
     with closing(ahead(iter(partial(reader, _READ_BYTES), b""), most=_BLOCKS_AHEAD)) as blocks:
         for block in blocks:

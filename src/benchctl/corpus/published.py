@@ -1,4 +1,4 @@
-"""A track's published files of documents: where they are on this machine, and how they get there."""
+"""A track's published files of documents: where they are on this machine, and how they are fetched."""
 
 import os
 import shutil
@@ -21,13 +21,12 @@ from benchctl.track.model import Corpus, Documents, SourcePart
 from benchctl.track.template_source import cut
 
 SUFFIXES = (".zst", ".bz2", ".gz", ".zip")
-"""Of the compressed files that benchctl reads."""
-
-_LONGEST_NAME = 200  # bytes; file systems have 255, and what is beside a half-finished file has a longer one
+"""Extensions of the compressed files that benchctl reads."""
+_LONGEST_NAME = 200  # bytes; file systems allow 255, and temporary files have longer names
 
 
 def corpus_folder(home: Home, name: str) -> Path:
-    """Where the files of a corpus that are fetched are kept.
+    """The folder of a corpus's fetched files.
 
     Raises:
         UsageError: the name of the corpus cannot name a folder.
@@ -41,7 +40,7 @@ def corpus_folder(home: Home, name: str) -> Path:
 
 
 def fetched_files(home: Home) -> Iterator[Path]:
-    """Files of corpora that were fetched, sorted; half-finished ones and generated corpora are left out."""
+    """Fetched files of corpora, sorted, without unfinished ones and generated corpora."""
     for path in sorted(home.corpora.glob("*/**/*")):
         inside = path.relative_to(home.corpora).parts
         hidden = any(name.startswith(".") for name in inside)
@@ -50,7 +49,7 @@ def fetched_files(home: Home) -> Iterator[Path]:
 
 
 def inside(name: str) -> str:
-    """A name of a file that stays in its folder, as it is.
+    """A file name that stays within its folder, unchanged.
 
     Raises:
         UsageError: it does not, or is none.
@@ -67,7 +66,7 @@ def _is_long(name: str) -> bool:
 
 
 def names_of(documents: Documents) -> tuple[str, ...]:
-    """The names that a file of documents may have: as published, unpacked, or packed in another way."""
+    """Possible names of a file of documents: as published, decompressed, or compressed differently."""
     bare = documents.source_file
     for suffix in SUFFIXES:
         bare = bare.removesuffix(suffix)
@@ -75,10 +74,10 @@ def names_of(documents: Documents) -> tuple[str, ...]:
 
 
 def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
-    """The first of the folders' files that can be these documents; the published name goes first in each.
+    """The first file in the folders that can be these documents; in each, the published name goes first.
 
     Raises:
-        UsageError: the track gives a file outside of them, which is not its own to read.
+        UsageError: the track names a file outside of them, which it must not read.
     """
     inside(documents.source_file)
     for folder in folders:
@@ -90,7 +89,7 @@ def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
 
 
 def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> UsageError:
-    """The error for a file that is nowhere, and that the track gives no source of."""
+    """The error for a missing file that the track gives no source for."""
     places = ", ".join(str(folder) for folder in dict.fromkeys(folders))
     return UsageError(
         f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
@@ -100,7 +99,7 @@ def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> 
     )
 
 
-# Published files of documents into benchctl's home: from the network, or from another folder.
+# Fetching: from the network, or from another folder.
 
 _COPY_BYTES = 1 << 22
 _ADVICE = Advice(
@@ -112,7 +111,7 @@ _ADVICE = Advice(
 
 
 def is_published(documents: Documents) -> bool:
-    """Whether the track says where a file can be fetched from."""
+    """Whether the track tells where a file can be fetched from."""
     return documents.base_url is not None or documents.source_url is not None
 
 
@@ -121,11 +120,11 @@ class Fetch:
     """How files are fetched.
 
     Attributes:
-        home: where they are kept, as they are published: compressed.
-        progress: told after each bit.
-        source: a URL or a folder that has the files, instead of what the track says.
-        free: how much can be written to a folder, bytes.
-        pause: waits for some seconds before another attempt.
+        home: has them as they are published: compressed.
+        progress: called repeatedly.
+        source: a URL or a folder with the files, overriding the track's.
+        free: bytes that can be written to a folder.
+        pause: waits for so many seconds before another attempt.
     """
 
     home: Home
@@ -135,11 +134,11 @@ class Fetch:
     pause: Callable[[float], None] = time.sleep
 
     def get(self, corpus: Corpus, documents: Documents) -> Path:
-        """A file of a corpus, fetched unless it is there.
+        """A file of a corpus, fetched unless it exists.
 
         Raises:
-            UsageError: it cannot be kept under its name, or nobody says where to get it.
-            BenchctlError: it cannot be had, or has another size than the track says.
+            UsageError: it cannot be kept under its name, or there is no source.
+            BenchctlError: it cannot be had, or its size differs from the track's.
         """
         target = corpus_folder(self.home, corpus.name) / inside(documents.source_file)
         with disk_errors(f"write to {target.parent}"):
@@ -217,7 +216,7 @@ def _is_url(text: str) -> bool:
 
 
 def _below(base: str, name: str) -> str:
-    """The URL of a file in a folder; a query, such as a signature, stays behind it."""
+    """The URL of a file in a folder, keeping a query such as a signature."""
     parts = _split(base)
     return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
 
@@ -238,11 +237,11 @@ def _check_bytes(path: Path, actual: int, documents: Documents) -> None:
         )
 
 
-# The published files of big5's documents: names, sizes and counts, as its own workload declares them.
+# The published files of big5: names, sizes and counts, as its own workload declares them.
 
 BIG5 = "big5"
 BIG5_SIZES = (60, 100, 880, 1000)
-"""About how many GB each of them has, unpacked."""
+"""Approximate size of each, decompressed, in GB."""
 
 Packing = Literal["zst", "bz2"]
 
@@ -276,11 +275,7 @@ _PARTS: Mapping[tuple[int, Packing], tuple[SourcePart, ...]] = {
 
 
 def big5_corpus(size: int, packing: Packing) -> Corpus:
-    """One of the published files as a track would declare it, without a word on where it is published.
-
-    Args:
-        size: one of SIZES.
-        packing: how it is compressed.
+    """One of the published files, of one of BIG5_SIZES, as a track would declare it, but without a URL.
 
     Raises:
         UsageError: there is no such size.

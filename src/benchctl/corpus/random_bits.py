@@ -1,4 +1,4 @@
-"""Counter-based random bits: the value of (seed, field, number) needs no other value before it.
+"""Counter-based random bits: the value of (seed, field, number) depends on no other value.
 
 The mixer is SplitMix64's (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014), in plain
 64-bit integer arithmetic. Library generators are avoided because their distributions may change between
@@ -28,7 +28,7 @@ def mix(value: int) -> int:
 
 
 def key(*parts: int) -> int:
-    """One 64-bit key out of a few integers; their order counts."""
+    """One 64-bit key from several integers, in order."""
     state = 0
     for part in parts:
         state = mix(state + _GOLDEN + mix(part))
@@ -36,14 +36,9 @@ def key(*parts: int) -> int:
 
 
 def words(stream: int, numbers: Words) -> Words:
-    """64 random bits for every number of a stream.
+    """64 random bits for every counter, shape (n,), of a stream, which is a key.
 
-    Args:
-        stream: a key.
-        numbers: counters, shape (n,).
-
-    Returns:
-        Shape (n,); equal for equal (stream, number), wherever the number stands in the array.
+    The result has shape (n,); it is equal for equal (stream, number), at any position in the array.
     """
     state = numbers * np.uint64(_GOLDEN)
     state += np.uint64(stream)
@@ -56,15 +51,11 @@ def words(stream: int, numbers: Words) -> Words:
 
 
 def below(stream: int, numbers: Words, bound: int) -> Indices:
-    """A uniform integer of [0, bound) for every number of a stream.
+    """A uniform integer of [0, bound), bound from 1 to 2^32, for every counter of a stream; shape (n,).
 
-    The upper 32 bits are scaled by multiplication; the bias of at most bound / 2^32 is far under what a
-    corpus can show.
-
-    Args:
-        stream: a key.
-        numbers: counters, shape (n,).
-        bound: from 1 to 2^32.
+    The upper 32 bits are scaled by multiplication; the bias of at most bound / 2^32 is far below what a
+    corpus can
+    reveal.
     """
     state = words(stream, numbers)
     state >>= np.uint64(32)

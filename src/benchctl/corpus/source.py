@@ -1,4 +1,4 @@
-"""Documents that benchctl did not generate: files of them, their even shares, read from any place on."""
+"""Files of documents that benchctl did not generate: even shares of them, read from any position."""
 
 import hashlib
 import os
@@ -20,13 +20,12 @@ from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents
 from benchctl.track.template_source import cut
 
-# Which documents of a file are used when not all are: evenly spaced blocks, the same ones every time.
+# Partial use of a file: evenly spaced blocks, the same ones every time.
 #
-# Pure arithmetic on two numbers. Corpora lie in the order of their days, so a prefix would hold the first
-# days only.
+# Corpora are ordered by day, so a prefix would hold the first days only.
 
 BLOCKS = 1000
-"""Blocks of a share: no stretch of a file has a thousandth of the share more or less than is its due."""
+"""Blocks of a share: no stretch of a file deviates from its due by more than a thousandth of the share."""
 
 
 class Stretch(NamedTuple):
@@ -37,21 +36,17 @@ class Stretch(NamedTuple):
 
 
 def stretches(documents: int, held: int, start: int = 0, stop: int | None = None) -> Iterator[Stretch]:
-    """Where the documents [start, stop) of an even share lie in their file, in order.
+    """Where documents [start, stop) of an even share of `documents` are in a file that holds `held`.
 
-    Before the kth of n blocks, (2k + 1) / 2n of the documents that are left out were left out.
-
-    Args:
-        documents: size of the share.
-        held: documents of the whole file.
-        start: the first document wanted, numbered within the share.
-        stop: one behind the last; all of the share when None.
+    Before the kth of n blocks, (2k + 1) / 2n of the skipped documents have been skipped. `stop` defaults to
+    the end
+    of the share.
 
     Yields:
-        Stretches that do not touch each other, none of them empty; a single one when nothing is left out.
+        In order, non-empty stretches that do not touch; a single one when nothing is skipped.
 
     Raises:
-        ValueError: the share is larger than the file, or the slice does not lie in the share.
+        ValueError: the share is larger than the file, or the slice is not within the share.
     """
     stop = documents if stop is None else stop
     if not 0 <= start <= stop <= documents <= held:
@@ -83,15 +78,7 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
 
 
 def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
-    """Share a number of documents out over files in proportion to what they hold.
-
-    Args:
-        documents: altogether, at most what the files hold.
-        held: documents of every file.
-
-    Returns:
-        Of every file; each is off its exact share by less than one document.
-    """
+    """Split a number of documents over files in proportion to their sizes, each off by less than one."""
     total = sum(held)
     found = []
     before = 0
@@ -102,21 +89,21 @@ def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-# What is known of a file once it was read in full: its lines, its digest, and where decoding can begin.
+# The index of a file that was read in full: its lines, its digest, and where decoding can start.
 
 _FORMAT_VERSION = 2
-_APART_BYTES = 1 << 22  # decoded; nearer entries save little, and those of a terabyte fit in memory
+_APART_BYTES = 1 << 22  # decoded; denser entries save little, and those of a terabyte fit in memory
 
 _EMPTY = (b"\n\n", b"\n\r\n")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A place from which a file can be decoded.
+    """A position from which a file can be decoded.
 
     Attributes:
         at: in the file, in the unit of its format.
         raw_bytes: decoded bytes before it.
-        line_ends: line ends before it.
+        line_ends: newlines before it.
     """
 
     at: int
@@ -125,19 +112,19 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    r"""What a file of lines holds.
+    r"""The index of a file of lines.
 
     Attributes:
         format_version: of this form.
-        path: absolute path of the file.
-        file_bytes: its size as it lies on the disk.
-        modified_ns: when it was changed for the last time.
-        status_ns: the same by the file system's own clock, which no program can set back.
-        lines: how many it holds; an unfinished last one counts.
+        path: absolute.
+        file_bytes: its size on disk.
+        modified_ns: mtime.
+        status_ns: ctime, which no program can set back.
+        lines: number of lines, including an unfinished last one.
         raw_bytes: of all lines, decompressed.
         sha256: of the same, hexadecimal.
-        entries: where decoding can begin, in order; the first is the beginning.
-        first_empty: number of the first line without anything in it, from 0; None when there is none.
+        entries: where decoding can start, in order; the first is the beginning.
+        first_empty: number of the first empty line, from 0; None when there is none.
     """
 
     format_version: int
@@ -152,11 +139,11 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     first_empty: int | None = None
 
     def entry_before(self, line: int) -> int:
-        """Which entry the line's first byte is behind, as near as there is one."""
+        """The last entry before the line's first byte."""
         return max(bisect_left(self.entries, line, key=lambda entry: entry.line_ends) - 1, 0)
 
     def entry_behind(self, line: int) -> int:
-        """The first entry that all lines before `line` end before; one behind the last for none."""
+        """The first entry after the end of all lines before `line`; len(entries) for none."""
         return bisect_left(self.entries, line, key=lambda entry: entry.line_ends)
 
 
@@ -167,13 +154,10 @@ def index_file(
     *,
     apart_bytes: int = _APART_BYTES,
 ) -> FileIndex:
-    """The index of a file: kept from the last time, or made by reading all of it.
+    """The index of a file: kept from the last time in `home`, or created by reading all of it.
 
-    Args:
-        path: of the file, compressed or not.
-        home: where indices of files are kept.
-        progress: told the number of lines newly read.
-        apart_bytes: decoded bytes between two entries, at least.
+    `progress` is called with the number of lines newly read; entries are at least `apart_bytes` decoded bytes
+    apart.
 
     Raises:
         BenchctlError: the file is missing or damaged, or was changed while it was read.
@@ -197,7 +181,7 @@ def _kept_at(path: Path, home: Home) -> Path:
 
 
 def _load(kept: Path, path: Path) -> FileIndex | None:
-    """The index as kept; None when there is none, or not of the file as it is now."""
+    """The kept index; None when there is none for the file's current state."""
     with suppress(OSError, msgspec.DecodeError):
         found = msgspec.json.decode(read_file(kept), type=FileIndex)
         if (found.format_version, found.path) == (_FORMAT_VERSION, str(path)) and _facts(path) == (
@@ -210,7 +194,7 @@ def _load(kept: Path, path: Path) -> FileIndex | None:
 
 
 def _facts(path: Path) -> tuple[int, int, int]:
-    """(bytes, time of the last change in ns, that of the file system in ns)."""
+    """(size in bytes, mtime in ns, ctime in ns)."""
     try:
         info = path.stat()
     except OSError as err:
@@ -258,14 +242,14 @@ _ACTIONS = frozenset({"index", "create", "update", "delete"})
 _ACTION_KEYS = frozenset({"routing", "pipeline", "require_alias", "require_data_stream", "dynamic_templates"})
 
 
-# Lines of a file by their numbers: decoding begins near them where the file's index knows a place.
+# Lines of a file by number: decoding starts near them if the file's index allows it.
 
 
 class _Run(NamedTuple):
-    """Stretches of lines that are read without a jump.
+    """Stretches of lines that are decoded in one go.
 
     Attributes:
-        start: where decoding begins.
+        start: where decoding starts.
         stop: where it ends; None for the end of the file.
         line_ends: before `start`.
         stretches: of lines, in order.
@@ -317,8 +301,8 @@ def _run(index: FileIndex, first: int, last: int, stretches: Sequence[Stretch]) 
 def _slices(
     blocks: Iterable[bytes], line_ends: int, stretches: Sequence[Stretch]
 ) -> Generator[bytes, None, int]:
-    """Cut lines out of blocks that may end anywhere; the value is the number of the line that was reached."""
-    unfinished: list[bytes] = []  # the line that the stretch at hand has begun
+    """Cut lines out of blocks that may end anywhere; returns the number of the line that was reached."""
+    unfinished: list[bytes] = []  # begun by the current stretch
     waiting = list(reversed(stretches))
     for block in blocks:
         reached = line_ends + block.count(b"\n")
@@ -351,33 +335,28 @@ def _joined(unfinished: Sequence[bytes], block: bytes, begin: int, end: int) -> 
 
 
 def _behind(block: bytes, at: int, line_ends: int) -> int:
-    """One behind that many line ends, counted from a place on; the place itself for none."""
+    """The position after that many line ends from `at` on; `at` itself for none."""
     for _ in range(line_ends):
         at = block.index(b"\n", at) + 1
     return at
 
 
-# Documents that benchctl did not generate.
-
-
 def open_file(
     file: CorpusFile, *, start: int = 0, stop: int | None = None, home: Home | None = None
 ) -> Iterator[bytes]:
-    r"""The selected documents [start, stop) of a file in their order, in memory of a few blocks.
+    r"""The selected documents [start, stop), from 0, of a file in order, in memory of a few blocks.
 
-    Args:
-        file: which file, and how many of its documents.
-        start: the first document wanted, numbered from 0 within the selection.
-        stop: one behind the last one; all of the selection when None.
-        home: where the file's index is kept; without it the file is read from its beginning, which is slower.
+    `stop` defaults to the end of the selection. Without `home`, which has the file's index, the file is read
+    from
+    its beginning, which is slower.
 
     Yields:
-        Whole lines, each ending in "\n"; with action lines, one before each document.
+        Whole lines with newlines; with action lines, one before each document.
 
     Raises:
-        ValueError: the slice does not lie in the selection.
-        BenchctlError: the file is gone, damaged, or another one than when the run was planned; blocks before
-            the damage were given out by then.
+        ValueError: the slice is not within the selection.
+        BenchctlError: the file is missing, damaged, or has changed since the run was planned; blocks before
+            the damage have been yielded.
     """
     path = Path(file.path)
     wanted = stretches(file.documents, file.held, start, stop)
@@ -388,19 +367,15 @@ def open_file(
             f"not {file.sha256[:12]}",
             hint="put the old file back, or plan a new run",
         )
-    lines = _lines_a_document(has_actions=file.has_actions)
+    lines = 2 if file.has_actions else 1
     yield from _read_lines(path, (Stretch(first * lines, last * lines) for first, last in wanted), known)
 
 
-def _lines_a_document(*, has_actions: bool) -> int:
-    return 2 if has_actions else 1
-
-
 def require_file(path: Path) -> None:
-    """Check that a file of the command line is there, without reading it.
+    """Check that a file of the command line exists, without reading it.
 
     Raises:
-        UsageError: it is not.
+        UsageError: it does not.
     """
     if not _is_file(path):
         raise UsageError(
@@ -417,15 +392,15 @@ def local_file(
     has_actions: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> CorpusFile:
-    """A file of the command line, read once in full the first time.
+    """A file of the command line, read in full the first time.
 
     Args:
         path: of the file, compressed or not.
         index: where its documents go.
-        home: where the file's index is kept.
+        home: keeps the file's index.
         docs: how many of its documents are used, an even share; all of them when None.
-        has_actions: whether a line before each document says what to do with it.
-        progress: told the number of lines newly read, while the file is read for the first time.
+        has_actions: whether each document is preceded by an action line.
+        progress: called with the number of lines newly read, while the file is read for the first time.
 
     Raises:
         UsageError: there is no such file, it holds fewer documents, or something else than documents.
@@ -437,7 +412,7 @@ def local_file(
         raise UsageError(
             f"line {known.first_empty + 1:,} of {path} is empty", hint="a file of documents has one a line"
         )
-    held, rest = divmod(known.lines, _lines_a_document(has_actions=has_actions))
+    held, rest = divmod(known.lines, 2 if has_actions else 1)
     if rest:
         raise UsageError(
             f"{path} has {known.lines:,} lines: the last action line is without a document",
@@ -461,12 +436,12 @@ def local_file(
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # no file can have such a name, or nobody may look for it
+    except OSError:  # an impossible name, or a folder without permission
         return False
 
 
 def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> None:
-    """What is not a file of documents is told by its first line, before a node refuses the last one."""
+    """Refuse other files by their first line, before a node refuses the last one."""
     with closing(_read_lines(path, [Stretch(0, 1)], known)) as lines:
         first = next(lines, b"")
     if not first.lstrip().startswith(b"{"):
@@ -475,7 +450,7 @@ def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> Non
             hint="a file of documents has one a line, in UTF-8 without a byte order mark; "
             f"it may be packed as {', '.join(SUFFIXES)}",
         )
-    is_action, is_document = _told_apart(first)
+    is_action, is_document = _possible_kinds(first)
     if (has_actions and not is_action) or not (has_actions or is_document):
         raise UsageError(
             f"the first line of {path} is {'no' if has_actions else 'an'} action of a bulk request",
@@ -484,8 +459,8 @@ def _check_first_line(path: Path, known: FileIndex, *, has_actions: bool) -> Non
         )
 
 
-def _told_apart(line: bytes) -> tuple[bool, bool]:
-    """Whether a line can say what to do with a document, and whether it can be a document."""
+def _possible_kinds(line: bytes) -> tuple[bool, bool]:
+    """Whether a line can be an action, and whether it can be a document."""
     try:
         said = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -505,21 +480,21 @@ def find_documents(
     progress: Callable[[int], None] | None = None,
     downloading: Progress | None = None,
 ) -> tuple[CorpusFile, ...]:
-    """The files of a track's corpora: found or fetched, read once in full the first time, and checked.
+    """The files of a track's corpora: found or fetched, read in full the first time, and checked.
 
-    Corpora without files (streams without an end) and files of vectors have no documents, and are left out.
+    Corpora without files (endless streams) and files of vectors have no documents, and are skipped.
 
     Args:
         corpora: those that are needed.
-        folders: where to look: the track's, those of the command line; then in benchctl's home.
-        home: where what is fetched is kept, and what is known of files.
-        docs: how many documents are used altogether, shared over the files in proportion, an even share of
+        folders: searched before benchctl's home: those of the command line, and the track's.
+        home: has fetched files, and indices of files.
+        docs: how many documents are used in total, shared over the files in proportion, an even share of
             each; all of them when None.
-        progress: told the number of lines newly read, while a file is read for the first time.
-        downloading: told how far a download is.
+        progress: called with the number of lines newly read, while a file is read for the first time.
+        downloading: called with the progress of a download.
 
     Raises:
-        UsageError: a file is nowhere and cannot be fetched; sizes or counts differ from what the track says;
+        UsageError: a file is missing and cannot be fetched; sizes or counts differ from the track's;
             or there are fewer documents than wanted.
         BenchctlError: a file is damaged, or cannot be fetched.
     """
@@ -533,7 +508,7 @@ def find_documents(
             if path is None:
                 if not is_published(documents):
                     raise not_found(corpus, documents, places)
-                path = Fetch(home, downloading or _say_nothing).get(corpus, documents)
+                path = Fetch(home, downloading or (lambda *_: None)).get(corpus, documents)
             found.append(_declared_file(corpus, documents, path, home, progress))
     return _shares(found, docs)
 
@@ -545,9 +520,9 @@ def _declared_file(
     home: Home,
     progress: Callable[[int], None] | None,
 ) -> CorpusFile:
-    """A file that a track declares; what it holds is what the track says."""
+    """A file that a track declares, checked against the declaration."""
     if path.name == Path(documents.source_file).name:
-        # Before a long time is spent on reading it.
+        # Before reading it, which may take long.
         _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
     file = local_file(
         path, index="", home=home, has_actions=documents.includes_action_and_meta_data, progress=progress
@@ -571,10 +546,6 @@ def _check(corpus: Corpus, path: Path, what: str, actual: int, declared: int | N
         )
 
 
-def _say_nothing(what: str, done: int, total: int) -> None:
-    """Of a download that nobody watches."""
-
-
 def _shares(files: Sequence[CorpusFile], docs: int | None) -> tuple[CorpusFile, ...]:
     if docs is None:
         return tuple(files)
@@ -591,7 +562,7 @@ def _shares(files: Sequence[CorpusFile], docs: int | None) -> tuple[CorpusFile, 
 
 
 def corpus_digest(files: Iterable[CorpusFile]) -> str:
-    """SHA-256 over which documents of which files go where, wherever the files lie; hexadecimal."""
+    """SHA-256 over which documents of which files go where, whatever the files' paths; hexadecimal."""
     total = hashlib.sha256(b"benchctl corpus files 1\n")
     for file in files:
         meaning = (

@@ -1,7 +1,8 @@
-"""The words that documents are made of, and lookup tables of ready-made bytes to gather them from.
+"""The words that documents consist of, and lookup tables of ready-made bytes.
 
 Names are a modifier and a noun joined (`luckcrafter`); messages are nouns and such names. A change of any
-list changes the corpus, so it needs a new `GENERATOR_VERSION`.
+list
+changes the corpus, so it needs a new `GENERATOR_VERSION`.
 """
 
 from collections.abc import Iterable
@@ -96,8 +97,8 @@ REGIONS: tuple[str, ...] = _words(
     """
 )
 
-# The streams that operations search for. No modifier above yields one of them, so their share is what the
-# generator says and nothing else.
+# The streams that operations search for. No modifier above yields one of them, so only the generator decides
+# their share.
 RARE_STREAMS: tuple[str, ...] = ("fuschiashoulder", "solarshark", "indigodagger")
 
 AGENT_IDS: tuple[str, ...] = (
@@ -114,7 +115,7 @@ AGENT_IDS: tuple[str, ...] = (
 )
 
 
-# Every table is a read-only array of fixed-width byte strings, padded with NUL; all are built once a process.
+# Every table is a read-only array of fixed-width byte strings, padded with NUL, built once per process.
 
 Texts: TypeAlias = npt.NDArray[np.bytes_]
 
@@ -132,26 +133,26 @@ def _table(texts: Iterable[str]) -> Texts:
 
 
 def _joined(first: Iterable[str], second: Iterable[str]) -> Texts:
-    """Every text of one kind joined to every one of another, the latter changing faster; shape (n * m,)."""
+    """All concatenations of two lists, the second changing faster; shape (n * m,)."""
     return np.strings.add(_table(first)[:, np.newaxis], _table(second)).ravel()
 
 
 @cache
 def streams() -> Texts:
-    """Every name (modifier and noun joined), shape (NAMES + 3,): the rare streams stand behind them."""
+    """Every name (modifier and noun joined), then the rare streams; shape (NAMES + 3,)."""
     return _read_only(np.concatenate([_joined(MODIFIERS, NOUNS), _table(RARE_STREAMS)]))
 
 
 @cache
 def noun_pairs() -> Texts:
-    """Nothing at index 0, then " noun noun" for every two nouns, shape (1 + NOUN_PAIRS,)."""
+    """The empty string, then " noun noun" for all pairs of nouns; shape (1 + NOUN_PAIRS,)."""
     words = [f" {noun}" for noun in NOUNS]
     return _read_only(np.concatenate([_table([""]), _joined(words, words)]))
 
 
 @cache
 def closing_words() -> Texts:
-    """Nothing at index 0, then " name" for every name, shape (1 + NAMES,)."""
+    """The empty string, then " name" for every name; shape (1 + NAMES,)."""
     return _read_only(
         np.concatenate([_table([""]), _joined([f" {modifier}" for modifier in MODIFIERS], NOUNS)])
     )
@@ -159,7 +160,7 @@ def closing_words() -> Texts:
 
 @cache
 def optional_nouns() -> Texts:
-    """Every noun once and nothing as often, shape (2 * nouns,)."""
+    """Every noun, then as many empty strings; shape (2 * nouns,)."""
     return _table([*NOUNS, *([""] * len(NOUNS))])
 
 

@@ -1,4 +1,4 @@
-"""What engines answer to each operation: asked on a node start that is never measured, compared, and kept."""
+"""What engines answer to each operation: asked on an unmeasured node start, compared, and kept."""
 
 import hashlib
 import math
@@ -35,25 +35,25 @@ SCORE_TOLERANCE = 1e-6
 
 _DEFAULT_SIZE = 10
 _CONTENT = ("_source", "fields")
-# Where a document is in the index, not what it holds.
+# Sort fields that tell where a document is in the index, not what it holds.
 _PLACES_IN_INDEX = frozenset({"_doc", "_shard_doc"})
-# Which documents these bring to the top is chance, or up to how the index was built.
+# With these, the top documents depend on chance, or on how the index was built.
 _UNSETTLING = frozenset({"collapse", "knn", "rank", "rescore", "retriever", "terminate_after", "timeout"})
 
 Hit = Mapping[str, Any]
 
 
 def _settled_columns(body: Mapping[str, Any]) -> int | None:
-    """How many of a hit's sort values speak of its content; None for all of them.
+    """How many of a hit's sort values depend on its content; None for all of them.
 
-    Those from `_doc` on follow from how the index was built.
+    From `_doc` on, they depend on how the index was built.
     """
     names = _sort_names(body.get("sort"))
     return next((place for place, name in enumerate(names) if name in _PLACES_IN_INDEX), None)
 
 
 def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
-    """Sort values of the hits, in order, without places in the index."""
+    """Sort values of the hits, in order, without positions in the index."""
     columns = _settled_columns(body)
     if columns == 0:
         return []
@@ -61,7 +61,7 @@ def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
 
 
 def scores(hits: Sequence[Hit]) -> tuple[float, ...]:
-    """Scores of the first hits; empty where something else sorts them."""
+    """Scores of the first hits; empty where a sort orders them."""
     found = [hit.get("_score") for hit in hits[:TOP_HITS] if "sort" not in hit]
     return tuple(float(score) for score in found if score is not None)
 
@@ -69,24 +69,20 @@ def scores(hits: Sequence[Hit]) -> tuple[float, ...]:
 def top_hits(
     body: Mapping[str, Any], params: Mapping[str, str], total: int | None, hits: Sequence[Hit]
 ) -> tuple[TopHits, ...]:
-    """The first hits in groups that sort alike, without those of which the answer shows only some.
+    """The first hits, in groups that sort alike, except groups that the answer may show only in part.
 
-    Args:
-        body: as asked.
-        params: of the URL, as asked.
-        total: documents matched, as far as it was counted.
-        hits: as answered.
+    `body` and `params` are as asked; `total` is the number of matching documents, as far as counted.
 
     Returns:
-        Groups that begin among the first ten hits. None at all where the order of hits means nothing, or
-        hits come without their content.
+        Groups that begin among the first ten hits. None where the order of hits is arbitrary, or hits come
+        without their content.
     """
     if _unsettled(body, params) or not all(any(key in hit for key in _CONTENT) for hit in hits):
         return ()
     groups = list(_groups(body, hits))
     page = {"size": _DEFAULT_SIZE, **body, **params}
     if groups and len(hits) >= int(page["size"]) and total != len(hits):
-        # Behind the last hit there may be others that sort like it.
+        # Hits beyond the last one may sort like it.
         groups.pop()
     if groups and page.get("from"):
         groups.pop(0)
@@ -104,7 +100,7 @@ def top_hits(
 
 
 def _unsettled(body: Mapping[str, Any], params: Mapping[str, str]) -> bool:
-    """Whether which documents are at the top is no matter of what they hold."""
+    """Whether the top documents depend on anything but their content."""
     if _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params}):
         return True
     return "knn" in _keys(body.get("query")) or "sort" in params
@@ -128,12 +124,12 @@ def _sort_names(sort: object) -> list[str]:
 
 
 def _key(body: Mapping[str, Any], hit: Hit) -> Any:  # noqa: ANN401 - sort values may be of any type
-    """What places a hit."""
+    """What a hit is sorted by."""
     return hit["sort"][: _settled_columns(body)] if "sort" in hit else hit.get("_score")
 
 
 def _groups(body: Mapping[str, Any], hits: Sequence[Hit]) -> Iterator[tuple[int, list[Hit]]]:
-    """Neighbours that sort alike, each group with the place of its first hit."""
+    """Neighbours that sort alike, each group with the position of its first hit."""
     first = 0
     for place in range(1, len(hits) + 1):
         if place == len(hits) or not _alike(_key(body, hits[place - 1]), _key(body, hits[place])):
@@ -161,24 +157,21 @@ def _beginning(hit: Hit) -> str:
     return msgspec.json.encode(shown).decode()[:BEGINNING_LENGTH]
 
 
-# What an engine answers to each operation: asked on a node start that is never measured, and kept.
-
-# Exact counting visits every match, and the first question finds cold caches.
+# Exact counting visits every match, and the first request finds cold caches.
 ANSWER_TIMEOUT_S = 600.0
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one engine says to one operation, without what may legitimately differ.
+    """What one engine answers to one operation, without what may legitimately differ.
 
     Attributes:
         total: documents matched, counted exactly; None when the engine gave none.
         returned: number of hits in the answer.
         sort_values: of the returned hits, in order. Ids are left out: documents with equal sort values may
             come in any order.
-        aggregations: as answered.
-        scores: of the first hits, where nothing else sorts them. Engines score as they like, so that these
-            are held against answers of the same engine only; so is `top`.
-        top: the first hits by their content, as far as their order is settled.
+        scores: of the first hits, unless a sort orders them. Scoring is up to the engine, so these are
+            compared only between answers of the same engine; so is `top`.
+        top: the first hits by their content, as far as their order is determined.
         unsupported: the node's reason when it cannot do the operation.
         failed: the node's reason when it refuses the request for another cause.
     """
@@ -194,7 +187,6 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _operation_digest(operation: Operation) -> str:
-    """SHA-256 over what is asked."""
     return hashlib.sha256(msgspec.json.encode(operation.meaning, order="sorted")).hexdigest()
 
 
@@ -203,10 +195,10 @@ Compared = Search | ScrollSearch | PaginatedSearch | CompositeAgg | MultiSearch
 
 
 def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
-    """Ask one operation, with exact counting of hits: the first page of several, all searches of a batch.
+    """Ask one operation, counting hits exactly: only the first page of several, but all searches of a batch.
 
     Raises:
-        BenchctlError: the node failed in another way than by not knowing the operation, or what it asks.
+        BenchctlError: the node failed for another reason than not knowing the operation or its index.
     """
     index = operation.target or index_name
     if isinstance(operation, MultiSearch):
@@ -219,7 +211,7 @@ def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
 
 
 def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
-    """The body that is asked for an operation: that of its first page where it has several."""
+    """The body of the operation's search: that of its first page if it has several."""
     size = operation.results_per_page
     if size is None:
         return operation.body
@@ -230,7 +222,7 @@ def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 
 def _together(answers: list[Answer]) -> Answer:
-    """The answers of a batch as one, one search behind the other."""
+    """The answers of a batch concatenated."""
     refused = next((one for one in answers if one.unsupported is not None or one.failed is not None), None)
     if refused is not None:
         return refused
@@ -247,13 +239,13 @@ def _together(answers: list[Answer]) -> Answer:
 
 def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
     body = {**asked, "track_total_hits": True}
-    # What belongs to a scroll is not part of a search.
+    # Not a parameter of a plain search.
     params = {name: value for name, value in operation.url_params.items() if name != "scroll"}
     timeout_s = ANSWER_TIMEOUT_S if operation.request_timeout is None else operation.request_timeout
     try:
         found = client.search(index, body, params, timeout_s)
     except NodeRequestError as err:
-        # An index that another task makes is not there yet.
+        # 404: an index that another task creates does not exist yet.
         if err.status not in {400, 404}:
             raise
         if names_unknown(err.reason):
@@ -275,10 +267,10 @@ def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[
 
 
 class AnswerBook:
-    """The answers of one variant to what it was asked.
+    """The answers of one variant.
 
     Args:
-        path: the file that keeps them; it need not exist. None for answers that no file keeps.
+        path: the file that keeps them, which need not exist; None keeps them in memory only.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -292,19 +284,19 @@ class AnswerBook:
                 self._answers = {}
 
     def get(self, operation: Operation) -> Answer | None:
-        """The kept answer, or None."""
+        """The known answer, or None."""
         return self._answers.get(_operation_digest(operation))
 
     def missing(self, operations: Iterable[Operation]) -> list[Operation]:
-        """Those not asked yet."""
+        """Operations not asked yet."""
         return [operation for operation in operations if self.get(operation) is None]
 
     def add(self, operation: Operation, answer: Answer) -> None:
-        """Keep an answer; `save` writes."""
+        """Add an answer; `save` writes."""
         self._answers[_operation_digest(operation)] = answer
 
     def save(self) -> None:
-        """Write the book, atomically; nothing happens where no file keeps it.
+        """Write the book, atomically; without a file, do nothing.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -315,17 +307,17 @@ class AnswerBook:
             partial.write_bytes(msgspec.json.encode(self._answers))
 
 
-# Aggregations that estimate: two engines that both work need not say the same.
+# Aggregations that estimate: two correct engines may differ.
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
-# Sketches that depend on the order in which documents come, and on chance.
+# Sketches depend on the order of the documents, and on chance.
 _SKETCHES = frozenset(
     {"percentiles", "percentile_ranks", "median_absolute_deviation", "boxplot", "random_sampler"}
 )
 # Ids differ from one index build to the next, and documents that sort alike come in any order.
 _ALWAYS = _SKETCHES | {"top_hits"}
-# Every shard proposes its own best, and which documents are on it is up to the engine.
+# Every shard proposes its own best, and the engine decides which documents it holds.
 _OVER_SHARDS = frozenset(
     {"significant_terms", "significant_text", "rare_terms", "sampler", "diversified_sampler"}
 )
@@ -334,12 +326,7 @@ _ERROR_BOUND = "doc_count_error_upper_bound"
 
 
 def estimates(asked: Any, shards: int) -> frozenset[str]:  # noqa: ANN401 - JSON of any shape
-    """Names of those aggregations, at any depth, whose results are not to be compared.
-
-    Args:
-        asked: one body, or several.
-        shards: of what is searched.
-    """
+    """Names of aggregations that only estimate on so many shards, at any depth of one body or several."""
     kinds = _ALWAYS | _OVER_SHARDS if shards > 1 else _ALWAYS
     return frozenset(name for name, definition in _aggregations(asked) if kinds & definition.keys())
 
@@ -356,7 +343,7 @@ def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: 
 
 
 def without(names: frozenset[str], found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """Results of aggregations without those of some names."""
+    """Results of aggregations without those of these names."""
     if not names:
         return found
     if isinstance(found, dict):
@@ -367,14 +354,12 @@ def without(names: frozenset[str], found: Any) -> Any:  # noqa: ANN401 - JSON of
 
 
 def _says_estimated(result: dict[str, Any]) -> bool:
-    """Whether the engine itself gives an error for the counts of frequent terms; -1 is an unknown one."""
+    """Whether the engine itself states an error bound for term counts; -1 is an unknown one."""
     bound: object = result.get(_ERROR_BOUND, 0)
     return bound != 0
 
 
-# Do engines answer alike, and rightly? What counts as a difference, and what does not.
-
-# Sums of doubles depend on the order of the documents, and shards may add in any order.
+# Comparison. Sums of doubles depend on the order of the documents, and shards may be added in any order.
 RELATIVE_TOLERANCE = 1e-9
 _DETAIL_LENGTH = 160
 
@@ -386,14 +371,14 @@ def compare_answers(
     expected: Mapping[str, AnswerBook] = MappingProxyType({}),
     shards: int = 1,
 ) -> AnswerCheck:
-    """Hold every variant's answers against the baseline's, and against what is known to be right.
+    """Compare every variant's answers with the baseline's, and with the known correct ones.
 
     Args:
         operations: what was asked.
         books: variant name -> its book, complete for the operations.
-        baseline: the variant to hold the others against.
-        expected: variant name -> what its documents make the only right answers, as far as that is known.
-        shards: of the index; over several, some aggregations are estimates, which are not compared.
+        baseline: name of the variant to compare with.
+        expected: variant name -> the correct answers, as far as its documents determine them.
+        shards: of the index; with several, some aggregations are estimates, which are not compared.
     """
     names: list[str] = []
     exact: dict[str, dict[str, int]] = {}
@@ -435,12 +420,12 @@ def _judge(
 
 @dataclass(frozen=True)
 class Unlike:
-    """Where two pieces of answers part, and what each of them has there.
+    """The first difference between two pieces of answers.
 
     Attributes:
-        where: the way there, such as `aggregations.days.buckets[3].doc_count`.
-        expected, found: what is there, in words; where objects have other keys, those that only one has.
-        how: of the two: other values, another number of entries, or other keys.
+        where: its path, such as `aggregations.days.buckets[3].doc_count`.
+        expected, found: what is there, as text; for different keys, those that only one side has.
+        how: whether values, numbers of entries, or keys differ.
     """
 
     where: str
@@ -462,7 +447,7 @@ class Unlike:
 
 
 def difference(expected: Answer, found: Answer) -> str:
-    """The first way in which two answers differ, in words; empty when they agree."""
+    """The first difference between two answers, as text; empty when they agree."""
     if expected.total != found.total:
         return f"total hits {expected.total} against {found.total}"
     if expected.returned != found.returned:
@@ -473,12 +458,7 @@ def difference(expected: Answer, found: Answer) -> str:
 
 
 def contradiction(expected: Answer, found: Answer) -> str:
-    """The first way in which an answer is wrong, in words; empty when it is right, or there is none.
-
-    Args:
-        expected: what must be found; of its aggregations, objects need not have all keys.
-        found: what an engine says.
-    """
+    """How an answer contradicts what is expected, as text; empty if it does not, or failed."""
     if found.unsupported is not None or found.failed is not None:
         return ""
     known = _within(expected.aggregations, found.aggregations)
@@ -486,7 +466,7 @@ def contradiction(expected: Answer, found: Answer) -> str:
 
 
 def _within(shape: Any, found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """What is found, without the keys of objects that the shape does not have."""
+    """What was found, without keys that the shape lacks."""
     if isinstance(shape, dict) and isinstance(found, dict):
         return {key: _within(shape[key], value) for key, value in found.items() if key in shape}
     if isinstance(shape, list) and isinstance(found, list) and len(shape) == len(found):
@@ -495,13 +475,7 @@ def _within(shape: Any, found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
 
 
 def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN401 - JSON of any shape
-    """The first place where two pieces of answers differ; None when they agree.
-
-    Args:
-        expected: sort values or aggregations.
-        found: the same of another answer.
-        where: how to call the whole.
-    """
+    """The first difference between two pieces of answers, named `where`; None when they agree."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if _says_estimated(expected) or _says_estimated(found):
             return None
@@ -520,10 +494,11 @@ def unlike(expected: Any, found: Any, where: str) -> Unlike | None:  # noqa: ANN
 
 
 def _without_ties(entries: list[Any]) -> list[Any]:
-    """Buckets with scores in an order of their own; other lists as they are.
+    """Scored buckets in a canonical order; other lists unchanged.
 
-    Significant terms of equal scores come in any order, and which of them are within the size is open: of
-    those that score like the last one, only numbers are left.
+    Significant terms of equal scores come in any order, and which of them make it into the size is arbitrary:
+    of
+    those that score like the last one, only numbers are kept.
     """
     if not entries or not all(isinstance(entry, dict) and "score" in entry for entry in entries):
         return entries
@@ -536,7 +511,7 @@ def _without_ties(entries: list[Any]) -> list[Any]:
 
 
 def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE) -> bool:
-    """Whether two plain values are alike, numbers within a relative tolerance."""
+    """Whether two scalars are equal, numbers within a relative tolerance."""
     numbers = (int, float)
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
@@ -545,13 +520,12 @@ def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE)
     return expected == found
 
 
-# Answers in the form that a run keeps: small, and without what two right answers may differ in.
+# Answers as a run keeps them: small, and without what may differ between two correct answers.
 
 WHOLE_BYTES = 32 * 1024
-"""Sort values and aggregations of up to so many bytes are kept whole."""
-
-# What agrees must have one digest: numbers go in by their place on a logarithmic scale of such steps, wide
-# beside the tolerance of comparisons. The offset keeps round numbers off the edges between two steps.
+"""Larger sort values and aggregations are kept as a digest."""
+# Answers that agree must have the same digest: numbers are rounded to steps on a logarithmic scale, wide
+# compared with the tolerance. The offset keeps round numbers off the edges between two steps.
 _STEP = 1e-6
 _OFFSET = 0.4142135
 
@@ -570,7 +544,7 @@ def keep_answers(
         variant: its label.
         operations: what it was asked, in order.
         book: complete for them.
-        shards: of the index; over several, scores and some aggregations depend on which document is where.
+        shards: of the index; with several, scores and some aggregations depend on how documents are spread.
         anew: whether it was asked for this run.
     """
     kept = [keep(operation, book.get(operation) or Answer(), shards) for operation in operations]
@@ -581,7 +555,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
     """One answer in the form that is kept; see `keep_answers`."""
     asked = operation.templates if isinstance(operation, Varying) else {}
     estimated = estimates(asked, shards)
-    # Every shard reckons by how rare a word is on itself.
+    # Every shard scores by its own term frequencies.
     unlike_scores = shards > 1 and bool(answer.scores)
     aggregations = without(estimated, answer.aggregations)
     sort_values_cut = cut(answer.sort_values)
@@ -605,7 +579,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
 
 
 def cut(found: Any) -> Cut | None:  # noqa: ANN401 - JSON of any shape
-    """What is left of something large; None for what is kept whole."""
+    """The digest of something large; None for what is kept as it is."""
     encoded = msgspec.json.encode(found)
     if len(encoded) <= WHOLE_BYTES:
         return None
@@ -613,7 +587,7 @@ def cut(found: Any) -> Cut | None:  # noqa: ANN401 - JSON of any shape
 
 
 def digested(found: Any) -> Cut:  # noqa: ANN401 - JSON of any shape
-    """Sort values or aggregations as if they were too large to keep."""
+    """The digest of sort values or aggregations."""
     encoded = msgspec.json.encode(found)
     settled = msgspec.json.encode(_settled(found), order="sorted")
     return Cut(
@@ -636,7 +610,7 @@ def entries(aggregations: Any) -> int:  # noqa: ANN401 - JSON of any shape
 
 
 def _settled(found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """The same for two answers that agree."""
+    """A canonical form: equal for two answers that agree."""
     if isinstance(found, dict):
         return None if _says_estimated(found) else {key: _settled(value) for key, value in found.items()}
     if isinstance(found, list):
@@ -647,11 +621,7 @@ def _settled(found: Any) -> Any:  # noqa: ANN401 - JSON of any shape
 
 
 def unsteady(asked: Any) -> str:  # noqa: ANN401 - JSON of any shape
-    """Why an answer may change although documents and engine do not; empty when it may not.
-
-    Args:
-        asked: one body, or several.
-    """
+    """Why an answer may change although documents and engine do not; empty when it cannot."""
     for key, value in _pairs(asked):
         if key == "random_score":
             return "random scores"

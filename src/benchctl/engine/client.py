@@ -1,9 +1,8 @@
-"""Everything asked of a node that is not measured, through the engines' official Python clients."""
+"""Unmeasured requests to a node, through the engines' official Python clients."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -17,7 +16,7 @@ from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import EngineName
 
 TOO_DEEP = "its JSON is nested too deeply to be read"
-"""Why an answer is none that no engine would give, and whatever stands in its place may."""
+"""No engine answers like this, but whatever listens in its place may."""
 
 _NO_JSON = "its answer is not JSON"
 
@@ -30,8 +29,8 @@ class NodeRequestError(BenchctlError):
     Attributes:
         request: method and path.
         status: HTTP status; 0 when there was no answer.
-        reason: the node's own words, the innermost cause first.
-        trouble: why there was no answer, where the network knows; else None.
+        reason: the node's own words, from the innermost cause.
+        trouble: why there was no answer, if the network layer knows.
     """
 
     def __init__(self, request: str, status: int, reason: str, *, trouble: Trouble | None = None) -> None:
@@ -44,15 +43,11 @@ class NodeRequestError(BenchctlError):
 
 
 class ClientWire:
-    """Requests to a cluster's first host; nothing is sent before the first, and nothing is retried.
+    """Requests to a cluster's first host; connects lazily and retries nothing.
 
-    The clients' transports are used, beneath their typed methods: both take the same paths, and ask for plain
-    JSON whatever the server's major version.
-
-    Args:
-        engine: whose client.
-        endpoint: the cluster, or its address.
-        most_bytes: of an answer.
+    Uses the clients' transports, beneath their typed methods: both take the same paths, and ask for plain
+    JSON
+    whatever the server's major version. An answer has at most `most_bytes`.
     """
 
     def __init__(
@@ -68,17 +63,13 @@ class ClientWire:
     def send(
         self, method: str, path: str, params: Mapping[str, str], body: object, timeout_s: float
     ) -> tuple[int, Any]:
-        """Give status and decoded body of any answer.
+        """Status and decoded body of any answer.
 
-        Args:
-            method: of HTTP.
-            path: percent-encoded.
-            params: of the query.
-            body: what is sent as JSON; None for nothing.
-            timeout_s: for all of it, however long the node itself may take.
+        `path` is percent-encoded, `body` is sent as JSON unless None, and `timeout_s` includes the node's own
+        waiting.
 
         Raises:
-            NodeRequestError: there was no answer, or none that can be read.
+            NodeRequestError: there was no answer, or an unreadable one.
         """
         try:
             return self._ask(method, f"{path}?{urlencode(params)}" if params else path, body, timeout_s)
@@ -113,8 +104,6 @@ class ClientWire:
 
 
 class _Elasticsearch:
-    """A request through elasticsearch-py."""
-
     def __init__(self, carry: Carry) -> None:
         self._client = elasticsearch_over(carry)
 
@@ -127,7 +116,7 @@ class _Elasticsearch:
                 body=body,
                 headers=headers,
                 request_timeout=timeout_s,
-                # Said here, because what the client's constructor is told holds for its typed methods only.
+                # The constructor's values apply to its typed methods only.
                 max_retries=0,
                 retry_on_timeout=False,
             )
@@ -137,10 +126,8 @@ class _Elasticsearch:
 
 
 class _OpenSearch:
-    """A request through opensearch-py."""
-
     def __init__(self, carry: Carry) -> None:
-        # It takes a while to load, which a run on a cluster of the other engine need not wait for.
+        # Slow to import, and not needed for clusters of the other engine.
         import opensearchpy  # noqa: PLC0415 - see above
 
         self._errors = opensearchpy.exceptions
@@ -155,8 +142,6 @@ class _OpenSearch:
             return int(err.status_code), err.info
 
 
-# What is asked.
-
 REQUEST_TIMEOUT_S = 30.0
 FORCE_MERGE_TIMEOUT_S = 4 * 3600.0
 _EXPLAIN = "/_cluster/allocation/explain"
@@ -165,13 +150,7 @@ _REASON_LENGTH = 400
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """What a node says about itself.
-
-    Attributes:
-        version: of the engine.
-        build: hash of the commit it was built from.
-        pid: process id of the server.
-    """
+    """What a node reports of itself: version, hash of the commit it was built from, process id."""
 
     version: str
     build: str
@@ -192,12 +171,7 @@ class IndexStats:
 
 @dataclass(frozen=True)
 class MergeStats:
-    """What a node merges.
-
-    Attributes:
-        current: merges that run now.
-        total_ms: spent in merges since the node started.
-    """
+    """A node's merges: running now, and milliseconds spent in merges since it started."""
 
     current: int
     total_ms: int
@@ -212,12 +186,9 @@ class CollectorStats:
 
 
 class SearchClient:
-    """What benchctl asks of a node beside the measured requests; a context manager.
+    """Unmeasured requests to a node; a context manager.
 
     Every method raises NodeRequestError when the node refuses or does not answer in time.
-
-    Args:
-        wire: how requests travel.
     """
 
     def __init__(self, wire: ClientWire) -> None:
@@ -226,9 +197,7 @@ class SearchClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wire.close()
 
     def request(
@@ -240,7 +209,7 @@ class SearchClient:
         body: object = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Any:  # noqa: ANN401 - JSON of any shape
-        """Send any request and give the decoded body of its answer."""
+        """Send any request; returns the decoded body of its answer."""
         status, answer = self._wire.send(method, path, params or {}, body, timeout_s)
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
@@ -252,18 +221,14 @@ class SearchClient:
         return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
 
     def health(self, index: str | None, timeout_s: float) -> str:
-        """Wait, on the node's side, until its primary shards are started.
-
-        Args:
-            index: whose shards to wait for; None for every index there is.
-            timeout_s: how long the node waits.
+        """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
 
         Returns:
             `yellow` or `green`.
         """
         path = f"/_cluster/health/{_part(index)}" if index else "/_cluster/health"
         params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
-        # A node answers 408 together with the state it is in; versions differ in whether that is an error.
+        # On 408 the body has the current state; versions differ in whether it is an error body.
         status, answer = self._wire.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
         found = str(answer.get("status", "")) if isinstance(answer, dict) else ""
         if found not in {"yellow", "green"}:
@@ -274,14 +239,14 @@ class SearchClient:
         return found
 
     def unassigned(self) -> list[str]:
-        """What keeps a shard from being started, as lines of a log; a node may log nothing of it."""
+        """Why a shard cannot be started, as log lines; a node may log nothing about it."""
         try:
             return [f"Caused by: {text}" for text in _exceptions(self.request("GET", _EXPLAIN))]
         except NodeRequestError:
             return []
 
     def create_index(self, name: str, body: Mapping[str, Any]) -> None:
-        """Create an index with settings and mappings, its primary shards started."""
+        """Create an index, and wait until its primary shards are started."""
         self.request("PUT", f"/{_part(name)}", body=body)
 
     def delete_index(self, name: str) -> None:
@@ -289,11 +254,11 @@ class SearchClient:
         self.request("DELETE", f"/{_part(name)}")
 
     def put_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Change settings of an index; None as a value takes a setting back to its default."""
+        """Change settings of an index; None resets a setting to its default."""
         self.request("PUT", f"/{_part(name)}/_settings", body=settings)
 
     def put_cluster_settings(self, settings: Mapping[str, Any]) -> None:
-        """Change settings of the cluster, for as long as its data lives."""
+        """Change settings of the cluster persistently."""
         self.request("PUT", "/_cluster/settings", body={"persistent": settings})
 
     def refresh(self, name: str) -> None:
@@ -319,7 +284,7 @@ class SearchClient:
         )
 
     def index_stats(self, name: str) -> IndexStats:
-        """Counters of an index, or of several together."""
+        """Counters of an index, or the sum over several."""
         metrics = "indexing,refresh,merge,flush,docs,store"
         found = self.request("GET", f"/{_part(name)}/_stats/{metrics}")["_all"]["primaries"]
         return IndexStats(
@@ -332,29 +297,29 @@ class SearchClient:
         )
 
     def count(self, name: str) -> int:
-        """Documents, those within others not counted; the node counts it as a search of every shard."""
+        """Documents, nested ones excluded; the node counts it as a search of every shard."""
         return int(self.request("GET", f"/{_part(name)}/_count")["count"])
 
     def primary_shards(self, name: str | None = None) -> int:
-        """Started primary shards of an index, of several, or of all that there are."""
+        """Started primary shards of an index, of several, or of all."""
         path = f"/_cluster/health/{_part(name)}" if name else "/_cluster/health"
         return int(self.request("GET", path)["active_primary_shards"])
 
     def setting(self, name: str, setting: str) -> dict[str, str | None]:
-        """A setting of an index, or of several: name of the index -> value, None for the default.
+        """A setting of one or several indices: index name -> value, None for the default.
 
-        Data streams answer with the indices behind them.
+        Data streams answer with their backing indices.
         """
         found = self.request("GET", f"/{_part(name)}/_settings", params={"flat_settings": "true"})
         return {index: one["settings"].get(setting) for index, one in found.items()}
 
     def translog_operations(self, name: str) -> int:
-        """Operations that the translogs of the primary shards still hold, committed ones included."""
+        """Operations that the primary shards' translogs still hold, committed ones included."""
         found = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["primaries"]
         return int(found["translog"]["operations"])
 
     def segments(self, name: str) -> list[SegmentFacts]:
-        """The segments of the primary shards, by index, then by shard, then by segment name.
+        """The segments of the primary shards, by index, shard and segment name.
 
         Indices come in the order of the names, those behind a data stream by their own names.
         """
@@ -370,7 +335,7 @@ class SearchClient:
         params: Mapping[str, str] | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> dict[str, Any]:
-        """Search; the answer as the node gives it."""
+        """Search; returns the answer as the node gives it."""
         found: dict[str, Any] = self.request(
             "POST", f"/{_part(index)}/_search", params=params, body=body, timeout_s=timeout_s
         )
@@ -404,7 +369,7 @@ def connect(engine: EngineName, endpoint: Endpoint) -> SearchClient:
 
 
 def loopback(port: int) -> Endpoint:
-    """A node that benchctl started itself, by its port."""
+    """The endpoint of a node that benchctl started itself."""
     return Endpoint((f"http://127.0.0.1:{port}",))
 
 
@@ -423,12 +388,12 @@ def _segments_of(shards: Mapping[str, Any]) -> Iterator[SegmentFacts]:
 
 
 def _generation(segment: tuple[str, Any]) -> int:
-    """Lucene numbers segments in base 36 behind an underscore."""
+    """Lucene numbers segments in base 36, after an underscore."""
     return int(segment[0].removeprefix("_"), 36)
 
 
 def node_reason(answer: object) -> str:
-    """The innermost cause that an error answer gives, in the node's words; whatever the answer is like.
+    """The innermost cause in an error answer, in the node's words; accepts any answer.
 
     The outer reason of a failed search is just `all shards failed`.
     """

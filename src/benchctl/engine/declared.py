@@ -1,4 +1,4 @@
-"""What a track wants to find on a node: indices, data streams and templates."""
+"""What a track requires of a node: indices, data streams and templates."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ WHAT_TO_DO = (
 )
 """About a mapping, setting or template that a node refuses."""
 
-# A node takes a first line of 4096 bytes.
+# A node accepts a request line of 4096 bytes.
 _MOST_CHARACTERS = 2048
 _PATHS: Mapping[TemplateKind, str] = {
     "component": "_component_template",
@@ -42,12 +42,7 @@ _ORDER = tuple(_PATHS)  # others are composed of components
 
 @dataclass(frozen=True)
 class Places:
-    """Where the documents of a track are.
-
-    Attributes:
-        indices: with their bodies.
-        data_streams: their names.
-    """
+    """Where the documents of a track are: indices with their bodies, and names of data streams."""
 
     indices: tuple[Index, ...]
     data_streams: tuple[str, ...]
@@ -59,22 +54,20 @@ class Places:
 
     @property
     def shards(self) -> int:
-        """Primary shards that they have together; of a data stream, one is assumed."""
+        """Their primary shards in total; a data stream is assumed to have one."""
         return sum(index.body.shards for index in self.indices) + len(self.data_streams)
 
     @property
     def target(self) -> str:
-        """All of them as they stand in a path; `_all` when that would be too long, or there are none."""
+        """All of them as a path component; `_all` when that would be too long, or there are none."""
         joined = ",".join(self.names)
         return joined if 0 < len(quote(joined)) <= _MOST_CHARACTERS else EVERYTHING
 
 
 def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
-    """What a track declares, and what its documents go to beside that, which nodes make by themselves.
+    """What a track declares, and the undeclared targets of its documents, which nodes create automatically.
 
-    Args:
-        track: the track.
-        files: of documents, where they are known better than by the track.
+    `files` are the documents, where they are known better than from the track.
     """
     goals = [(one.target_index, one.target_data_stream) for c in track.corpora for one in c.documents]
     goals += [(file.index, file.data_stream) for file in files]
@@ -89,11 +82,10 @@ def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
 
 
 def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
-    """The same with further settings of every index, over its own.
+    """The same places, with settings that override those of every index.
 
-    Args:
-        wanted: the places.
-        settings: by their whole names, which begin with `index.`; those of data streams are in templates.
+    Names are complete, beginning with `index.`; data streams, whose settings are in templates, are
+    unaffected.
     """
     if not settings:
         return wanted
@@ -109,14 +101,15 @@ def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
 
 
 def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
-    """Make templates, then indices and data streams, on a node that has none of them.
+    """Create templates, then indices and data streams, on a node that has none of them.
 
-    A node without data streams gets plain indices of their names, made from the same templates.
+    A node without data streams gets plain indices of their names, from the same templates.
 
     Raises:
         BenchctlError: the node refuses one of them, with its reason.
     """
-    streams = _has_data_streams(client) if _wants_data_streams(track, wanted) else True
+    needs_streams = bool(wanted.data_streams) or any(DATA_STREAM in one.body for one in track.templates)
+    streams = not needs_streams or _has_data_streams(client)
     for template in sorted(track.templates, key=lambda one: _ORDER.index(one.kind)):
         body = template.body if streams else as_plain_template(template.body, track.templates)
         with _explained(f"template '{template.name}'"):
@@ -133,7 +126,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places) -> None:
 
 
 def stand_ins(client: SearchClient, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of some data streams that are plain indices on a node.
+    """The data streams among these names that are plain indices on a node.
 
     Raises:
         NodeRequestError: the node does not answer.
@@ -142,10 +135,6 @@ def stand_ins(client: SearchClient, names: Sequence[str]) -> tuple[str, ...]:
         return ()
     found = client.request("GET", "/_all/_alias", params={"expand_wildcards": "all"})
     return tuple(name for name in names if name in found)
-
-
-def _wants_data_streams(track: Track, wanted: Places) -> bool:
-    return bool(wanted.data_streams) or any(DATA_STREAM in template.body for template in track.templates)
 
 
 def _has_data_streams(client: SearchClient) -> bool:
@@ -160,7 +149,7 @@ def _has_data_streams(client: SearchClient) -> bool:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """A refusal of what a track declares, with what can be done about it."""
+    """Adds to a refusal what can be done about it."""
     try:
         yield
     except NodeRequestError as err:

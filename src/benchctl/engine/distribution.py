@@ -1,4 +1,4 @@
-"""Distributions of engines: found in a repository, at a URL or on disk, verified, cached, unpacked once."""
+"""Distributions of engines: from a repository, a URL or disk; verified, cached, unpacked once."""
 
 import hashlib
 import os
@@ -42,9 +42,8 @@ class Archive:
     """A distribution's archive on this machine.
 
     Attributes:
-        path: where it is.
         sha256: of its bytes, hexadecimal.
-        verified_by: the checksum of its source that it was compared with; `none` when the source has none.
+        verified_by: the published checksum it was compared with; `none` when there is none.
     """
 
     path: Path
@@ -61,26 +60,21 @@ def fetch_archive(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """Get one version of an engine from the Maven repository; at once when it is cached.
+    """One version of an engine, such as `8.11.0`, from the Maven repository, or from the cache in `home`.
 
-    Args:
-        home: where the cache is.
-        engine: which engine.
-        version: a full version, such as `8.11.0`.
-        progress: told about the download.
-        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
-        free: how much can be written to a folder, bytes.
+    The repository is `BENCHCTL_MAVEN_REPOSITORY` in `environ`, by default the process's own environment.
 
     Raises:
-        BenchctlError: there is no such version, the repository cannot be reached, what came is truncated
-            or does not match its checksum, or the disk refuses. The cache holds none of it then.
+        BenchctlError: there is no such version, the repository cannot be reached, the download is truncated
+            or
+            does not match its checksum, or the disk refuses. The cache then holds none of it.
     """
     source = partial(MavenSource, engine_coordinates(engine), environ=environ, progress=progress, free=free)
     return _from_maven(_engine_path(home, engine, version), version, source)
 
 
 def _check_published(home: Home, engine: EngineName, version: str) -> None:
-    """Ask whether a version of an engine can be had, and get nothing."""
+    """Check that a version exists, without downloading it."""
     if _cached(_engine_path(home, engine, version)) is None:
         with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
             source = MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
@@ -96,7 +90,7 @@ def fetch_published(
     environ: Mapping[str, str] | None = None,
     free: FreeBytes = free_bytes,
 ) -> Archive:
-    """Get one version of any zip or jar, by its coordinates; all else as for `fetch_archive`."""
+    """Like `fetch_archive`, for any zip or jar by its coordinates."""
     source = partial(MavenSource, coordinates, environ=environ, progress=progress, free=free)
     parts = (coordinates.group, coordinates.artifact, version, coordinates.classifier)
     name = f"{'-'.join(filter(None, parts))}.{coordinates.packaging}"
@@ -104,14 +98,14 @@ def fetch_published(
 
 
 def _from_maven(target: Path, version: str, source: Callable[[Path], MavenSource]) -> Archive:
-    """What is cached as `target`; else fetched from a source, which works in the folder that it is given."""
+    """The cached `target`; else fetched from a source, made for the folder it works in."""
     cached = _cached(target)
     if cached is not None:
         return cached
     with staging(target.parent, f"download into {target.parent}") as folder:
-        opened = source(folder)
-        fetched = opened.fetch(version)
-        return _keep(fetched, target, opened.verify(version, fetched))
+        maven = source(folder)
+        fetched = maven.fetch(version)
+        return _keep(fetched, target, maven.verify(version, fetched))
 
 
 def download_archive(
@@ -122,17 +116,12 @@ def download_archive(
     free: FreeBytes = free_bytes,
     pause: Callable[[float], None] = time.sleep,
 ) -> Archive:
-    """Get an archive from an http(s) URL, once; a `.sha512` beside it is honoured where served.
+    """An archive from an http(s) URL, downloaded once, and verified if a `.sha512` is served beside it.
 
-    Args:
-        home: where the cache is.
-        url: of the archive.
-        progress: told about the download.
-        free: how much can be written to a folder, bytes.
-        pause: waits for some seconds before a download that broke off is taken up.
+    `pause` waits for so many seconds before an interrupted download is resumed.
 
     Raises:
-        BenchctlError: the server or the disk refuses, or what came is truncated or does not match.
+        BenchctlError: the server or the disk refuses, or the download is truncated or does not match.
     """
     parts = urlsplit(url)
     name = Path(parts.path).name
@@ -157,7 +146,7 @@ def download_archive(
 
 
 def local_archive(path: Path) -> Archive:
-    """An archive on the user's disk; used where it is.
+    """An archive on the user's disk, used in place.
 
     Raises:
         BenchctlError: it is of an unknown kind or cannot be read.
@@ -168,7 +157,6 @@ def local_archive(path: Path) -> Archive:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse an archive by its name."""
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(
             f"{path} is not an archive that benchctl can unpack",
@@ -177,7 +165,7 @@ def _check_kind(path: Path) -> None:
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What is known about a cached archive; written last, so that its presence means all is there."""
+    """Facts about a cached archive; written last, so that its presence means the archive is complete."""
 
     sha256: str
     size_bytes: int
@@ -199,9 +187,9 @@ def _cached(target: Path) -> Archive | None:
 
 
 def _forgotten_if_damaged(archive: Archive) -> bool:
-    """Whether a cached archive is not what was once verified; it is then fetched anew when it is next wanted.
+    """Whether a cached archive no longer is what was verified; if so, it is dropped, to be fetched again.
 
-    Only for who is about to unpack it: it is read as a whole.
+    Reads all of it, so only worth it before unpacking.
     """
     with disk_errors(f"read the cached {archive.path}"):
         damaged = digest(archive.path, "sha256") != archive.sha256
@@ -228,7 +216,7 @@ def _cache_path(home: Home, name: str) -> Path:
         return home.artifacts / name
 
 
-# Unpack a distribution once, check what it is, and say where it lies.
+# Unpacked distributions.
 
 _MANIFEST_NAME = "manifest.json"
 _ROOT_NAME = "distribution"
@@ -238,10 +226,10 @@ _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensear
 
 @dataclass(frozen=True)
 class PluginFacts:
-    """A plug-in that was installed beyond what the distribution carries.
+    """A plug-in installed in addition to what the distribution carries.
 
     Attributes:
-        name: as its descriptor says; its folder in `plugins` is called so.
+        name: from its descriptor, and of its folder in `plugins`.
         version: its own.
         sha256: of its zip file.
     """
@@ -253,18 +241,17 @@ class PluginFacts:
 
 @dataclass(frozen=True)
 class Installation:
-    """An unpacked distribution; nodes read it and never write to it.
+    """An unpacked distribution; nodes never write to it.
 
     Attributes:
-        engine: which engine it is.
-        version: as the engine's own core library says.
+        version: according to the engine's own core library.
         root: the folder with `bin`, `config`, `lib` and `modules`.
         archive_sha256: of the archive; of the file listing for a distribution given as a folder.
         modules: what the distribution carries, sorted.
         lucene: Lucene's version.
-        verified_by: the published checksum that the archive was compared with; `none` when there is none.
-        plugins: that were installed into it.
-        jars: (file name in `lib`, SHA-256 of what took its place) of those that were replaced, sorted.
+        verified_by: the published checksum the archive was compared with; `none` when there is none.
+        plugins: installed in addition.
+        jars: (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted.
     """
 
     engine: EngineName
@@ -279,7 +266,7 @@ class Installation:
 
 
 class _Manifest(msgspec.Struct, frozen=True):
-    """What an unpacked distribution is; its presence means that all of it is there."""
+    """Facts about an unpacked distribution; its presence means that all of it is there."""
 
     engine: EngineName
     version: str
@@ -291,16 +278,11 @@ class _Manifest(msgspec.Struct, frozen=True):
 def install(
     home: Home, spec: VariantSpec, progress: Progress, *, free: FreeBytes = free_bytes
 ) -> Installation:
-    """Make a variant's distribution ready to start from; at once when it was before.
+    """Prepare a variant's distribution; immediate when it was prepared before.
 
-    A folder given as the distribution is used where it is; an archive, given or from the Maven repository,
-    is unpacked into the home. What killed processes left half-done there is removed first.
-
-    Args:
-        home: where archives and unpacked distributions are kept.
-        spec: `version` is what to fetch; a given distribution is whatever version its library says.
-        progress: told about downloads.
-        free: how much can be written to a folder, bytes.
+    A folder is used in place, with the version of its library; an archive, given or from the Maven
+    repository, is
+    unpacked into the home. Half-finished work of killed processes there is removed first.
 
     Raises:
         BenchctlError: the distribution cannot be had, is damaged, is not that engine or version, or cannot
@@ -333,7 +315,7 @@ def install(
 
 
 def check_distribution(home: Home, spec: VariantSpec) -> None:
-    """Find out whether `install` asks for what is not there, and install nothing; URLs are not asked.
+    """Check that what `install` would use exists, without installing it; URLs are not checked.
 
     Raises:
         UsageError: there is no such version, file or folder, or it is something else.
@@ -375,7 +357,7 @@ def _installed(home: Home, engine: EngineName, archive: Archive) -> Installation
 
 
 def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -> Installation:
-    """Unpack beside the final place and move there when complete: a half-unpacked one is never seen."""
+    """Unpack beside the final place, and move there when complete."""
     with staging(home.engines, f"unpack {archive.path} into {home.engines}") as partial:
         top = unpack(archive.path, partial / "unpacked", free=free)
         manifest = _identify(top, engine, archive.sha256, str(archive.path))
@@ -429,7 +411,7 @@ def _library_version(root: Path, library: str, source: str) -> str:
 
 
 def _listing_digest(root: Path) -> str:
-    """SHA-256 over the sorted relative paths and sizes; what a node would write there is left out."""
+    """SHA-256 over the sorted relative paths and sizes, without what a node would write there."""
     lines = []
     for folder, names, files in os.walk(root):
         here = Path(folder)

@@ -1,4 +1,4 @@
-"""What is collected of a node beside the figures: by JVM flags, by attaching to it, or by watching it."""
+"""Evidence collected from a node besides the figures: by JVM flags, by attaching, or by observing it."""
 
 import io
 import os
@@ -19,7 +19,7 @@ import msgspec
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.node import Node
-from benchctl.engine.telemetry import Gauge, ProcessGauge, Usage
+from benchctl.engine.telemetry import Gauge, ProcessGauge
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.jvm.inlining_log import foreign_lines
 from benchctl.jvm.profile import (
@@ -57,12 +57,12 @@ from benchctl.results.plan import EvidenceKind
 
 @dataclass(frozen=True)
 class Scene:
-    """Where evidence of one node start is put while it runs.
+    """Where evidence of one node start goes while it runs.
 
     Attributes:
-        folder: empty, and the user that the node runs as may write there; what is in it when the node is gone
-            is kept with the run.
-        java_home: of the runtime that the node runs on, whose `bin` may hold jcmd and jfr.
+        folder: empty, and writable for the node's user; what is in it when the node is gone is kept with the
+            run.
+        java_home: of the node's runtime, whose `bin` may have jcmd and jfr.
         java_major: its feature release, such as 21.
         cpus: that helpers may use; None for all.
     """
@@ -76,10 +76,9 @@ class Scene:
 class Collector(Protocol):
     """Collects one kind of evidence of one node start. Its methods are called in this order, each once.
 
-    A node that never gets ready, or fails, still comes to `end`.
-
-    None of them may send the node a request: a search, and to a lesser degree anything else, changes what is
-    measured.
+    `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
+    search,
+    and to a lesser degree anything else, changes what is measured.
     """
 
     @property
@@ -87,7 +86,7 @@ class Collector(Protocol):
         """What it collects."""
 
     def flags(self) -> tuple[str, ...]:
-        """JVM flags that the node gets behind all others."""
+        """JVM flags, appended to all others."""
 
     def begin(self, node: Node) -> None:
         """The node is up, and the first task of a measured challenge, or its warm-up, is about to start."""
@@ -96,20 +95,16 @@ class Collector(Protocol):
         """The last measured task is done; the node is still up."""
 
     def end(self) -> None:
-        """The node is gone. Bring what it left into the form in which it is kept."""
+        """The node is gone: bring what it left into the form that is kept."""
 
 
-# Evidence that a node's JVM writes into a log of its own, and that becomes columns when the node is gone.
+# Evidence that the JVM writes to a log of its own, converted to columns when the node is gone.
 
 Row = tuple[Any, ...]
 
 
 class LoggedCollector(ABC):
-    """A collector, but for what is logged and how it is read.
-
-    Args:
-        scene: of the node start.
-    """
+    """Base of collectors that let the JVM log; subclasses define what is logged and how it is read."""
 
     kind: EvidenceKind
 
@@ -125,24 +120,22 @@ class LoggedCollector(ABC):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, Dtypes]:
-        """Name of the file that the columns are kept in, and what they are."""
+        """Name of the file that the columns are kept in, and their types."""
 
     @abstractmethod
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
         """What one process logged, in the order of the columns.
 
-        Args:
-            log: its lines, among those of other processes.
-            pid: of the process.
-            started_ns: when it started, on the monotonic clock.
+        `log` has lines of other processes, too; `started_ns` is when this one started, on the monotonic
+        clock.
         """
 
     def flags(self) -> tuple[str, ...]:
-        """The logging. Without rotation: a JVM that runs before the server leaves nothing behind then."""
+        """The logging. Without rotation, a JVM that runs before the server leaves nothing behind."""
         return (f"-Xlog:{self.tags}:file={self._log}:{DECORATIONS}:filecount=0",)
 
     def begin(self, node: Node) -> None:
-        """Note whose lines count."""
+        """Note which process counts."""
         self._process = node.pid, node.started_ns
 
     def measured(self, node: Node) -> None:
@@ -150,7 +143,7 @@ class LoggedCollector(ABC):
         del node
 
     def end(self) -> None:
-        """Turn the log into columns beside it; of a node that never was ready, there is only the log.
+        """Convert the log to columns beside it; if the node never was ready, only the log is kept.
 
         Raises:
             BenchctlError: the log cannot be read, or the columns cannot be written.
@@ -171,15 +164,15 @@ class LoggedCollector(ABC):
         return self._scene.folder / f"{self.kind}.log"
 
 
-# Evidence `gc`: why and for how long the node's threads stood still, and how fast it allocated.
+# Evidence `gc`: why and for how long the node's threads were stopped, and how fast it allocated.
 
 _UNKNOWN = -1
 
 
 class GcCollector(LoggedCollector):
-    """Has the JVM log everything about its collections, and its safepoints.
+    """Makes the JVM log all about its collections and safepoints.
 
-    The node's own GC log, as it is shipped with, goes on beside it.
+    The node's default GC log goes on beside it.
     """
 
     kind: EvidenceKind = "gc"
@@ -206,11 +199,11 @@ def _row(stop: GcPause | Safepoint) -> Row:
     return stop.start_ns, "pause", stop.what, stop.pause_ns, _UNKNOWN, before, after
 
 
-# Evidence `jit`: when the node's JVM compiled, gave compiled code up, and deoptimised.
+# Evidence `jit`: when the JVM compiled, discarded compiled code, and deoptimised.
 
 
 class JitCollector(LoggedCollector):
-    """Has the JVM log its compilations, and where the runtime can, its deoptimisations."""
+    """Makes the JVM log its compilations and, where the runtime can, its deoptimisations."""
 
     kind: EvidenceKind = "jit"
 
@@ -233,32 +226,32 @@ class JitCollector(LoggedCollector):
         ]
 
 
-# The JVM's own log of what it compiled and inlined, in a file of its own beside the node's output.
-
 INLINING_LOG = "jvm.log"
 
 
 class InliningCollector:
-    """Has HotSpot write PrintCompilation and PrintInlining to `jvm.log`.
+    """Makes HotSpot write PrintCompilation and PrintInlining to `jvm.log`.
 
-    These are the lines of standard output, with two differences that matter. They are the JVM's alone: an
-    engine writes its own lines between them. And before lines of another thread than the last stands which
-    thread it is (`<writer thread='N'/>`): C2 prints the head of a compilation when it begins, and its tree
-    when it ends, with the lines of other compilers between them, so that only the thread tells whose tree it
-    is. (Without threads, 350 of one node's calls came out where the bytecode of their root does not reach.)
+    These are the lines of standard output, with two important differences. They are the JVM's alone: on
+    standard
+    output, the engine's lines come in between. And a change of thread is marked (`<writer thread='N'/>`): C2
+    prints the head of a compilation when it begins and its tree when it ends, with other compilers' lines in
+    between, so that only the thread tells whose tree it is. (Without threads, 350 of one node's calls came
+    out
+    where the bytecode of their root does not reach.)
 
     LogCompilation's XML was the alternative. On the same work (Lucene's CheckIndex on an index of 200,000
     documents) it wrote 14.1 MB in 230,000 lines on JDK 21 where these flags write 2.0 MB in 18,000 (17: 10.6
-    against 2.0), and would hold receivers of virtual calls, too, which PrintInlining leaves out: it prints a
-    type profile where it used one. The time that the work took differed by less than it varied. The text is
-    what others quote, such as the blog, and what JDK 17, 21 and 25 print alike but for details.
+    against 2.0). It would also have the receivers of virtual calls, which PrintInlining omits: that prints a
+    type
+    profile only where it used one. The difference in run time was within its variation. The text is what
+    others
+    quote, such as the blog, and JDK 17, 21 and 25 print it alike but for details.
 
-    The same is on standard output as well, and is taken out of it again when the node is gone. It cannot be
-    kept from there: `-XX:-DisplayVMOutput` also silences `-XX:+PrintFlagsFinal`, from which the start scripts
-    of both engines read how large the heap is, and without which they do not start.
-
-    Args:
-        scene: where the file is put.
+    Standard output has the same lines, which are removed when the node is gone. They cannot be kept out:
+    `-XX:-DisplayVMOutput` also silences `-XX:+PrintFlagsFinal`, from which both engines' start scripts read
+    the
+    heap size, and without which they do not start.
     """
 
     kind: EvidenceKind = "inlining"
@@ -268,9 +261,9 @@ class InliningCollector:
         self._stdout: Path | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """JVM flags that the node gets behind all others.
+        """JVM flags, appended to all others.
 
-        The JVMs that start scripts run before the server write the same file; the server's replaces it.
+        JVMs that start scripts run before the server write the same file; the server's replaces it.
         """
         return (
             "-XX:+UnlockDiagnosticVMOptions",
@@ -281,14 +274,14 @@ class InliningCollector:
         )
 
     def begin(self, node: Node) -> None:
-        """Remember the node's output; what was compiled before the first task is part of the answer."""
+        """Note the node's output; what was compiled before the first task is part of the evidence."""
         self._stdout = node.stdout
 
     def measured(self, node: Node) -> None:
         """Nothing: the log goes on until the JVM ends."""
 
     def end(self) -> None:
-        """Leave in the node's output what is the engine's.
+        """Reduce the node's output to the engine's own lines.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -303,18 +296,18 @@ class InliningCollector:
             partial.replace(self._stdout)
 
 
-# Evidence `os`: what the kernel counts of the node's process, read several times a second.
+# Evidence `os`: the kernel's counters of the node's process, read several times a second.
 
 INTERVAL_S = 0.25
-"""Short tasks are told apart, and reading takes about 1 % of a CPU."""
+"""Short enough to tell short tasks apart; reading takes about 1 % of a CPU."""
 
 
 class OsCollector:
-    """Reads the node's process from the first task to the last, in a thread of its own.
+    """Reads the counters of the node's process from the first task to the last, in its own thread.
 
     Args:
         scene: of the node start.
-        gauge: makes what reads a process, by its id.
+        gauge: process id -> its reader.
         clock: the monotonic clock, nanoseconds.
         interval_s: between readings, seconds.
     """
@@ -350,12 +343,12 @@ class OsCollector:
         self._reading = self._pool.submit(self._run, gauge, started_ns)
 
     def measured(self, node: Node) -> None:
-        """Take the last reading, while there is something to read."""
+        """Take the last reading, while the process exists."""
         del node
         self._stop()
 
     def end(self) -> None:
-        """Write what was read; nothing of a node that never was ready.
+        """Write the readings; nothing if the node never was ready.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -375,35 +368,31 @@ class OsCollector:
         if self._pool is not None:
             self._pool.shutdown()
         if self._reading is not None:
-            # A mistake in there must not pass for a quiet node.
+            # An error in there must not look like an idle node.
             self._reading.result()
 
     def _read(self, gauge: Gauge, started_ns: int) -> None:
         usage = gauge.read()
-        self._rows.append((self._clock() - started_ns, *_values(usage)))
+        row = (
+            self._clock() - started_ns,
+            usage.user_s,
+            usage.system_s,
+            usage.minor_faults,
+            usage.major_faults,
+            usage.read_bytes,
+            usage.write_bytes,
+            usage.voluntary_switches,
+            usage.involuntary_switches,
+            usage.threads,
+            usage.rss_bytes,
+        )
+        self._rows.append(row)  # in the order of OS_DTYPES
 
 
-def _values(usage: Usage) -> tuple[float, ...]:
-    """In the order of OS_DTYPES, behind the time."""
-    return (
-        usage.user_s,
-        usage.system_s,
-        usage.minor_faults,
-        usage.major_faults,
-        usage.read_bytes,
-        usage.write_bytes,
-        usage.voluntary_switches,
-        usage.involuntary_switches,
-        usage.threads,
-        usage.rss_bytes,
-    )
-
-
-# Profiles: Flight Recorder samples of the measured window, brought into a form that needs no Java to read.
+# Profiles: Flight Recorder samples of the measured window, converted so that reading them needs no Java.
 #
-# A recording is started and stopped through `jcmd`, so that the node's start, which is most of what a short
-# run does, is not in it. Attaching works as the user that the node runs as; started by a flag, a recording
-# would have to be cut afterwards, and its events would be on while the node starts.
+# A recording is started and stopped through `jcmd`, as the node's user, to exclude the node's start, which is
+# most of a short run. Started by a flag, it would have to be cut, and events would be on during the start.
 
 RECORDING_NAME = "profile.jfr"
 COLLAPSED_NAME = "profile.collapsed"
@@ -418,7 +407,7 @@ _PERIODS = dict(zip(EVENTS, ("beginChunk", f"{JAVA_PERIOD_MS} ms", f"{NATIVE_PER
 
 
 class _Identity(TypedDict, total=False):
-    """Whom to run a tool as, and where; arguments of `subprocess`."""
+    """As whom and where to run a tool: arguments of `subprocess`."""
 
     cwd: str
     env: dict[str, str]
@@ -428,7 +417,7 @@ class _Identity(TypedDict, total=False):
 
 
 def require_tools(java_home: Path) -> None:
-    """Refuse a runtime that cannot be asked for a profile.
+    """Refuse a runtime without the tools that profiles need.
 
     Raises:
         UsageError: it lacks a tool.
@@ -442,11 +431,7 @@ def require_tools(java_home: Path) -> None:
 
 
 class ProfileCollector:
-    """Samples a node's threads by Flight Recorder.
-
-    Args:
-        scene: of the node start. Its Java home must have `jcmd` and `jfr`, see `require_tools`.
-    """
+    """Samples a node's threads with Flight Recorder; its runtime must pass `require_tools`."""
 
     kind: EvidenceKind = "profile"
 
@@ -456,7 +441,7 @@ class ProfileCollector:
         self._clock: RecordingClock | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """Where compiled code is, told exactly and not as of the last safepoint; and room for deep stacks."""
+        """Exact positions in compiled code, not as of the last safepoint, and room for deep stacks."""
         return (
             "-XX:+UnlockDiagnosticVMOptions",
             "-XX:+DebugNonSafepoints",
@@ -474,7 +459,7 @@ class ProfileCollector:
             _write_new(settings, settings_text().encode())
         begun = datetime.now(UTC).replace(tzinfo=None)
         since = timedelta(microseconds=(time.monotonic_ns() - node.started_ns) // 1000)
-        # Of a node that dies, what there is by then is written, too.
+        # dumponexit: a node that dies leaves what was recorded until then.
         options = (f"settings={settings}", f"filename={self._recording}", "dumponexit=true", "maxsize=0")
         self._command(node, "JFR.start", *options, expected="Started recording")
         self._clock = RecordingClock(begun - since, begun)
@@ -488,7 +473,7 @@ class ProfileCollector:
         self._command(node, "JFR.stop", f"filename={self._recording}", expected="Stopped recording")
 
     def end(self) -> None:
-        """Read the recording into `profile.json`, and `profile.collapsed` for other tools.
+        """Convert the recording to `profile.json`, and to `profile.collapsed` for other tools.
 
         Raises:
             BenchctlError: there is none, it cannot be read, or the disk is full.
@@ -505,7 +490,7 @@ class ProfileCollector:
             _write_new(folder / COLLAPSED_NAME, collapse(stacks).encode())
 
     def _command(self, node: Node, command: str, *options: str, expected: str) -> None:
-        """Give a JVM an order; the exit status of `jcmd` does not say whether it was carried out."""
+        """Send the JVM a command; the exit status of `jcmd` does not tell whether it succeeded."""
         argv = [str(self._scene.java_home / "bin" / "jcmd"), str(node.pid), command, f"name={_RECORDING}"]
         try:
             with _on(self._scene.cpus):
@@ -550,7 +535,7 @@ class ProfileCollector:
         return profile_of(samples, text.unread)
 
     def _as_node(self) -> _Identity:
-        """As the user that the node runs as, who owns the folder: a JVM takes no orders from others."""
+        """As the node's user, who owns the folder: a JVM accepts commands from nobody else."""
         identity: _Identity = {"cwd": "/", "env": {"PATH": os.defpath, "LANG": "C.UTF-8"}}
         owner = self._scene.folder.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
@@ -559,7 +544,7 @@ class ProfileCollector:
 
 
 def settings_text() -> str:
-    """The settings of the recording: samples and nothing else, since every event has its price."""
+    """The recording's settings: samples only, since every event has its cost."""
     events = "".join(
         f'  <event name="{name}">'
         f'<setting name="enabled">true</setting><setting name="period">{period}</setting></event>\n'
@@ -570,7 +555,7 @@ def settings_text() -> str:
 
 
 def _write_new(path: Path, content: bytes) -> None:
-    """The folder is the node's, and benchctl may be root: what is there already, or a link, is refused."""
+    """Refuses an existing file or link: the folder is the node's, and benchctl may be root."""
     with path.open("xb") as file:
         # The node reads the settings, whatever the umask.
         os.fchmod(file.fileno(), 0o644)
@@ -579,7 +564,7 @@ def _write_new(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _on(cpus: Sequence[int] | None) -> Iterator[None]:
-    """Let what this thread starts run on those CPUs."""
+    """Run what this thread starts on these CPUs."""
     if cpus is None:
         yield
         return

@@ -1,6 +1,6 @@
-"""What an operation must find in the generated corpus, from the generator itself: both engines can be wrong.
+"""What an operation must find in the generated corpus, according to the generator: both engines can be wrong.
 
-Understood are the queries, aggregations and sorts of big5. Of what is not, nothing is expected.
+Covers the queries, aggregations and sorts of big5; anything else has no expected answer.
 """
 
 import datetime as dt
@@ -45,18 +45,18 @@ _CALENDAR_MS = {
 
 
 class UnknownError(Exception):
-    """The generator's knowledge, or what is read of the query language here, does not reach that far."""
+    """Beyond what the generator knows, or what is covered of the query language."""
 
 
 NOT_UNDERSTOOD = (UnknownError, AttributeError, KeyError, TypeError, ValueError)
-"""A body may be JSON of any shape, and whether it is right, the engines say."""
+"""A body may be JSON of any shape; only the engines tell whether it is valid."""
 
 
 def only(found: object) -> tuple[str, Any]:
-    """The one entry of an object.
+    """The only entry of an object.
 
     Raises:
-        UnknownError: it is none, or has several.
+        UnknownError: it is not an object, or has several.
     """
     if not isinstance(found, Mapping) or len(found) != 1:
         raise UnknownError
@@ -75,7 +75,7 @@ class Buckets(Protocol):
 
 
 def _known_aggregations(aggregations: Mapping[str, Any]) -> Iterable[tuple[str, Buckets]]:
-    """The aggregations of a body that are understood, by name; those inside of them are not gone into."""
+    """The understood top-level aggregations of a body, by name."""
     for name, aggregation in aggregations.items():
         kinds = aggregation.keys() - {"aggs"}
         try:
@@ -132,7 +132,7 @@ class _Source:
 
 
 class _Counted:
-    """Documents by key, of one source or several."""
+    """Documents by key, from one source or several."""
 
     def __init__(self, sources: list[_Source], size: int) -> None:
         self._sources = sources
@@ -159,7 +159,7 @@ class _Counted:
 
 
 class _Histogram(_Counted):
-    """Dates, the steps between them without documents included."""
+    """Dates, including the steps between them without documents."""
 
     def __init__(self, source: _Source) -> None:
         super().__init__([source], 0)
@@ -172,7 +172,7 @@ class _Histogram(_Counted):
 
 
 class _Terms(_Counted):
-    """The most frequent keys, those of equal frequency in order."""
+    """The most frequent keys; ties in key order."""
 
     def listed(self) -> list[dict[str, Any]]:
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
@@ -188,7 +188,7 @@ class _Composite(_Counted):
 
     def add(self, block: Block, found: Flags) -> None:
         super().add(block, found)
-        # What is behind the page now stays there; there may be millions of it.
+        # Keys beyond the page stay beyond it, and there may be millions.
         self._counts = Counter({key: self._counts[key] for key in self._page()})
 
     def _page(self) -> list[tuple[Any, ...]]:
@@ -207,7 +207,7 @@ class _Composite(_Counted):
 
 
 class _Ranges:
-    """Ranges of one number, in order; one that begins where another ends does not share its document."""
+    """Ranges of one number, in order, each without its end."""
 
     def __init__(self, field: str, ranges: list[Mapping[str, float]]) -> None:
         self._field = field
@@ -229,12 +229,9 @@ class _Ranges:
         return [{"doc_count": count} for count in self._counts]
 
 
-# Hits, sorts and the whole of an answer.
-
 EXPECTED_VERSION = 1
-"""Of what is kept: to be raised when the same operation is expected to find something else."""
-
-# What does not change the answer stands here, too; any other key may change it.
+"""Of kept answers: to be raised when an operation's expected answer changes."""
+# Including keys that do not change the answer; any other key may.
 _BODY_KEYS = frozenset({"query", "aggs", "sort", "size", "search_after", "track_total_hits"})
 _PARAMS = frozenset({"pre_filter_shard_size", "request_cache", "rest_total_hits_as_int", "scroll"})
 
@@ -242,14 +239,11 @@ _Mask = Callable[[Block], Flags]
 
 
 def expect_answers(operations: Iterable[Operation], corpus: Slice, book: AnswerBook) -> None:
-    """Add to a book what must be found in a corpus; operations that are not understood are left out.
+    """Add to a book what must be found in a corpus; operations that are not understood are skipped.
 
-    Of aggregations, the book has what is known: names, and of their buckets keys and counts.
-
-    Args:
-        operations: of which kind ever.
-        corpus: the documents; they are gone through once, unless the book has everything already.
-        book: of this corpus, and of this `EXPECTED_VERSION`.
+    Of aggregations, the book has what is known: names, and the keys and counts of their buckets. The corpus
+    is read
+    once, unless the book, which belongs to it and to this `EXPECTED_VERSION`, is complete.
     """
     questions: list[tuple[Operation, _Question]] = []
     for operation in book.missing(operations):
@@ -382,9 +376,9 @@ def _bool(how: str, clauses: object) -> _Mask:
 
 
 def _words(key: str, text: str) -> _Mask:
-    """`message: one two`: the first word is looked for in the message, those behind it in all fields.
+    """`message: one two`: the first word is searched in the message, the others in all fields.
 
-    No other field holds a word that `knows_word` is true of.
+    No other field holds a word that `knows_word` accepts.
     """
     field, _, rest = text.partition(":")
     words = tuple(rest.split())
@@ -394,8 +388,6 @@ def _words(key: str, text: str) -> _Mask:
 
 
 class _Top:
-    """The sort values of the first hits."""
-
     def __init__(self, sort: object, after: object, size: int) -> None:
         if not isinstance(sort, list) or len(sort) != 1:
             raise UnknownError

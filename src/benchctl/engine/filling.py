@@ -1,4 +1,4 @@
-"""Filling what a track declares: made on a node, sent its documents, merged, committed; or gone on with."""
+"""Filling what a track declares: created on a node, indexed, merged, committed; or resumed."""
 
 import errno
 import shutil
@@ -27,14 +27,11 @@ def settle(client: SearchClient, name: str) -> None:
     """Commit until the last commit is the only one and the translog is empty.
 
     With an asynchronous translog the engine keeps older commits, their segments and gigabytes of translog
-    until it knows that everything before them is on disk; whoever copies the data would copy all of that.
-
-    Args:
-        client: of the node.
-        name: of the index, or of several.
+    until
+    everything before them is on disk; a copy of the data would include all of that.
 
     Raises:
-        BenchctlError: it does not come to that.
+        BenchctlError: that takes too long.
     """
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
@@ -51,7 +48,7 @@ def settle(client: SearchClient, name: str) -> None:
         time.sleep(SETTLE_PAUSE_S)
 
 
-# Half-built indices: what an ingest has put by, so that one that was interrupted goes on from there.
+# Half-built indices: checkpoints from which an interrupted ingest resumes.
 #
 # A checkpoint is a commit of the index and a second set of links to its files. Lucene writes every file once,
 # so whatever happens to the node or to benchctl afterwards, the checkpoint stays what it was: exactly the
@@ -61,22 +58,21 @@ PARTIAL_FORMAT = 1
 MANIFEST_NAME = "manifest.json"
 
 
-# A second set of links to a data folder's Lucene files: what a node commits stays, whatever comes after.
-
-# A commit that the node makes on its own while files are linked is rare; two in a row are not chance.
+# The node rarely commits on its own while files are being linked; two times in a row are no coincidence.
 ATTEMPTS = 3
 
 
 def freeze(source: Path, target: Path) -> None:
     """Link or copy a data folder as of its last commits; a node may be running on it, if nobody indexes.
 
-    Lucene writes every file of its `index` folders once, so those are linked, always: copying them would take
-    as long as building the index. Files that are in no commit may be linked, too: whoever opens the index
-    removes them. Everything else is small and copied.
+    Lucene writes every file of its `index` folders once, so those are always linked: copying them would take
+    as
+    long as building the index. Files in no commit may be linked, too: whoever opens the index removes them.
+    Everything else is small and copied.
 
     Args:
         source: a node's data folder.
-        target: a folder that does not exist yet, on the same file system; gone again after a failure.
+        target: a folder that does not exist yet, on the same file system; removed after a failure.
 
     Raises:
         OSError: the file system cannot link, is full, or the node keeps committing.
@@ -102,7 +98,7 @@ def _state(data: Path) -> dict[Path, bytes]:
         try:
             found[path] = read_file(path, follow=False)
         except FileNotFoundError:
-            # It has just been replaced, and will differ from what is there later.
+            # Just replaced; it will differ from the next state.
             found[path] = b""
     return found
 
@@ -115,7 +111,7 @@ def _link_tree(source: Path, target: Path) -> None:
         try:
             (link if entry.write_once else copy)(entry.source, entry.target)
         except FileNotFoundError:
-            # It vanished: part of no commit, or of one that is not the last any more.
+            # Deleted meanwhile: part of no commit, or no longer of the last one.
             continue
 
 
@@ -123,7 +119,7 @@ def _link_tree(source: Path, target: Path) -> None:
 
 
 class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an engine counted of its own work on an index, milliseconds; it forgets with every node start."""
+    """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
 
     indexing_ms: int = 0
     refresh_ms: int = 0
@@ -132,11 +128,11 @@ class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     @classmethod
     def of(cls, stats: IndexStats) -> Self:
-        """Those of the present node start."""
+        """Those of the current node start."""
         return cls(stats.indexing_ms, stats.refresh_ms, stats.merge_ms, stats.flush_ms)
 
     def plus(self, other: "EngineClocks") -> "EngineClocks":
-        """Over several node starts."""
+        """The sum over several node starts."""
         return EngineClocks(
             self.indexing_ms + other.indexing_ms,
             self.refresh_ms + other.refresh_ms,
@@ -149,17 +145,16 @@ NO_CLOCKS = EngineClocks()
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How far an ingest is, over all its goes.
+    """How far an ingest is, over all its attempts.
 
     Attributes:
-        ranges: the documents that were acknowledged, by their numbers, [start, stop).
+        ranges: numbers of the acknowledged documents, [start, stop).
         body_bytes: of the bulk requests.
         seconds: that they took.
         checkpoint_s: that checkpoints took.
-        clocks: the engine's own.
-        goes: how often it was begun or taken up.
-        intervals: refresh interval of each index as it was declared, None for the default: there are no
-            refreshes during an ingest.
+        goes: how often it was started or resumed.
+        intervals: declared refresh interval of each index, None for the default: refreshes are off during an
+            ingest.
     """
 
     ranges: tuple[Range, ...] = ()
@@ -193,7 +188,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What makes a folder a partial index.
+    """Makes a folder a partial index.
 
     Attributes:
         format: of this file and what is beside it.
@@ -210,12 +205,7 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 @dataclass(frozen=True)
 class PartialIndex:
-    """Where what is put by of one index lies, if anything is.
-
-    Attributes:
-        root: its folder.
-        key: digest of the index.
-    """
+    """The folder of an index's checkpoint, if there is one; `key` is the digest of the index."""
 
     root: Path
     key: str
@@ -226,37 +216,37 @@ class PartialIndex:
         return cls(home.partial / folder_name, key)
 
     def progress(self) -> Progress | None:
-        """How far the index was when it was put by; None when there is nothing that can be used.
+        """The checkpoint's progress; None when there is no usable one.
 
         Raises:
-            BenchctlError: what is there is damaged.
+            BenchctlError: it is damaged.
         """
         manifest = self._manifest()
         return None if manifest is None else manifest.progress
 
     def size_bytes(self) -> int:
-        """On disk; files that are linked from elsewhere, too, count in full."""
+        """Size on disk, counting files linked from elsewhere in full."""
         return _size_bytes(self.root)
 
     def others(self) -> tuple[tuple[Path, int], ...]:
-        """Folders of what is put by of other indices, and their sizes in bytes."""
+        """Folders of other indices' checkpoints, and their sizes in bytes."""
         found = sorted(self.root.parent.iterdir())
         return tuple((root, _size_bytes(root)) for root in found if root != self.root)
 
     def save(
         self, client: SearchClient, target: str, data: Path, before: Progress, now: Progress
     ) -> Progress:
-        """Put by what a running node holds; what was put by before is replaced, or stays after a failure.
+        """Save what a running node holds; replaces the previous checkpoint, which stays after a failure.
 
         Args:
-            client: of the node; nothing must be on its way to the indices.
-            target: its indices, as they stand in a path.
+            client: of the node; no requests to the indices may be in flight.
+            target: its indices, as a path component.
             data: the node's data folder.
-            before: what had been put by before the node was started.
-            now: what was acknowledged since then; its engine's clocks are read here.
+            before: the progress before the node was started.
+            now: what was acknowledged since; its engine's clocks are read here.
 
         Returns:
-            What is put by now.
+            The saved progress.
 
         Raises:
             BenchctlError: the node holds more or fewer documents than were acknowledged, it fails, or the
@@ -280,13 +270,10 @@ class PartialIndex:
         return progress
 
     def take_up(self, data: Path) -> None:
-        """Give a node what was put by, as its data folder; what is put by stays as it is.
-
-        Args:
-            data: a folder that does not exist yet.
+        """Copy the checkpoint to a data folder for a node, which must not exist yet.
 
         Raises:
-            BenchctlError: there is nothing, or the disk refuses.
+            BenchctlError: there is none, or the disk refuses.
         """
         manifest = self._manifest()
         if manifest is None:
@@ -295,8 +282,8 @@ class PartialIndex:
             freeze(self.root / manifest.data, data)
 
     def discard(self) -> None:
-        """Remove what is put by, if anything is."""
-        # Without its manifest, what an interrupted removal leaves is nothing.
+        """Remove the checkpoint, if there is one."""
+        # First the manifest: without it, the rest of an interrupted removal is ignored.
         (self.root / MANIFEST_NAME).unlink(missing_ok=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -322,7 +309,7 @@ class PartialIndex:
             beside.write_bytes(text + b"\n")
 
     def _free_name(self) -> str:
-        """For a data folder beside the present one; what a killed benchctl left there goes."""
+        """For a data folder beside the current one; leftovers of a killed benchctl are removed."""
         manifest = self._manifest()
         name = "data-1" if manifest is None or manifest.data == "data-2" else "data-2"
         shutil.rmtree(self.root / name, ignore_errors=True)
@@ -339,12 +326,10 @@ def _size_bytes(root: Path) -> int:
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """The one key that manifests of all formats have."""
+    """The key that manifests of all formats share."""
 
     format: int
 
-
-# Filling, from the beginning or from a checkpoint.
 
 REFRESH_INTERVAL = "index.refresh_interval"
 
@@ -358,8 +343,8 @@ class Sent:
         body_bytes: of the bulk requests.
         seconds: first request to last answer, without checkpoints.
         checkpoint_s: what checkpoints took.
-        resumed: how often it was interrupted and taken up again.
-        clocks: what the engine counted of its own work before the present node start.
+        resumed: how often it was interrupted and resumed.
+        clocks: the engine's clocks of earlier node starts.
     """
 
     documents: int
@@ -371,10 +356,10 @@ class Sent:
 
 
 Sender = Callable[[], Sent]
-"""Sends the whole corpus to where it belongs."""
+"""Indexes the whole corpus."""
 
 Intervals = Mapping[str, str | None]
-"""Refresh interval of each index as it was declared; None for the default."""
+"""Declared refresh interval of each index; None for the default."""
 
 
 def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
@@ -388,13 +373,13 @@ def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
 
 
 def create(client: SearchClient, key: IndexKey) -> Intervals:
-    """Make what the key's track declares, ready to be sent the documents.
+    """Create what the key's track declares, ready for the documents.
 
-    Periodic refreshes are off from now on: they cut segments by the clock, and the same corpus would become
-    another index each time.
+    Periodic refreshes are switched off: they cut segments by the clock, and the same corpus would become a
+    different index each time.
 
     Returns:
-        What `finish` sets back.
+        The intervals for `finish` to restore.
 
     Raises:
         BenchctlError: the node refuses something.
@@ -408,7 +393,7 @@ def create(client: SearchClient, key: IndexKey) -> Intervals:
 
 
 def finish(client: SearchClient, key: IndexKey, intervals: Intervals, sent: Sent) -> IndexFacts:
-    """Refresh, force-merge and flush what was sent, and say what became of it.
+    """Refresh, force-merge and flush the documents, and report on the index.
 
     Raises:
         BenchctlError: the node refused a step, lost documents, or did not merge to the stated segments.
@@ -436,7 +421,7 @@ def _facts(
     segments = tuple(client.segments(name))
     documents = client.count(name)
     expected = key.corpus.documents
-    # Lines that say what to do with documents may also replace or delete them.
+    # Action lines may also replace or delete documents.
     counts = not any(file.has_actions for file in key.corpus.files)
     if counts and documents != expected:
         raise BenchctlError(
@@ -462,6 +447,6 @@ def _facts(
         checkpoint_s=sent.checkpoint_s,
         resumed=sent.resumed,
     )
-    # The engine's own store size is a cached figure; the segments are what is there now.
+    # The engine's own store size is cached; the segments are current.
     store_bytes = sum(segment.size_bytes for segment in segments)
     return IndexFacts(key.digest, documents, store_bytes, segments, report)

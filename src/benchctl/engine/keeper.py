@@ -1,10 +1,13 @@
-"""Runs one node so that it cannot outlive benchctl; a script of its own that `engine.process` starts.
+"""Runs one node so that it cannot outlive benchctl; a standalone script that `engine.process` starts.
 
-It needs nothing but the standard library, because it runs isolated (`python -I -S`) to start fast. Its
-standard input is the far end of a pipe that benchctl holds: one JSON line says what to run, a later line
-`kill` ends everything at once, and end of file, which the kernel sends however benchctl dies, ends
-everything with a grace period. On standard output it tells `started PID`, `failed REASON` and
-`exited STATUS` (negative: by that signal), and closes it when no descendant is left.
+Needs only the standard library, because it runs isolated (`python -I -S`) to start fast. Its standard input
+is
+the far end of a pipe that benchctl holds: the first line is JSON that says what to run, a later line `kill`
+kills everything at once, and end of file, which the kernel sends however benchctl dies, ends everything with
+a
+grace period. On standard output it writes `started PID`, `failed REASON` and `exited STATUS` (negative: by
+that
+signal), and closes it when no descendant is left.
 """
 
 import contextlib
@@ -55,7 +58,7 @@ def _open_log(path: str) -> int:
 
 
 def _input(spec: dict[str, Any]) -> int:
-    """What the node reads as standard input; the other end stays open as long as this keeper, if it is to."""
+    """The node's standard input; its other end, if it is to stay open, does so as long as this keeper."""
     if not spec["stdin"] and not spec["stdin_open"]:
         return os.open(os.devnull, os.O_RDONLY)
     reader, writer = os.pipe()
@@ -72,18 +75,18 @@ def _become_node(spec: dict[str, Any], stdin: int, keeper_pid: int) -> None:
     os.dup2(_open_log(spec["stdout"]), 1)
     os.dup2(_open_log(spec["stderr"]), 2)
     if spec["cpus"] is not None:
-        # Before the program runs: a JVM sizes its pools by the CPUs that it finds when it starts.
+        # Before the program runs: a JVM sizes its pools by the CPUs it finds at its start.
         os.sched_setaffinity(0, spec["cpus"])
     if spec["uid"] is not None:
         os.setgroups([])
         os.setgid(spec["gid"])
         os.setuid(spec["uid"])
-    # Set behind the change of user, which clears it: should the keeper be killed, the kernel ends the node.
+    # After the change of user, which clears it: if the keeper is killed, the kernel kills the node.
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper_pid:
         os._exit(1)
-    # Python ignores two signals, the keeper one, and a shell some more of what it starts in the background;
-    # what is ignored stays ignored across exec.
+    # Python ignores two signals, the keeper one, and shells more for background jobs; ignored signals stay
+    # ignored across exec.
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     os.chdir(spec["cwd"])
@@ -91,10 +94,7 @@ def _become_node(spec: dict[str, Any], stdin: int, keeper_pid: int) -> None:
 
 
 def _start(spec: dict[str, Any]) -> int:
-    """Start the node in its own process group.
-
-    Returns:
-        Its process id, which is also the id of its group.
+    """Start the node in its own process group, whose id is the returned process id.
 
     Raises:
         OSError: it could not be started; the child is gone.
@@ -127,7 +127,7 @@ class Keeper:
     Args:
         node: process id of the node and id of its group.
         parent: process id of benchctl.
-        grace_s: seconds between asking processes to end and killing them.
+        grace_s: seconds between SIGTERM and SIGKILL.
     """
 
     def __init__(self, node: int, parent: int, grace_s: float) -> None:
@@ -147,7 +147,7 @@ class Keeper:
 
     def _watch_parent(self, parent: int) -> None:
         """Watch benchctl itself too: a forked worker of it may still hold its end of the control pipe."""
-        # A kernel or a Python without pidfds leaves the control pipe as the only witness.
+        # Without pidfds, only the control pipe tells.
         with contextlib.suppress(OSError, AttributeError):
             self._poll.register(os.pidfd_open(parent), select.POLLIN)
         if os.getppid() != parent:
@@ -164,7 +164,7 @@ class Keeper:
     def _timeout_ms(self) -> int | None:
         if self._kill_at is None:
             return None
-        # Once killing has begun, repeat: an orphan may have been forked in between.
+        # Once killing has begun, repeat: another process may have been forked meanwhile.
         return int(1000 * max(self._kill_at - time.monotonic(), RETRY_S)) + 1
 
     def _handle(self, descriptor: int) -> None:
@@ -183,7 +183,7 @@ class Keeper:
             self._signal_all(signal.SIGTERM)
 
     def _reap(self) -> bool:
-        """Collect the ended; returns whether any descendant is left."""
+        """Reap ended processes; returns whether any descendant is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -213,7 +213,7 @@ def _children() -> list[int]:
 
 
 def main() -> int:
-    """Start what the first line of standard input says and keep it; returns the exit status."""
+    """Run what the first line of standard input says; returns the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = _read_line(CONTROL_FD)
     if not line:

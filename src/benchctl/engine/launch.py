@@ -1,9 +1,11 @@
-"""Node starts without the detour: the server's own command line, learnt once from the engine's own scripts.
+"""Direct node starts: the server's own command line, learnt once from the engine's start script.
 
-An engine's start script runs short-lived JVMs for two to three seconds before the server's own, and ends up
-with the same command line every time. It is run once with a stand-in for `java` that writes down what it was
-called with; from then on the server is started with just that, the folders of each start put in. An archive
-of its classes saves the server half of its own start.
+A start script runs short-lived JVMs for two to three seconds before the server, and ends up with the same
+command line every time. It is run once with a stand-in for `java` that records its arguments; from then on
+the
+server is started with these, with the folders of each start filled in. A class-data-sharing archive halves
+the
+server's own start time.
 """
 
 import base64
@@ -40,12 +42,12 @@ _LEARN_TIMEOUT_S: Final = 60.0
 _LAUNCHER_GRACE_S: Final = 2.0
 _POLL_S: Final = 0.02
 _NOTES: Final = "BENCHCTL_LAUNCH"
-# What Elasticsearch's launcher writes behind its last argument when it is asked to end.
+# What Elasticsearch's launcher writes after its last argument when it is terminated.
 _END_OF_ARGUMENTS: Final = b"\x1b"
 _MOST_STDIN: Final = 32768
-# How long its launcher may take, tried in turn, from the server's being ready to being able to ask it to end.
+# Waits, tried in turn, until the launcher of a ready server can be terminated.
 _LAUNCHER_WAITS_S: Final = (0.2, 1.0, 5.0)
-# Stands where `java` is looked for: the server is written down, and said to be ready; all else runs.
+# Replaces `java`: records the server's command line and reports it as ready; runs anything else.
 _STAND_IN: Final = """#!/bin/sh
 case "$*" in
 *{main}*)
@@ -65,18 +67,18 @@ _SHELLS_OWN: Final = frozenset({_NOTES, "_", "PWD", "OLDPWD", "SHLVL"})
 
 
 class UnlearnableError(BenchctlError):
-    """What an engine's script does cannot be written down: nodes are started by the script itself."""
+    """What an engine's script does cannot be recorded: nodes are started by the script itself."""
 
 
 class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the server is started; folders of a start stand as placeholders.
+    """How the server is started; folders of a start are placeholders.
 
     Attributes:
-        argv: behind the program.
+        argv: arguments, without the program.
         env: variables.
         cwd: working folder.
-        stdin: what is written to standard input, in pieces: base64 of bytes, or a path as a string whose
-            length the engine's wire format puts before it.
+        stdin: what is written to standard input, in pieces: base64 of bytes, or a path as a string that the
+            engine's wire format prefixes with its length.
         stdin_open: whether standard input stays open for as long as the node runs.
         files: name -> base64 of what the script left in the configuration folder.
     """
@@ -91,11 +93,11 @@ class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Starts:
-    """Where what was learnt of an installation's starts is kept.
+    """Where the recipes of an installation's starts are kept.
 
     Attributes:
         folder: beside the installation.
-        scratch: where scripts are asked, in folders that only benchctl can replace.
+        scratch: where scripts are run to learn from them, in folders that only benchctl can replace.
         refused: starts that were found to need the script -> why.
     """
 
@@ -104,9 +106,9 @@ class Starts:
     refused: dict[str, str] = field(default_factory=dict)
 
     def archive(self, installation: Installation, jdk: Jdk) -> Path:
-        """The archive of classes that nodes on a runtime map; it may not be there.
+        """The class-data-sharing archive of nodes on a runtime; it may not exist.
 
-        A JVM takes none whose jars were changed since, so they are in the name.
+        A JVM rejects it once a jar has changed, so the jars are part of its name.
         """
         jars = sorted(
             (str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in installation.root.rglob("*.jar")
@@ -115,12 +117,12 @@ class Starts:
         return self.folder / f"classes-{key}.jsa"
 
     def forget(self) -> None:
-        """Have command lines learnt anew: one of them did not lead to a node, and nobody knows why."""
+        """Drop all recipes: one did not lead to a node, for an unknown reason."""
         for recipe in self.folder.glob("start-*.json"):
             recipe.unlink(missing_ok=True)
 
     def keep(self, written: Path, archive: Path) -> None:
-        """Take over the archive that a node wrote, if it did; nothing that it merely points to.
+        """Keep the archive that a node wrote, if it did; no link is followed.
 
         Raises:
             OSError: the disk refuses, or it is not a file.
@@ -136,7 +138,7 @@ class Starts:
 
 
 def starts_of(home: Home, installation: Installation) -> Starts:
-    """The folder of an installation's starts, made where it is missing.
+    """The folder of an installation's starts, created if missing.
 
     Raises:
         BenchctlError: the disk refuses.
@@ -146,7 +148,7 @@ def starts_of(home: Home, installation: Installation) -> Starts:
     with disk_errors(f"make {folder}"):
         folder.mkdir(exist_ok=True)
         manifest = folder / "manifest.json"
-        if not manifest.exists():  # whose it is, for whoever removes old engines
+        if not manifest.exists():  # by which retention finds it
             with replacing(manifest) as partial:
                 partial.write_bytes(msgspec.json.encode({"archive_sha256": installation.archive_sha256}))
         return Starts(open_folder(folder), home.scratch)
@@ -162,22 +164,22 @@ def direct(
     *,
     archive_to: Path | None = None,
 ) -> Command:
-    """The command that starts the server itself where a script would do so in the end.
+    """The command that starts the server directly, as a script would in the end.
 
-    The first start of its kind runs the script, without a server, to learn it. What a script leaves in the
+    The first start of its kind runs the script, without a server, to learn it. What a script writes to the
     configuration is put there, too, so the folder must not be the nodes' user's yet.
 
     Args:
-        script: what runs the engine's own script.
+        script: the command that runs the engine's own script.
         starts: where recipes are kept.
-        folders: of this start, configured; handed over to the script's user where that has to run.
+        folders: of this start, configured; handed over to the script's user if that has to run.
         installation: which engine.
-        jdk: what it runs on.
+        jdk: its runtime.
         data: its data folder.
-        archive_to: where the server writes its classes when it ends; it maps no archive then.
+        archive_to: where the server dumps its classes when it ends; it then uses no archive.
 
     Raises:
-        UnlearnableError: the script does what cannot be written down.
+        UnlearnableError: what the script does cannot be recorded.
         BenchctlError: the disk refuses.
     """
     places = _Places(folders, data.absolute())
@@ -224,7 +226,7 @@ class _Places:
 
     @property
     def _names(self) -> tuple[tuple[str, str], ...]:
-        """(path, placeholder), the longer path first: one may lie in the other."""
+        """(path, placeholder), the longer path first: one may contain the other."""
         names = ((str(self.folders.root), "@START@"), (str(self.data), "@DATA@"))
         return tuple(sorted(names, key=lambda pair: -len(pair[0])))
 
@@ -239,12 +241,13 @@ class _Places:
         return text
 
     def pieces(self, raw: bytes) -> tuple[tuple[str, str], ...]:
-        """Cut what goes to standard input at every path of this start.
+        """Cut standard input at every path of this start.
 
-        In the engine's wire format a string follows its length; a path whose length is not just before it is
-        part of something else, and nobody knows how that is told its new size.
+        In the engine's wire format a string follows its length; where a path does not, it is part of
+        something else
+        whose encoding is unknown.
         """
-        whole = {
+        strings = {
             _string(str(path)): path
             for path in (
                 self.data,
@@ -255,7 +258,7 @@ class _Places:
         rest = raw
         while rest:
             found = [
-                (rest.index(string), -len(string), path) for string, path in whole.items() if string in rest
+                (rest.index(string), -len(string), path) for string, path in strings.items() if string in rest
             ]
             if not found:
                 pieces.append(("bytes", base64.b64encode(rest).decode()))
@@ -276,7 +279,7 @@ class _Places:
 
 
 def _string(text: str) -> bytes:
-    """An ASCII string as engines write it: its length in groups of seven bits, the lowest first, then it."""
+    """An ASCII string as engines write it: its length as a variable-length integer, then the text."""
     length, head = len(text), bytearray()
     while length >> 7:
         head.append(length & 0x7F | 0x80)
@@ -285,7 +288,7 @@ def _string(text: str) -> bytes:
 
 
 def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk) -> str:
-    """What a script's outcome depends on: its configuration and environment, and what the host offers."""
+    """What a script's outcome depends on: configuration, environment, and the host's resources."""
     config = places.folders.config
     files = {
         str(path.relative_to(config)): places.clear(
@@ -316,13 +319,13 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
     """Run an engine's script with a stand-in for `java`.
 
     Raises:
-        UnlearnableError: it did not get to starting a server, or in a way that is not known.
+        UnlearnableError: it started no server, or in an unknown way.
     """
     if not str(places.folders.root).isascii() or not str(places.data).isascii():
         raise UnlearnableError("the path of its folders is not ASCII")
     before = {path.name for path in places.folders.config.iterdir()}
     hand_over(places.folders.root, script.owner)
-    # A script's user may do as it likes in its own folders, even put links to ours in their place.
+    # The script's user may do anything in its own folders, such as replacing them by links to ours.
     folder = open_folder(Path(tempfile.mkdtemp(prefix="start-", dir=scratch)))
     notes, runtime = folder / "notes", folder / "java"
     try:
@@ -332,10 +335,10 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
         real, ours = str(jdk.home.absolute()), str(runtime)
         env = {name: ours if value == real else value for name, value in script.env.items()}
         learning = replace(script, env={**env, _NOTES: str(notes)})
-        told = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
-        if told is None:
+        found = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
+        if found is None:
             raise UnlearnableError("its launcher never said that the server had been told everything")
-        stdin, stays_open = told
+        stdin, stays_open = found
         if len(stdin) > _MOST_STDIN:
             raise UnlearnableError(f"its launcher tells the server {len(stdin):,} bytes")
         argv, variables, cwd = (
@@ -363,7 +366,7 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
 
 
 def _noted(path: Path) -> bytes:
-    """What a script left in a file.
+    """A file that a script wrote.
 
     Raises:
         UnlearnableError: it is not a file, or is missing.
@@ -375,7 +378,7 @@ def _noted(path: Path) -> bytes:
 
 
 def _stand_in(jdk: Jdk, runtime: Path, main: str) -> None:
-    """A runtime whose `java` is a stand-in. A JVM's home is where its library lies: links must be hard."""
+    """A runtime whose `java` is a stand-in. A JVM's home is where its library is: links must be hard."""
     shutil.copytree(jdk.home, runtime, symlinks=True, copy_function=_link)
     java = runtime / "bin" / "java"
     java.rename(java.with_name(_REAL_JAVA))
@@ -394,38 +397,38 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
     """Run the script until its server would run.
 
     Returns:
-        What the server was told on standard input, and whether that stays open; None when a launcher was not
-        yet able to say that this was all.
+        The server's standard input, and whether it stays open; None if a launcher was not yet able to mark
+        its end.
 
     Raises:
         UnlearnableError: it did not get there.
     """
-    told, pid = notes / "stdin", notes / "pid"
-    told.unlink(missing_ok=True)
+    stdin, pid = notes / "stdin", notes / "pid"
+    stdin.unlink(missing_ok=True)
     deadline = time.monotonic() + _LEARN_TIMEOUT_S
     with NodeProcess(learning, grace_s=_LAUNCHER_GRACE_S) as process:
         while time.monotonic() < deadline:
             status = process.wait(_POLL_S)
-            if status is not None and (status or not told.exists()):
-                # One that failed behind the server's start may not have told it everything.
+            if status is not None and (status or not stdin.exists()):
+                # One that failed after the server's start may not have sent everything.
                 said = " ".join(process.tail(3)) or "it said nothing"
                 raise UnlearnableError(f"its script started no server, or failed: {said}")
             if status is not None:
-                return _noted(told), False
-            if told.exists() and told.lstat().st_size and int(_noted(pid)) != process.group:
-                # A launcher that stays says behind its last word that it ends, so that nothing is missed.
+                return _noted(stdin), False
+            if stdin.exists() and stdin.lstat().st_size and int(_noted(pid)) != process.group:
+                # A launcher that keeps running marks the end of its arguments when it is terminated.
                 process.wait(launcher_wait_s)
-                return _told_all(told, process)
+                return _all_arguments(stdin, process)
     raise UnlearnableError(f"its script started no server within {_LEARN_TIMEOUT_S:g} s")
 
 
-def _told_all(told: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
-    """What a launcher told its server, once it is asked to end; None when it did not say that it ends."""
+def _all_arguments(file: Path, process: NodeProcess) -> tuple[bytes, bool] | None:
+    """What a launcher sends its server until it is terminated; None when it did not mark the end."""
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(process.group).terminate()
     deadline = time.monotonic() + _LAUNCHER_GRACE_S
     while time.monotonic() < deadline:
-        stdin = _noted(told)
+        stdin = _noted(file)
         if stdin.endswith(_END_OF_ARGUMENTS):
             process.stop(0.0)
             return stdin.removesuffix(_END_OF_ARGUMENTS), True

@@ -1,4 +1,4 @@
-"""An index of a live cluster as a track would have it: settings, mappings, documents, fitting searches."""
+"""An index of a live cluster as a track needs it: settings, mappings, documents, suitable searches."""
 
 import math
 import random
@@ -17,10 +17,10 @@ from benchctl.track.template_source import cut
 
 _MOST_NAMED = 5
 
-# What an index says of itself, and cannot be created with: nobody misses it.
+# Reported by an index, but not accepted on creation; irrelevant.
 _OWN = ("uuid", "creation_date", "creation_date_string", "provided_name", "version", "history", "resize",
         "verified_before_close", "hidden", "routing.allocation", "store.snapshot", "upgraded")  # fmt: skip
-# What belongs to the cluster that it is on: policies, pipelines and the like, which are not elsewhere.
+# Tied to its cluster: policies, pipelines and the like, which others lack.
 _FOREIGN = ("lifecycle", "plugins", "opendistro", "opensearch", "default_pipeline", "final_pipeline",
             "search.default_pipeline", "blocks", "frozen", "xpack", "remote_store", "store.type")  # fmt: skip
 
@@ -28,7 +28,7 @@ _ROUTED_TYPES = frozenset({"join"})
 
 
 class _Described(msgspec.Struct):
-    """What a cluster says of an index; clusters that run already may be anything."""
+    """A cluster's description of an index; a running cluster may be anything."""
 
     settings: dict[str, Any] = {}
     mappings: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class LiveIndex:
         settings: those that it can be created with, flat: `index.codec` and so on.
         mappings: as they are.
         aliases: without one of its own name.
-        left_out: settings that another cluster may lack something for.
+        left_out: settings that depend on something another cluster may lack.
     """
 
     name: str
@@ -55,19 +55,19 @@ class LiveIndex:
 
     @property
     def is_routed(self) -> bool:
-        """Whether its documents have to say to which shard they go."""
+        """Whether its documents need a routing value."""
         required = self.mappings.get("_routing", {}).get("required") in {True, "true"}
         return required or any(kind in _ROUTED_TYPES for _, kind, _ in fields_of(self.mappings))
 
     @property
     def largest_page(self) -> int | None:
-        """Most hits that a page may have, where the index has a bound of its own."""
+        """Largest page of hits, if the index has its own bound."""
         found = self.settings.get("index.max_result_window")
-        return None if found is None else whole(found)
+        return None if found is None else integer_setting(found)
 
 
 def read_live_index(client: SearchClient, name: str) -> LiveIndex:
-    """Ask a cluster for an index.
+    """Read an index from a cluster.
 
     Raises:
         UsageError: there is none, or the name stands for several, or it does not keep its documents.
@@ -102,7 +102,7 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
 
 
 def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Settings that an index can be created with, and the names of others that mean something."""
+    """Settings that an index can be created with, and the names of others that matter."""
     kept: dict[str, Any] = {}
     left_out = []
     for key, value in sorted(settings.items()):
@@ -114,8 +114,8 @@ def _creatable(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, 
     return kept, tuple(left_out)
 
 
-def whole(value: object) -> int:
-    """A setting that is a whole number, which engines write as a text.
+def integer_setting(value: object) -> int:
+    """An integer setting, which engines write as text.
 
     Raises:
         BenchctlError: it is none.
@@ -131,12 +131,12 @@ def _within(key: str, families: tuple[str, ...]) -> bool:
 
 
 def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The fields of mappings that searches reach by their path: path, type and definition, in order.
+    """The fields of mappings that searches reach by path: path, type and definition, in order.
 
-    Those of nested objects are left out: they take queries of their own.
+    Those of nested objects are excluded: they need nested queries.
 
     Raises:
-        BenchctlError: the mappings are nested beyond reason.
+        BenchctlError: the mappings are nested too deeply, or malformed.
     """
     found: list[tuple[str, str, Mapping[str, Any]]] = []
     try:
@@ -162,10 +162,9 @@ def _collect(
         _collect(definition.get("fields", {}), f"{path}.", found)
 
 
-# Documents of a live index: all of them, or an even random sample, page by page.
-
+# Documents of a live index: all of them, or a uniform random sample, page by page.
 PAGE_BYTES = 8 * 2**20
-"""Aimed at for a page: what is in memory at a time."""
+"""Target size of a page, the memory in use at a time."""
 
 _MOST_HITS = 2000
 _LEAST_HITS = 10
@@ -175,7 +174,7 @@ _GRAIN = 2**24  # random scores are whole multiples of 1 / 2^24
 _SPARE = 4.0  # standard deviations by which a draw is larger than the sample
 
 Hit = Mapping[str, Any]
-"""A document as a search gives it: `_id`, `_source`, and `_routing` where it has one."""
+"""A document from a search: `_id`, `_source`, and `_routing` where it has one."""
 
 
 class _Total(msgspec.Struct):
@@ -192,7 +191,7 @@ class _Shards(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """A search's answer, as far as it is looked at; clusters that run already may be anything."""
+    """The part of a search's answer that is used; a running cluster may be anything."""
 
     hits: _Hits
     shards: _Shards = msgspec.field(default_factory=_Shards, name="_shards")
@@ -201,7 +200,7 @@ class Page(msgspec.Struct):
 
 
 def read_page(answer: object) -> Page:
-    """An answer in its form.
+    """Parse an answer.
 
     Raises:
         BenchctlError: it is not a search's.
@@ -220,9 +219,9 @@ class Draw:
     """Which documents are read.
 
     Attributes:
-        held: documents of the index.
-        wanted: how many of them.
-        body: of the search that finds these, or some more.
+        held: documents in the index.
+        wanted: size of the sample.
+        body: of the search that finds the sample, or slightly more.
         seed: of the choice.
     """
 
@@ -233,15 +232,11 @@ class Draw:
 
 
 def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) -> Draw:
-    """Find the search for a sample: every document gets a random score, and those above a bound are meant.
+    """Plan the search for a sample: documents get random scores, and those above a bound are candidates.
 
-    So a sample takes one pass over the index, whatever its size is.
-
-    Args:
-        client: of the cluster.
-        index: name of the index.
-        docs: how many documents; None for all.
-        seed: of the choice; the same seed chooses the same documents while the index is as it is.
+    So a sample takes one pass over the index, whatever its size. `docs` None takes all documents; the same
+    seed
+    chooses the same ones as long as the index does not change.
 
     Raises:
         UsageError: the index has no documents.
@@ -272,7 +267,7 @@ def plan_draw(client: SearchClient, index: str, *, docs: int | None, seed: int) 
 
 
 def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Iterator[list[Hit]]:
-    """The documents of a draw in the index's order, page by page, as they were at the first one.
+    """The documents of a draw in index order, page by page, as of the first page.
 
     Raises:
         BenchctlError: a page is incomplete, or a document cannot be read.
@@ -292,7 +287,7 @@ def read_hits(client: SearchClient, index: str, draw: Draw, *, page: int) -> Ite
             _check(answer, left)
             chosen: list[Hit] = []
             for hit in answer.hits.hits:
-                # Knuth's algorithm S: exactly so many of those that are there, each as likely as the others.
+                # Knuth's algorithm S: exactly the wanted number, each document with equal probability.
                 if choice.random() * left < needed:
                     chosen.append(_readable(hit))
                     needed -= 1
@@ -314,7 +309,7 @@ def page_size(document_bytes: float, largest: int | None) -> int:
 
     Args:
         document_bytes: mean size of a document in the index.
-        largest: bound of the index's own; None for none.
+        largest: the index's own bound; None for none.
     """
     size = round(PAGE_BYTES / max(document_bytes, 1.0))
     bound = _MOST_HITS if largest is None else min(_MOST_HITS, largest)
@@ -329,12 +324,7 @@ def _count(client: SearchClient, index: str, body: Mapping[str, Any]) -> int:
 
 
 def _check(answer: Page, left: int | None) -> None:
-    """A page that lacks something must not pass for the whole.
-
-    Args:
-        answer: the page.
-        left: documents that are still to come; None where none are asked for.
-    """
+    """Refuse an incomplete page; `left` is the number of documents still to come, None where none are."""
     failed = answer.shards.failed
     if failed or answer.timed_out:
         raise BenchctlError(
@@ -351,7 +341,7 @@ def _readable(hit: Hit) -> Hit:
     return hit
 
 
-# Searches that suit an index: by what its mappings have, and what its documents hold.
+# Searches that suit an index, by its mappings and its documents.
 
 _KEYWORDS = frozenset({"keyword", "ip"})
 _DATES = frozenset({"date", "date_nanos"})
@@ -380,9 +370,9 @@ class _Aggregated(msgspec.Struct):
 
 
 def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operation, ...]:
-    """Searches that find something: all, a word, a range, a sort, an aggregation, as far as there are fields.
+    """Searches with hits: all, a term, a range, a sort, an aggregation, as far as there are fields.
 
-    Each was asked once, and answered with hits.
+    Each was tried once, and found something.
 
     Raises:
         NodeRequestError: the cluster does not even answer a search for everything.
@@ -394,7 +384,7 @@ def suggest_operations(client: SearchClient, index: LiveIndex) -> tuple[Operatio
 
 
 def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
-    """A search for the most frequent value of a keyword, and the values of it counted."""
+    """A search for the most frequent value of a keyword, and a count of its values."""
     best: tuple[int, str, Any] | None = None
     for path in _paths(index, _KEYWORDS):
         found = _aggregated(client, index.name, {"terms": {"field": path, "size": 1}})
@@ -408,7 +398,7 @@ def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
 
 
 def _by_order(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
-    """The middle half of a date or number, and the latest first."""
+    """A range over the middle half of a date or number, and a sort by it, descending."""
     for path in (*_paths(index, _DATES), *_paths(index, _NUMBERS)):
         found = _aggregated(client, index.name, {"percentiles": {"field": path, "percents": [25, 75]}})
         bounds = [bound for bound in found.values.values() if isinstance(bound, int | float)]
@@ -439,7 +429,7 @@ def _paths(index: LiveIndex, kinds: frozenset[str]) -> list[str]:
 
 
 def _aggregated(client: SearchClient, index: str, aggregation: Mapping[str, Any]) -> _Found:
-    """The result of an aggregation over everything; empty where the node cannot do it."""
+    """The result of an aggregation over everything; empty if the node cannot do it."""
     try:
         answer = client.search(
             index, {"size": 0, "aggs": {"found": aggregation}}, timeout_s=_SUGGESTION_TIMEOUT_S

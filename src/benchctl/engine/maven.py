@@ -1,4 +1,4 @@
-"""The engines and other files in a Maven repository: which versions there are, and verified downloads."""
+"""Maven repositories: which versions of the engines and other files exist, and verified downloads."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ from benchctl.network import TIMEOUT_S, Progress, Trouble, Unanswered, network_e
 from benchctl.results.plan import EngineName
 
 Checksum = Literal["sha512", "sha1", "none"]
-"""What a file was compared with that its source publishes; `none` when it publishes nothing."""
+"""The published checksum that a file was compared with; `none` when there is none."""
 
 DAMAGED = "the download or the source is damaged: try again, or use another source"
 _SHA512_HEX_DIGITS = 128
@@ -42,19 +42,13 @@ def published_sha512(parts: SplitResult) -> str:
 
 
 def digest(path: Path, kind: str) -> str:
-    """The hexadecimal digest of a file's bytes; `kind` is a name that hashlib knows."""
+    """The hexadecimal digest of a file; `kind` is a name that hashlib knows."""
     with path.open("rb") as raw:
         return hashlib.file_digest(raw, kind).hexdigest()
 
 
 def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
-    """Compare a file with its published checksum.
-
-    Args:
-        fetched: the file.
-        kind: which checksum.
-        published: the text that was published; its first word counts.
-        what: the file's name for the message.
+    """Compare a file with the first word of its published checksum; `what` is its name in the message.
 
     Raises:
         BenchctlError: they differ.
@@ -75,7 +69,7 @@ REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 
 _ABSENT = (requests.codes.not_found, requests.codes.forbidden)  # object stores forbid what is not there
 _NEAREST_SHOWN = 5
-_MOST_PROBE_STEPS = 50  # a server that answers "yes" to everything must not keep us for ever
+_MOST_PROBE_STEPS = 50  # for a server that answers "yes" to everything
 
 Version = tuple[int, int, int]
 """Major, minor and patch of a release."""
@@ -83,13 +77,13 @@ Version = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What a Maven repository calls a file, but for its version.
+    """Maven coordinates of a file, without the version.
 
     Attributes:
         group: such as `org.apache.lucene`.
         artifact: such as `lucene-core`.
-        packaging: ending of its name.
-        classifier: which of the artifact's files it is, such as `sources`; empty for the main one.
+        packaging: file name extension.
+        classifier: which of the artifact's files, such as `sources`; empty for the main one.
     """
 
     group: str
@@ -99,7 +93,7 @@ class Coordinates:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"{self.artifact} {self.classifier}".rstrip()
 
 
@@ -111,8 +105,9 @@ def engine_coordinates(engine: EngineName) -> Coordinates:
 def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
     """The newest release that the Maven repository serves.
 
-    Its listing can lack versions that it does serve, so the listing's newest is where probing starts: the
-    next majors, minors and patches, one HEAD request each.
+    Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
+    majors,
+    minors and patches, one HEAD request each.
 
     Raises:
         BenchctlError: the repository cannot be reached or lists no release.
@@ -129,20 +124,21 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
 
 
 class MavenSource:
-    """One file, in all its versions, in one Maven repository, seen through jgo with a private cache.
+    """One file, in all its versions, in one Maven repository, through jgo with a private cache.
 
-    jgo keeps what a broken download left behind and only warns about a wrong checksum: hence a cache that
-    is thrown away, and checks of our own.
+    jgo keeps what an interrupted download left behind and only warns about a wrong checksum: hence a
+    temporary cache,
+    and our own checks.
 
     Args:
         coordinates: which file.
-        folder: for the cache; the caller throws it away.
-        environ: `BENCHCTL_MAVEN_REPOSITORY` is read from it; None for the process's own.
-        progress: told about the download of the file, not of its checksums.
-        free: how much can be written to a folder, bytes.
+        folder: for the cache; the caller removes it.
+        environ: has `BENCHCTL_MAVEN_REPOSITORY`; None for the process's own.
+        progress: of the file's download, not of its checksums.
+        free: bytes that can be written to a folder.
 
     Attributes:
-        repository: what messages call the repository.
+        repository: its name in messages.
     """
 
     def __init__(
@@ -154,7 +150,7 @@ class MavenSource:
         free: FreeBytes,
     ) -> None:
         configured = (os.environ if environ is None else environ).get(REPOSITORY_VARIABLE, "").rstrip("/")
-        # jgo's warnings would reach the terminal beside the error that says the same.
+        # jgo's warnings would only duplicate our errors on the terminal.
         logging.getLogger("jgo").addHandler(logging.NullHandler())
         self._file = coordinates
         self._context = MavenContext(
@@ -174,17 +170,17 @@ class MavenSource:
 
         Raises:
             UsageError: there is no such version.
-            BenchctlError: it cannot be had or does not fit.
+            BenchctlError: it cannot be had or does not fit on the disk.
         """
         self.require(version)
         with self._network_errors():
             return self._resolve(version)
 
     def require(self, version: str) -> None:
-        """Ask whether there is a version, and download nothing.
+        """Check that a version exists, without downloading it.
 
         Raises:
-            UsageError: there is none.
+            UsageError: it does not.
             BenchctlError: the repository cannot be reached.
         """
         with self._network_errors():
@@ -194,15 +190,12 @@ class MavenSource:
                 )
 
     def verify(self, version: str, fetched: Path) -> Checksum:
-        """Compare a downloaded zip or jar with the strongest checksum that the repository serves beside it.
+        """Compare a downloaded zip or jar with the strongest checksum served beside it; returns its kind.
 
-        Without any, the checksums inside the zip have to do.
-
-        Returns:
-            Which checksum it was.
+        Without one, the checksums inside the zip have to do.
 
         Raises:
-            BenchctlError: the zip is damaged, or a checksum that is there cannot be had.
+            BenchctlError: the zip is damaged, or an existing checksum cannot be downloaded.
         """
         what = f"{self._file.title} {version} from {self.repository}"
         kinds: tuple[Checksum, ...] = ("sha512", "sha1")
@@ -217,7 +210,7 @@ class MavenSource:
         return "none"
 
     def listed(self) -> list[Version]:
-        """Releases in the repository's listing, ascending; pre-releases left out."""
+        """Releases in the repository's listing, ascending, without pre-releases."""
         self._project.update()
         if not any(self._context.repo_cache.rglob("maven-metadata-*.xml")):
             with self._network_errors():
@@ -227,7 +220,7 @@ class MavenSource:
         return sorted(version for version in found if version is not None)
 
     def serves(self, version: Version) -> bool:
-        """Whether one version can be downloaded, listed or not."""
+        """Whether a version can be downloaded, listed or not."""
         with self._network_errors():
             return self._head(_text(version)) == requests.codes.ok
 
@@ -241,13 +234,13 @@ class MavenSource:
                 f"{self.repository} refuses {artifact.filename}: HTTP {self._head(version, checksum)}",
                 hint=f"try later, or check {REPOSITORY_VARIABLE}",
             ) from err
-        except IndexError as err:  # what jgo makes of a checksum without text
+        except IndexError as err:  # how jgo fails on an empty checksum
             raise BenchctlError(
                 f"the sha1 of {artifact.filename} from {self.repository} is empty", hint=DAMAGED
             ) from err
 
     def _head(self, version: str, checksum: str = "") -> int:
-        """The HTTP status of a file, asked first: jgo leaves the socket open when there is none."""
+        """The HTTP status of a file; checked first, since jgo leaks the socket when there is none."""
         artifact = self._artifact(version, checksum)
         return _status(f"{self._url}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}")
 
@@ -324,10 +317,10 @@ def _jgo_progress(
 
 
 def _check_zip(fetched: Path, what: str) -> None:
-    """The next best thing to a checksum: every entry's own."""
+    """Verify every entry's own checksum."""
     try:
-        with zipfile.ZipFile(fetched) as opened:
-            broken = opened.testzip()
+        with zipfile.ZipFile(fetched) as archive:
+            broken = archive.testzip()
     except zipfile.BadZipFile as err:
         raise BenchctlError(f"{what} is truncated, or no archive: {err}", hint="try again") from err
     if broken:
@@ -335,7 +328,7 @@ def _check_zip(fetched: Path, what: str) -> None:
 
 
 def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
-    """Step upwards from a version that is served to one without a successor."""
+    """Step up from a served version until none of its successors is served."""
     newest = listed
     for _ in range(_MOST_PROBE_STEPS):
         further = next(filter(serves, _successors(newest)), None)
@@ -346,7 +339,7 @@ def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
 
 
 def _successors(version: Version) -> Iterator[Version]:
-    """What may come next, the greatest step first; single releases are sometimes left out."""
+    """Candidates, largest step first; single releases are sometimes skipped."""
     major, minor, patch = version
     yield major + 1, 0, 0
     for gap in (1, 2):

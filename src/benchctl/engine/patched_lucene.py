@@ -1,4 +1,4 @@
-"""A distribution's Lucene with a change that benchctl makes to its published sources and compiles itself."""
+"""A distribution's Lucene with one class changed, compiled from Lucene's published sources."""
 
 import copy
 import difflib
@@ -23,7 +23,7 @@ from benchctl.home import Home
 from benchctl.nearest import suggestion
 from benchctl.network import Progress
 
-# The members of a Java class in its source text, found without a compiler.
+# A minimal parser for the members of a Java class.
 
 _TOKEN = re.compile(
     r"""
@@ -38,12 +38,7 @@ _OPENING, _CLOSING = "({[", ")}]"
 
 @dataclass(frozen=True)
 class Token:
-    """One word or sign of the code, comments and white space left out.
-
-    Attributes:
-        text: as it stands there.
-        start: where it begins in the source.
-    """
+    """One token of the code, comments and white space excluded; `start` is its offset in the source."""
 
     text: str
     start: int
@@ -54,10 +49,10 @@ class Member:
     """A field, method or nested class of a class.
 
     Attributes:
-        signature: of a method, such as `visit(int,byte[])`; empty for all else.
-        start: where it begins in the source, the comments before it included.
-        end: behind its last character.
-        digest: SHA-256 over its code, hexadecimal: comments and white space don't matter.
+        signature: of a method, such as `visit(int,byte[])`; empty otherwise.
+        start: its offset in the source, including comments before it.
+        end: after its last character.
+        digest: SHA-256 of its tokens, hexadecimal: comments and white space don't matter.
     """
 
     signature: str
@@ -67,12 +62,7 @@ class Member:
 
 
 def members_of(source: str, name: str, where: str) -> tuple[Member, ...]:
-    """Find the members of a top-level class, in order.
-
-    Args:
-        source: the text of its file.
-        name: of the class.
-        where: what messages call the file.
+    """The members of a top-level class, in order; `where` is the file's name in messages.
 
     Raises:
         BenchctlError: there is no such class, or its braces don't match.
@@ -110,7 +100,7 @@ def _opening_brace(tokens: Sequence[Token], name: str) -> int | None:
 
 
 def _last_of_member(tokens: Sequence[Token], begin: int) -> int | None:
-    """A field ends with a semicolon, all else with the brace that closes its body."""
+    """A field ends with a semicolon, anything else with its closing brace."""
     depth = 0
     is_field = False
     for place in range(begin, len(tokens)):
@@ -134,7 +124,7 @@ def _member(tokens: Sequence[Token], before: Token) -> Member:
 
 
 def _signature(words: list[str]) -> str:
-    """Name and parameter types, of a method or constructor; annotations with brackets are passed over."""
+    """Name and parameter types of a method or constructor; annotations with arguments are skipped."""
     place = 0
     while place < len(words) and words[place] not in ("=", "{", ";", "class", "interface", "enum"):
         if words[place] == "(":
@@ -156,7 +146,7 @@ def _closing(words: list[str], opening: int) -> int:
 
 
 def _types(words: list[str]) -> Iterator[str]:
-    """The types in a list of parameters: all but `final` and the name at the end."""
+    """The types in a parameter list: all but `final` and the name at the end."""
     depth = 0
     one: list[str] = []
     for word in [*words, ","]:
@@ -174,15 +164,15 @@ def _types(words: list[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed in a class, and what it has to be before.
+    """A change of one class, and its preconditions.
 
     Attributes:
-        name: what users call it, as in `patched:bulk-visit`.
+        name: as in `patched:bulk-visit`.
         about: what it does, in one line.
         source: path of the class's source in the sources jar.
         members: Java text of a class of the same name: its methods replace those with the same name and
-            parameter types, and all else is added; empty to compile the class as it is.
-        known: signature -> digest of the methods that are replaced or relied on, as they have to be.
+            parameter types, all else is added; empty to compile the class as it is.
+        known: signature -> required digest of the methods that are replaced or relied on.
         fits: the versions of Lucene that have those methods, for messages.
     """
 
@@ -195,15 +185,11 @@ class Change:
 
     @property
     def class_name(self) -> str:
-        """Of the class, without its package."""
+        """The class, without its package."""
         return PurePosixPath(self.source).stem
 
     def apply(self, source: str, where: str) -> str:
-        """The source with the change in it.
-
-        Args:
-            source: the class's source.
-            where: what messages call it.
+        """The class's source with the change; `where` is its name in messages.
 
         Raises:
             BenchctlError: a method is not what this change was written for.
@@ -222,7 +208,7 @@ class Change:
             else:
                 additions += text
         source = source[: found[-1].end] + additions + source[found[-1].end :]
-        # From the end on, so that the places before stay right.
+        # Backwards, so that earlier offsets stay valid.
         for member, text in sorted(replacements, key=lambda pair: pair[0].start, reverse=True):
             source = source[: member.start] + text + source[member.end :]
         return source
@@ -238,7 +224,7 @@ class Change:
 
 
 def difference(before: str, after: str, name: str) -> str:
-    """The unified difference of two texts of a file."""
+    """The unified diff of two versions of a file."""
     lines = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
     )
@@ -270,7 +256,7 @@ _ALL = (
             "readInts32(IndexInput,int,IntersectVisitor)": (
                 "2e2aee83253e8a9c61782baaee989799fb0d47bb11309ab621c2e28c9fab50c8"
             ),
-            # Those that fill an array, which the changed ones call.
+            # The variants that fill an array, which the changed ones call.
             "readDelta16(IndexInput,int,int[])": (
                 "af4274ff788c4ea1277b676c2a25fa0f4892152a9abfd721b03fdb6921b63df1"
             ),
@@ -283,7 +269,7 @@ _ALL = (
         },
         fits="Lucene 9.7 to 9.10; from 9.11 on Lucene does the same for 16 and 32 bits, from 10.2 on for 24",
     ),
-    # Two compilers don't write the same bytecode: this tells the one's work from the change's.
+    # Two compilers don't write the same bytecode: this separates the compiler's effect from the change's.
     Change(
         name="recompiled",
         about="the class that bulk-visit changes, compiled as it is: the control",
@@ -295,7 +281,6 @@ _ALL = (
 )
 
 CHANGES = {change.name: change for change in _ALL}
-"""By name."""
 
 
 def change_named(name: str) -> Change:
@@ -312,10 +297,8 @@ def change_named(name: str) -> Change:
 
 _LIBRARY = "lucene-core"
 _SOURCES = Coordinates("org.apache.lucene", _LIBRARY, classifier="sources")
-_FORMAT = "1"  # of the jars that are written: another one, another name
-
-
-# A jar with some of its classes replaced, the same bytes whenever and wherever it is written.
+_FORMAT = "1"  # of the written jars; part of their names
+# Jars with some of their classes replaced; reproducible.
 
 _MANIFEST = "META-INF/MANIFEST.MF"
 _FIRST_SECTION = re.compile(rb"\A(?P<attributes>.*?)(?P<end>\r?\n)(?=\r?\n|\Z)", re.DOTALL)
@@ -328,26 +311,26 @@ def read_entry(path: Path, name: str) -> bytes:
         BenchctlError: it is not an archive, or has no such file.
     """
     try:
-        with zipfile.ZipFile(path) as opened:
-            return opened.read(name)
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
     except KeyError as err:
         raise BenchctlError(f"{path} has no {name}") from err
     except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
-        # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
+        # RuntimeError: it is encrypted, or compressed by an unknown method.
         raise BenchctlError(
             f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
         ) from err
 
 
 def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], marker: str) -> None:
-    """Write a jar with other classes and one more line in its manifest; all else stays.
+    """Write a jar with some classes replaced and one more line in its manifest; all else stays.
 
     Entries are stored, not compressed: compressed bytes depend on zlib's version.
 
     Args:
         original: the jar.
         target: the new one.
-        classes: entry -> bytes; an entry that is new comes behind the others, and is as old as the manifest.
+        classes: entry -> bytes; new entries come last, with the manifest's date.
         marker: line of the manifest, such as `Name: value`.
 
     Raises:
@@ -376,12 +359,7 @@ def replace_entries(original: Path, target: Path, classes: Mapping[str, bytes], 
 
 
 def marked(manifest: bytes, marker: str, where: str) -> bytes:
-    """A manifest with one more line in its first section, which is about the jar itself.
-
-    Args:
-        manifest: its bytes.
-        marker: the line.
-        where: what messages call the jar.
+    """A manifest with one more line in its main section; `where` is the jar's name in messages.
 
     Raises:
         BenchctlError: it does not begin as a manifest does.
@@ -400,26 +378,19 @@ def _store(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, content: bytes) -> N
     packed.writestr(written, content)
 
 
-# Compile one Java class without a JDK: with Eclipse's compiler, a jar that any Java runtime starts.
+# Compiles without a JDK: Eclipse's compiler is a jar that runs on any Java runtime.
 
 _ECJ = Coordinates("org.eclipse.jdt", "ecj")
 _ECJ_VERSION = "3.46.0"
 _LEAST_JAVA = 17
 _HEADER = re.compile(rb"\xca\xfe\xba\xbe..(?P<major>..)", re.DOTALL)
-_JAVA_OF_CLASS_FILES = 44  # major version of a class file - release of Java
+_JAVA_OF_CLASS_FILES = 44  # major version of a class file minus the Java release
 _LINES_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """Eclipse's compiler on a Java runtime.
-
-    Attributes:
-        version: of the compiler.
-        jar: it itself.
-        sha256: of its bytes, hexadecimal.
-        jdk: what it runs on.
-    """
+    """Eclipse's compiler, a jar with its SHA-256 (hexadecimal), and the Java runtime it runs on."""
 
     version: str
     jar: Path
@@ -427,18 +398,14 @@ class Compiler:
     jdk: Jdk
 
     def compile(self, source: Path, class_path: Path, release: int, out: Path) -> None:
-        """Compile one source file.
+        """Compile one source file for a Java release, into the folders of its packages below `out`.
 
-        Args:
-            source: the file.
-            class_path: the jar with the classes that it uses.
-            release: of Java, that the class files are for.
-            out: folder for them, in the folders of their packages.
+        `class_path` is the jar with the classes that it uses.
 
         Raises:
             BenchctlError: it does not compile, with the compiler's first lines.
         """
-        # `--release` would need the symbol file that only a JDK has: the runtime's own classes stand for it.
+        # `--release` would need a JDK's symbol file; this uses the runtime's own classes instead.
         flags = ["-source", str(release), "-target", str(release), "-proc:none", "-nowarn", "-g"]
         paths = ["-classpath", str(class_path), "-d", str(out), str(source)]
         start = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.jar)]
@@ -450,15 +417,10 @@ class Compiler:
 
 
 def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
-    """Get the compiler; at once when it is cached.
-
-    Args:
-        home: where the cache is.
-        jdk: what it is to run on.
-        progress: told about the download.
+    """Download the compiler, unless it is cached.
 
     Raises:
-        BenchctlError: the compiler cannot be had, or not run on that Java.
+        BenchctlError: it cannot be had, or not run on that Java.
     """
     if jdk.major < _LEAST_JAVA:
         raise BenchctlError(
@@ -470,11 +432,7 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
 
 
 def java_release(class_file: bytes, what: str) -> int:
-    """The release of Java that a class file is for.
-
-    Args:
-        class_file: its bytes.
-        what: what messages call it.
+    """The Java release that a class file targets; `what` is its name in messages.
 
     Raises:
         BenchctlError: it is not a class file.
@@ -485,18 +443,14 @@ def java_release(class_file: bytes, what: str) -> int:
     return int.from_bytes(header["major"]) - _JAVA_OF_CLASS_FILES
 
 
-# Build a distribution's Lucene with a change to it, from the sources that Lucene publishes.
-
-
 @dataclass(frozen=True)
 class PatchedJar:
     """A changed lucene-core.
 
     Attributes:
-        path: where it is.
         sha256: of its bytes, hexadecimal.
         lucene: the version that was changed.
-        difference: what was changed in the source, as a unified diff; empty when nothing was.
+        difference: the source's unified diff; empty without a change.
     """
 
     path: Path
@@ -505,26 +459,16 @@ class PatchedJar:
     difference: str
 
 
-def build_jar(home: Home, installation: Installation, jdk: Jdk, name: str, progress: Progress) -> Path:
-    """The jar of `build`."""
-    return build_lucene(home, installation, jdk, name, progress).path
-
-
 def build_lucene(
     home: Home, installation: Installation, jdk: Jdk, name: str, progress: Progress
 ) -> PatchedJar:
-    """Make the changed jar of a distribution's lucene-core; at once when it was made before.
+    """Build the changed jar of a distribution's lucene-core, unless it was built before.
 
-    It is the distribution's own jar, whatever its makers did to it, but for the class of the change. That one
-    comes from the sources that Lucene publishes for this version.
-
-    Args:
-        home: where it is kept, and what is downloaded for it.
-        installation: the distribution.
-        jdk: what the compiler runs on, Java 17 or newer. The bundled one serves every variant, whatever its
-            nodes run on.
-        name: of the change, such as `bulk-visit`.
-        progress: told about downloads.
+    It is the distribution's own jar, whatever its makers did to it, except for the changed class, which is
+    built
+    from the sources that Lucene publishes for this version. `jdk` is the compiler's runtime, Java 17 or
+    newer: the
+    bundled one serves every variant, whatever its nodes run on. `name` is the change, such as `bulk-visit`.
 
     Raises:
         UsageError: there is no such change.
@@ -550,7 +494,7 @@ def build_lucene(
 
 
 def _write(path: Path, original: Path, change: Change, source: str, compiler: Compiler) -> None:
-    """Compile the class and put it into a copy of the jar, which appears complete or not at all."""
+    """Compile the class into a copy of the jar, which appears complete or not at all."""
     entry = PurePosixPath(change.source).with_suffix(".class")
     release = java_release(read_entry(original, str(entry)), f"{entry} of {original}")
     with staging(path.parent, f"build {path}") as folder:
@@ -560,10 +504,10 @@ def _write(path: Path, original: Path, change: Change, source: str, compiler: Co
         compiler.compile(text, original, release, out)
         compiled = {file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.class")}
         for name, content in compiled.items():
-            made = java_release(content, name)
-            if made != release:
+            built_for = java_release(content, name)
+            if built_for != release:
                 raise BenchctlError(
-                    f"ecj {compiler.version} made {name} for Java {made}, and Lucene's is for {release}"
+                    f"ecj {compiler.version} made {name} for Java {built_for}, and Lucene's is for {release}"
                 )
         ready = folder / path.name
         replace_entries(original, ready, compiled, f"Benchctl-Patch: {change.name}")

@@ -1,4 +1,4 @@
-"""An installation with what its variant adds: plug-ins first, then jars, each kept by what is in it."""
+"""An installation with a variant's plug-ins and jars, cached by their content."""
 
 import errno
 import hashlib
@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -45,30 +45,30 @@ _NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOT
 
 
 class _Manifest(msgspec.Struct, frozen=True):
-    """That a derived installation is complete; retention finds it by its archive like its original."""
+    """Marks a derived installation as complete; retention finds it by its archive, like its original."""
 
     archive_sha256: str
     parts: str
 
 
 def derived(home: Home, original: Installation, parts: object, change: Callable[[Path], None]) -> Path:
-    """The root of an installation that is like another but for a change; at once when it was made before.
+    """The root of an installation with a change, made unless it exists.
 
     Files are hard links to the original's where the file system allows: nodes only read them.
 
     Args:
-        home: where it is kept, beside the original.
-        original: what to begin with.
-        parts: what is changed, in anything that JSON can hold: with the original, the key.
-        change: makes the change; it may delete, add and replace files below the folder that it is given, but
-            never write into one.
+        home: keeps it, beside the original.
+        original: what to start from.
+        parts: describes the change, in anything JSON can hold; the cache key, with the original.
+        change: applies it below the given folder; may delete, add and replace files, but never write into
+            one.
 
     Raises:
         BenchctlError: the disk refuses, or `change` does.
     """
     key: tuple[object, ...] = (_FORMAT, original.archive_sha256, str(original.root), parts)
     if not original.root.is_relative_to(home.engines):
-        # A folder of somebody's own, who may build into it again.
+        # A user's folder may be built into again.
         key = (*key, _state(original.root))
     digest = hashlib.sha256(msgspec.json.encode(key)).hexdigest()
     final = home.engines / f"{original.engine}-{original.version}-with-{digest[:12]}"
@@ -87,7 +87,7 @@ def derived(home: Home, original: Installation, parts: object, change: Callable[
 
 
 def _state(root: Path) -> str:
-    """SHA-256 over all files with their sizes and when they were changed; what nodes write is left out."""
+    """SHA-256 over all files' sizes and modification times, without what nodes write."""
     digest = hashlib.sha256()
     with disk_errors(f"read {root}"):
         for folder, folders, files in os.walk(root):
@@ -109,7 +109,7 @@ def _is_complete(final: Path, digest: str) -> bool:
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    """Folders with modes of our own, since nodes must get in; what nodes would write is left out."""
+    """Folders get modes of our own, since nodes must enter; what nodes would write is left out."""
     for folder, folders, files in os.walk(source):
         here = Path(folder)
         if here == source:
@@ -134,7 +134,7 @@ def _link(source: Path, target: Path) -> None:
         target.chmod(0o755 if source.stat().st_mode & 0o111 else 0o644)
 
 
-# Plug-ins of an engine, unpacked where its own installer would put them.
+# Plug-ins, unpacked where the engine's installer would put them.
 
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -143,22 +143,15 @@ _PROPERTY: Final = re.compile(r"^\s*(?P<key>[^#!\s=:]+)\s*[=:]\s*(?P<value>.*?)\
 
 @dataclass(frozen=True)
 class _Unpacked:
-    """A plug-in that is about to be installed."""
-
     facts: PluginFacts
     top: Path
 
 
 def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str, Archive]]) -> Installation:
-    """An installation with plug-ins.
-
-    Args:
-        home: where it is kept.
-        original: the plain one.
-        plugins: (what the user called it, its zip file) of each.
+    """An installation with plug-ins, each given as (the user's name for it, its zip file).
 
     Raises:
-        UsageError: a file is not a plug-in, is one for another engine or version, or is there already.
+        UsageError: a file is not a plug-in, is one for another engine or version, or is installed already.
     """
     if not plugins:
         return original
@@ -168,9 +161,9 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
             for number, (asked, archive) in enumerate(plugins)
         ]
         names = [one.facts.name for one in found]
-        twice = next((one for one in names if names.count(one) > 1), None)
-        if twice is not None:
-            raise UsageError(f"plug-in {twice} is given twice", hint="leave one out")
+        duplicate = next((one for one in names if names.count(one) > 1), None)
+        if duplicate is not None:
+            raise UsageError(f"plug-in {duplicate} is given twice", hint="leave one out")
 
         def change(root: Path) -> None:
             for one in found:
@@ -211,7 +204,7 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
 
 
 def _check_version(original: Installation, asked: str, said: dict[str, str]) -> None:
-    """A plug-in is for one engine, and nearly always for one version of it; a range is left to the node."""
+    """A plug-in is for one engine, and nearly always one version; a range is left to the node."""
     wanted = said.get(f"{original.engine}.version")
     if wanted == original.version or (wanted is None and original.engine in said.get("dependencies", "")):
         return
@@ -227,7 +220,7 @@ def _check_version(original: Installation, asked: str, said: dict[str, str]) -> 
 
 
 def _place(one: _Unpacked, root: Path) -> None:
-    """Its configuration and its programs go where the engine looks for them."""
+    """Unpack its configuration and programs to where the engine looks for them."""
     target = root / "plugins" / one.facts.name
     (root / "plugins").mkdir(exist_ok=True)
     (root / "plugins").chmod(0o755)
@@ -241,12 +234,12 @@ def _place(one: _Unpacked, root: Path) -> None:
 
 
 def _replace(source: str, target: str) -> str:
-    """Copy a file; what is there already may be a link to the original's, which is not written into."""
+    """Copy a file without writing into an existing one, which may be a link to the original's."""
     Path(target).unlink(missing_ok=True)
     return shutil.copy2(source, target)
 
 
-# Jars that take the place of those in an installation's `lib/`, by the name of their artifact.
+# Jars that replace those in an installation's `lib/`, by artifact.
 
 _VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
 _VERSION_START: Final = re.compile(r"-(?=[0-9])", re.ASCII)
@@ -264,12 +257,11 @@ _LUCENE: Final = "lucene-core"
 
 @dataclass(frozen=True)
 class Jar:
-    """A jar to put in.
+    """A replacement jar.
 
     Attributes:
-        path: where it is.
-        asked: what the user called it.
-        artifact: what it is, where that is known, such as `lucene-core`; None to find it out.
+        asked: the user's name for it.
+        artifact: such as `lucene-core`; None to find it out.
     """
 
     path: Path
@@ -278,18 +270,14 @@ class Jar:
 
 
 def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Installation:
-    """An installation in which jars have taken the place of those of the same artifact.
+    """An installation with jars replaced by others of the same artifacts.
 
-    The new file keeps the old one's name, by which the engine's own security policies know it. An index is
-    never built by such an installation, but by its original: so both of them read the same bytes.
-
-    Args:
-        home: where it is kept.
-        original: with all else that the variant wants.
-        jars: to put in, one for an artifact.
+    The new file keeps the old one's name, by which the engine's security policies know it. An index is always
+    built
+    by the original, never by such an installation: so both read the same bytes.
 
     Raises:
-        BenchctlError: a jar cannot be read, has nothing to replace, replaces what another one does, or is
+        BenchctlError: a jar cannot be read, has nothing to replace, replaces the same as another, or is
             changed meanwhile.
     """
     if not jars:
@@ -314,11 +302,11 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
     def change(root: Path) -> None:
         for name, (jar, sha256) in put.items():
             place = root / "lib" / name
-            # A link to the original's file: to be replaced, not written into.
+            # A link to the original's file: must not be written into.
             place.unlink()
             shutil.copyfile(jar.path, place)
             place.chmod(0o644)
-            # What lies there is found by this digest ever after.
+            # The installation is cached under this digest.
             if digest(place, "sha256") != sha256:
                 raise BenchctlError(
                     f"{jar.path} changed while it was put into {original.engine} {original.version}",
@@ -341,11 +329,12 @@ def _library(root: Path) -> dict[str, str]:
 def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
     """Which artifact of the library a jar is.
 
-    Its coordinates say so, else its name, else Maven's properties inside it, else a manifest that bears the
-    same titles as that of one jar there alone: Lucene's have no other mark.
+    Known by its coordinates, else its file name, else Maven's properties inside it, else a manifest with the
+    same
+    titles as exactly one of the jars there: Lucene's have no other mark.
     """
     said = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
-    own = None if jar.artifact else _said_inside(jar.path)
+    own = None if jar.artifact else _metadata_of(jar.path)
     if own is not None and own.artifact:
         said.append(own.artifact)
     for name in said:
@@ -353,11 +342,12 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
             return name
     if own is not None and own.titles:
         lib = original.root / "lib"
-        alike = [name for name, file in library.items() if _said_inside(lib / file).titles == own.titles]
+        alike = [name for name, file in library.items() if _metadata_of(lib / file).titles == own.titles]
         if len(alike) == 1:
             return alike[0]
     near = [found for name in said if (found := nearest(name, library))]
-    known = dict.fromkeys(near) or _like(library)
+    # Without a near name, first what is replaced most often.
+    known = dict.fromkeys(near) or sorted(library, key=lambda name: (not name.startswith("lucene"), name))
     raise UsageError(
         f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version} "
         f"(it calls itself {', '.join(dict.fromkeys(said))})",
@@ -365,45 +355,40 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
     )
 
 
-def _like(library: dict[str, str]) -> Iterable[str]:
-    """What is replaced most often comes first."""
-    return sorted(library, key=lambda name: (not name.startswith("lucene"), name))
-
-
 def _names(stem: str) -> Iterator[str]:
-    """What a file's name may call it: all of it, or what stands before a version; the longest first."""
+    """Candidates from a file's name: all of it, or what precedes a version; the longest first."""
     yield stem
     for found in reversed([*_VERSION_START.finditer(stem)]):
         yield stem[: found.start()]
 
 
 @dataclass(frozen=True)
-class _Inside:
-    """What a jar says of itself: its artifact, and the titles of its manifest."""
+class _Metadata:
+    """A jar's metadata: its artifact, and the titles of its manifest."""
 
     artifact: str | None
     titles: frozenset[tuple[str, str]]
 
 
-def _said_inside(path: Path) -> _Inside:
+def _metadata_of(path: Path) -> _Metadata:
     with disk_errors(f"read {path}"):
         try:
-            with zipfile.ZipFile(path) as opened:
-                poms = [found["artifact"] for name in opened.namelist() if (found := _POM.fullmatch(name))]
+            with zipfile.ZipFile(path) as archive:
+                poms = [found["artifact"] for name in archive.namelist() if (found := _POM.fullmatch(name))]
                 text = ""
-                if _MANIFEST in opened.namelist():
-                    with opened.open(_MANIFEST) as manifest:
+                if _MANIFEST in archive.namelist():
+                    with archive.open(_MANIFEST) as manifest:
                         text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
         except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
-            # A RuntimeError where it is encrypted, or packed in a way that Python does not know.
+            # RuntimeError: it is encrypted, or compressed by an unknown method.
             raise UsageError(
                 f"{path} is damaged, or no jar: {err}", hint="build it, or get it again"
             ) from err
-    # A long line goes on in the next one, behind a space.
+    # Continuation lines begin with a space.
     unfolded = text.replace("\r\n", "\n").replace("\n ", "")
     titles = frozenset((found["key"], found["value"]) for found in _TITLE.finditer(unfolded))
-    # One that carries others' properties is none of them.
-    return _Inside(poms[0] if len(poms) == 1 else None, titles)
+    # A jar that bundles several artifacts is none of them.
+    return _Metadata(poms[0] if len(poms) == 1 else None, titles)
 
 
 def _version(stem: str, artifact: str) -> str | None:
@@ -411,17 +396,14 @@ def _version(stem: str, artifact: str) -> str | None:
     return rest if rest != stem and rest[:1].isdigit() else None
 
 
-# An installation with what its variant adds.
-
-
 @dataclass(frozen=True)
 class Equipment:
-    """What a variant's nodes are.
+    """What a variant's nodes run.
 
     Attributes:
         installation: what is measured.
-        builder: what builds its index: the same, before any jar was replaced.
-        jdk: what both run on.
+        builder: what builds its index: the same, without replaced jars.
+        jdk: the runtime of both.
     """
 
     installation: Installation
@@ -430,10 +412,10 @@ class Equipment:
 
 
 def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
-    """Install a variant's engine, runtime, plug-ins and jars; at once when that was done before.
+    """Install a variant's engine, runtime, plug-ins and jars, unless they are.
 
     Raises:
-        BenchctlError: one of them cannot be had, or does not go with the engine.
+        BenchctlError: one of them cannot be had, or does not fit the engine.
     """
     plain = install(home, spec, progress)
     jdk = provide_jdk(home, spec.jdk)
@@ -444,7 +426,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
 
 
 def check_asked(home: Home, spec: VariantSpec) -> None:
-    """Find out whether `equip` asks for what is not there, and get nothing.
+    """Check that what `equip` would use exists, without fetching anything.
 
     Raises:
         UsageError: there is no such version, distribution or Java home.
@@ -467,12 +449,13 @@ def _plugin(home: Home, text: str, progress: Progress) -> Archive:
 def _jar(home: Home, installation: Installation, text: str, progress: Progress) -> Jar:
     kind = part_kind(text)
     if kind == "patched":
-        # What compiles is loaded only where something is to be compiled.
-        from benchctl.engine.patched_lucene import build_jar  # noqa: PLC0415 - see above
+        # Imported only where something is to be compiled.
+        from benchctl.engine.patched_lucene import build_lucene  # noqa: PLC0415 - see above
 
-        # The compiler needs a newer Java than the nodes may have, and gives every variant the same bytes.
+        # The compiler may need a newer Java than the nodes have, and gives every variant the same bytes.
         compiling = provide_jdk(home, None)
-        return Jar(build_jar(home, installation, compiling, text.removeprefix(PATCHED), progress), text)
+        patched = build_lucene(home, installation, compiling, text.removeprefix(PATCHED), progress)
+        return Jar(patched.path, text)
     if kind == "maven":
         group, artifact, version = text.split(":")
         return Jar(

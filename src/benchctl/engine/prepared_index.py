@@ -1,4 +1,4 @@
-"""Prepared indices: built once, kept, and given to every fork as a private copy that costs nothing."""
+"""Prepared indices: built once, kept, and copied for every fork at almost no cost."""
 
 import errno
 import hashlib
@@ -34,8 +34,8 @@ from benchctl.results.plan import CorpusSpec
 from benchctl.track.model import Track
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
-# Lucene ends every file so: a number that says that it is a footer, one of the algorithm, and a CRC-32 of all
-# that stands before it, big-endian. The engines write their own state in the same form.
+# Lucene's footer of every file, big-endian: a magic number, the algorithm, and a CRC-32 of everything before
+# it. The engines write their own state in the same form.
 _FOOTER = struct.Struct(">IIQ")
 _FOOTER_MAGIC = 0xC02893E8
 _CHECKSUM_BYTES = 8
@@ -46,9 +46,7 @@ class Entry(NamedTuple):
     """A folder or file of a data folder, and where its copy goes.
 
     Attributes:
-        source: where it is.
-        target: where it goes; folders come before what is in them.
-        is_folder: whether it is one.
+        target: folders come before what is in them.
         write_once: whether it is one of Lucene's files, which are written once and may be linked.
     """
 
@@ -59,7 +57,7 @@ class Entry(NamedTuple):
 
 
 def entries(source: Path, target: Path) -> Iterator[Entry]:
-    """All that a copy of a data folder has to have: everything but the locks of a running node.
+    """Everything that a copy of a data folder needs: all but the locks of a running node.
 
     Raises:
         OSError: it cannot be read, or holds a symbolic link.
@@ -68,7 +66,7 @@ def entries(source: Path, target: Path) -> Iterator[Entry]:
     is_lucene = source.name == "index" and source.parent.name.isdigit()
     for entry in source.iterdir():
         if entry.is_symlink():
-            # No engine makes one. Another process of the nodes' user may have, and root must not follow it.
+            # No engine creates any; another process of the nodes' user may, and root must not follow it.
             raise OSError(errno.ELOOP, f"{entry} is a symbolic link")
         if entry.is_dir():
             yield from entries(entry, target / entry.name)
@@ -77,7 +75,7 @@ def entries(source: Path, target: Path) -> Iterator[Entry]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Link a file, and no other that a link of the nodes' user leads to.
+    """Link a file, without following links of the nodes' user.
 
     Raises:
         OSError: the file system refuses, or there is such a link.
@@ -87,7 +85,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file, and no other that a link of the nodes' user leads to.
+    """Copy a file, without following links of the nodes' user.
 
     Raises:
         OSError: the file system refuses, or there is such a link.
@@ -97,12 +95,12 @@ def copy(source: Path, target: Path) -> None:
 
 
 def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
-    """(inode, size, time of its last change in ns) of every file with a checksum, by its path in the folder.
+    """(inode, size, mtime in ns) of every file with a checksum, by its path in the folder.
 
-    Links to a file, which forks make, change none of these.
+    Hard links, which forks make, change none of these.
 
     Raises:
-        OSError: one cannot be looked at.
+        OSError: one cannot be accessed.
     """
     found = {}
     for entry in _checksummed(data):
@@ -118,13 +116,13 @@ def _checksummed(data: Path) -> Iterator[Entry]:
 
 
 def _damage_of(data: Path, store_bytes: int) -> str:
-    """What is wrong with the data folder of a node that was stopped in order, in words; empty for nothing.
+    """What is wrong with the data folder of a node that was stopped cleanly; empty for nothing.
 
-    All of its files are read: a node looks at most of them only when a search comes to them, if at all.
+    Reads all files: a node checks most of them only when a search reads them, if at all.
     """
     found_bytes = 0
     for entry in _checksummed(data):
-        if not _is_whole(entry.source):
+        if not _has_valid_checksum(entry.source):
             return f"the content of {entry.source.relative_to(data)} does not match its checksum"
         if entry.write_once and not entry.source.name.startswith("segments"):
             found_bytes += entry.source.stat().st_size
@@ -133,31 +131,29 @@ def _damage_of(data: Path, store_bytes: int) -> str:
     return ""
 
 
-def _is_whole(file: Path) -> bool:
+def _has_valid_checksum(file: Path) -> bool:
     size = file.stat().st_size
     if size < _FOOTER.size:
         return False
     checksum = 0
-    with open_regular(file, follow=False) as opened:
+    with open_regular(file, follow=False) as content:
         left = size - _CHECKSUM_BYTES
-        while left and (piece := opened.read(min(left, _PIECE_BYTES))):
+        while left and (piece := content.read(min(left, _PIECE_BYTES))):
             checksum = zlib.crc32(piece, checksum)
             left -= len(piece)
-        opened.seek(size - _FOOTER.size)
-        return _FOOTER.unpack(opened.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
+        content.seek(size - _FOOTER.size)
+        return _FOOTER.unpack(content.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
 
-
-# Indices, kept and copied.
 
 INDEX_FORMAT = 3
 MANIFEST_NAME = "manifest.json"
 _WHOLE_NAME = "found-whole.json"
 _Stamps = dict[str, tuple[int, int, int]]
 
-# Measured on the big5 corpus: about 290 bytes a document at rest; a force-merge needs the index twice more.
+# Measured on big5: about 290 bytes a document at rest; a force-merge needs twice that in addition.
 BYTES_PER_DOCUMENT = 900
 BYTES_PER_DOCUMENT_AT_REST = 300
-# The same for documents of any kind, in sizes of their text: an index can be larger than what it was made of.
+# The same for any documents, relative to their raw size: an index can be larger than its documents.
 RAW_SIZES = 3.0
 RAW_SIZES_AT_REST = 1.2
 
@@ -166,6 +162,10 @@ RAW_SIZES_AT_REST = 1.2
 class IndexKey:
     """What makes two prepared indices interchangeable.
 
+    Plug-ins of the installation count, since analysis may need them. Replaced jars do not: an index is always
+    built
+    by the installation without them, so that both read the same bytes.
+
     Attributes:
         installation: the engine that builds it.
         corpus: the documents.
@@ -173,10 +173,7 @@ class IndexKey:
         segments: of every shard, once it is force-merged.
         clients: concurrent senders that fill it.
         build: which of several builds of the same, from 0; they differ by chance alone.
-        index_settings: over those of the track's indices, by names that begin with `index.`.
-
-    Plug-ins of the installation count, since analysis may need them. Jars that are replaced in it do not: an
-    index is always built by the installation without them, so that both read the same bytes.
+        index_settings: override those of the track's indices; names begin with `index.`.
     """
 
     installation: Installation
@@ -194,7 +191,7 @@ class IndexKey:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that decides the index's content."""
+        """SHA-256 over everything that determines the index's content."""
         parts: tuple[object, ...] = (
             INDEX_FORMAT,
             self.installation.engine,
@@ -207,17 +204,17 @@ class IndexKey:
         )
         if self.installation.plugins:
             parts = (*parts, sorted(one.sha256 for one in self.installation.plugins))
-        # The first is called as if it were the only one: it is shared with runs that want one.
+        # The first build has the key of a single one: it is shared with runs that want one.
         if self.build:
             parts = (*parts, self.build)
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
     @property
     def _declared(self) -> tuple[object, ...]:
-        """What is made on the node before the documents come."""
+        """What is created on the node before the documents come."""
         wanted = self.places
         if len(wanted.indices) == 1 and not wanted.data_streams and not self.track.templates:
-            # The form under which indices are kept since before there could be several.
+            # Compatible with indices kept from before there could be several.
             (index,) = wanted.indices
             return index.name, msgspec.json.encode(index.body, order="sorted").decode()
         all_of_it = (wanted.indices, wanted.data_streams, self.track.templates)
@@ -233,19 +230,14 @@ class IndexKey:
 
 @dataclass(frozen=True)
 class PreparedIndex:
-    """A finished prepared index.
-
-    Attributes:
-        root: its folder; `data` inside is a node's data folder, stopped cleanly.
-        facts: what it is and how it came to be.
-    """
+    """A finished prepared index: its folder, and the facts about it."""
 
     root: Path
     facts: IndexFacts
 
     @property
     def data(self) -> Path:
-        """The data folder that forks copy."""
+        """The data folder of a cleanly stopped node, which forks copy."""
         return self.root / "data"
 
     @property
@@ -254,7 +246,7 @@ class PreparedIndex:
         return f"delete {self.root}; the next run builds it again"
 
     def damage(self) -> str:
-        """What is wrong with its files, in words, all of which are read; empty when nothing is."""
+        """What is wrong with its files, all of which are read; empty for nothing."""
         try:
             return _damage_of(self.data, self.facts.store_bytes)
         except OSError as err:
@@ -264,9 +256,10 @@ class PreparedIndex:
 def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
     """The prepared index of this key, or None when it has yet to be built.
 
-    Only a manifest, written last, makes a folder a prepared index. Its files are read, about a gigabyte a
-    second, unless they are those that were found whole before: a node would search in most damaged ones
-    without a word.
+    Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
+    a
+    second, unless they were before and have not changed since: a node would silently search most damaged
+    ones.
 
     Raises:
         BenchctlError: it is damaged.
@@ -287,18 +280,16 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
             return found
     if damage := found.damage():
         raise BenchctlError(f"the prepared index {root} is damaged: {damage}", hint=found.rebuilt_by)
-    # A home that cannot be written costs the next run another look.
+    # If the home cannot be written, the next run checks again.
     with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
         partial.write_bytes(msgspec.json.encode(stamps(found.data)))
     return found
 
 
 def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
-    """About how much space an index takes while it is built, by the document.
+    """Approximate disk space per document while an index is built.
 
-    Args:
-        corpus: its documents.
-        more: indices of the same kind that are kept beside it.
+    `more` is the number of indices of the same kind kept beside it.
     """
     generated = BYTES_PER_DOCUMENT + more * BYTES_PER_DOCUMENT_AT_REST
     held = sum(file.held for file in corpus.files)
@@ -310,14 +301,9 @@ def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
 
 @contextmanager
 def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: int = 0) -> Iterator[Path]:
-    """A scratch folder to build in; gone afterwards unless it was kept with `keep`.
+    """A scratch folder to build in; removed afterwards unless `keep` moved it.
 
-    Args:
-        home: where.
-        key: of the index.
-        free: how much can be written to a folder, bytes.
-        more: builds of the same kind that are to follow, for which there must be space, too: found out now,
-            not after some of them.
+    `more` is the number of further builds of the same kind, whose space is checked now as well.
 
     Raises:
         BenchctlError: the disk is too small.
@@ -359,18 +345,12 @@ def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedI
 
 
 def copy_index(prepared: PreparedIndex, target: Path) -> float:
-    """Give a fork its private copy of the index.
+    """Give a fork its private copy of the index; returns the seconds it took.
 
-    Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can,
-    and written where it cannot. Everything else (cluster state, translog with its checkpoints, which are
-    rewritten in place) is copied.
-
-    Args:
-        prepared: what to copy.
-        target: a data folder that does not exist yet; the node that is started on it is given it.
-
-    Returns:
-        Seconds.
+    Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can.
+    Everything else (cluster state, translog with its checkpoints, which are rewritten in place) is copied.
+    The target
+    is a data folder that does not exist yet.
 
     Raises:
         BenchctlError: no space, or the source cannot be read.
@@ -392,7 +372,7 @@ def copy_index(prepared: PreparedIndex, target: Path) -> float:
 
 
 def _linked(entry: Entry) -> bool:
-    """Hard-link; False where the file system or the kernel's rules do not allow it."""
+    """Hard-link; False where the file system or the kernel does not allow it."""
     try:
         link(entry.source, entry.target)
     except OSError as err:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -35,13 +34,11 @@ class Command:
     Attributes:
         argv: program, as an absolute path, and arguments.
         env: the whole environment; nothing is inherited.
-        cwd: working folder.
-        stdout: file that standard output is appended to.
-        stderr: file that standard error is appended to.
+        stdout, stderr: files to append to.
         owner: whom to run as; None means the current user.
-        cpus: the CPUs that it and whatever it starts run on; None for those that benchctl may use.
-        stdin: what it finds on standard input, at most 32 KiB.
-        stdin_open: whether standard input stays open behind that for as long as it runs.
+        cpus: the CPUs that it and its children run on; None for those that benchctl may use.
+        stdin: its standard input, at most 32 KiB.
+        stdin_open: whether standard input stays open after that for as long as it runs.
     """
 
     argv: tuple[str, ...]
@@ -56,11 +53,7 @@ class Command:
 
 
 def describe_exit(status: int) -> str:
-    """An exit status in words.
-
-    Args:
-        status: negative for a signal's number; above 128 for one that a launcher reports.
-    """
+    """An exit status in words: negative is a signal's number; launchers report one as above 128."""
     number = -status if status < 0 else status - SHELL_SIGNAL_BASE
     if number in set(signal.Signals):
         return f"was killed by signal {number} ({signal.Signals(number).name})"
@@ -70,15 +63,15 @@ def describe_exit(status: int) -> str:
 class NodeProcess:
     """A running node and everything it started; a context manager that leaves no process behind.
 
-    The processes live in a session of their own, so that Ctrl-C at the terminal does not reach them, and
-    below a keeper that ends them should benchctl die in any way.
+    The processes are in their own session, so that Ctrl-C at the terminal does not reach them, and below a
+    keeper
+    that ends them if benchctl dies in any way.
 
     Args:
         command: what to run.
-        server: how an argument ends that only the server process has, such as a main class: start scripts
-            and launchers precede or accompany the process that serves. Empty when the command itself serves.
-        grace_s: seconds that processes get between being asked to end and being killed when the block ends
-            or benchctl dies.
+        server: end of an argument that only the server process has, such as a main class: start scripts
+            and launchers precede or accompany that process. Empty when the command itself serves.
+        grace_s: seconds from SIGTERM to SIGKILL when the block ends or benchctl dies.
     """
 
     def __init__(self, command: Command, *, server: str = "", grace_s: float = STOP_GRACE_S) -> None:
@@ -96,9 +89,7 @@ class NodeProcess:
         self._start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.stop(self._grace_s)
         finally:
@@ -106,7 +97,7 @@ class NodeProcess:
 
     @property
     def group(self) -> int:
-        """The process group, which is also the id of the process that the command became."""
+        """The process group, which is also the process id of the command."""
         return self._group
 
     @property
@@ -117,29 +108,25 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """The server process; the command's own process as long as no server process is there."""
+        """The server process; the command's own process as long as there is no server process."""
         found = self._find_server()
         return self._group if found is None else found.pid
 
     def alive(self) -> bool:
-        """Whether the command runs and, once it was seen, the server process too."""
+        """Whether the command and, once it was seen, the server process are running."""
         if self.status is not None or self._gone:
             return False
         return self._server_process is None or _runs(self._server_process)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for the command to end.
-
-        Returns:
-            Its exit status, negative for a signal; None when it still runs after timeout_s.
-        """
+        """Wait for the command to end; its exit status, negative for a signal, or None on timeout."""
         deadline = time.monotonic() + timeout_s
         while self._status is None and self._listen(deadline - time.monotonic()):
             pass
         return self._status
 
     def stop(self, grace_s: float) -> float:
-        """Ask the server process to end, and kill whatever is left after grace_s; at once where that is 0.
+        """Terminate the server process, and kill whatever is left after grace_s; kill at once if that is 0.
 
         Returns:
             Seconds until no process was left; about 0 when there was none.
@@ -165,7 +152,7 @@ class NodeProcess:
         ]
 
     def _start(self) -> None:
-        # Appended to, never truncated: the keeper and the node write to the same file.
+        # Append: the keeper and the node write to the same file.
         with open(self._command.stderr, "ab", opener=_open_log) as stderr:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(KEEPER)],
@@ -216,14 +203,11 @@ class NodeProcess:
         try:
             self._keeper.stdin.write(f"{line}\n".encode())
         except BrokenPipeError:
-            # The keeper ended just now; what it said last is still to be read.
+            # The keeper has just ended; its last lines are still to be read.
             return
 
     def _listen(self, timeout_s: float) -> bool:
-        """Take in what the keeper says; returns whether there may be more to come.
-
-        Returns False when timeout_s passed without a word, or when nothing will come any more.
-        """
+        """Read from the keeper; False when timeout_s passed without data, or nothing can follow."""
         if self._gone or self._keeper is None or self._keeper.stdout is None:
             return False
         poll = select.poll()
@@ -262,9 +246,9 @@ class NodeProcess:
         return self._server_process
 
     def _terminate(self) -> None:
-        """Ask the server to end; without one, what the command became."""
+        """Terminate the server; without one, the command's process."""
         server = self._find_server()
-        # It may end on its own at any moment; the keeper sees to what is left.
+        # It may end on its own at any moment; the keeper takes care of the rest.
         with contextlib.suppress(psutil.NoSuchProcess):
             process = server if server is not None and _runs(server) else psutil.Process(self._group)
             process.terminate()
@@ -283,7 +267,7 @@ class NodeProcess:
             os.killpg(self._group, signal.SIGKILL)
 
     def _close(self) -> None:
-        """Let go of the keeper, which kills whatever still runs."""
+        """Release the keeper, which kills whatever still runs."""
         if not self._gone:
             self._tell("kill")
         keeper, self._keeper = self._keeper, None
@@ -302,7 +286,7 @@ def _open_log(name: str, flags: int) -> int:
 
 
 def last_lines(log: Path, lines: int) -> list[str]:
-    """The last lines of a text file that may be huge, binary in places, or not there."""
+    """The last lines of a text file that may be huge, partly binary, or missing."""
     try:
         with open_regular(log, follow=False) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
@@ -315,17 +299,17 @@ def last_lines(log: Path, lines: int) -> list[str]:
 
 
 def started_ns(pid: int) -> int:
-    """When a process started, on the monotonic clock; the kernel keeps it in steps of about 10 ms.
+    """When a process started, on the monotonic clock; the kernel's resolution is about 10 ms.
 
     Raises:
         OSError: it is gone.
     """
-    # Behind the name of the program, which may hold anything.
+    # After the program's name, which may contain anything.
     fields = (
         Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     )
     since_boot_ns = int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    # The monotonic clock leaves out the time that the host was suspended.
+    # The monotonic clock excludes the time that the host was suspended.
     return since_boot_ns - (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns())
 
 

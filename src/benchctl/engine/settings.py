@@ -1,4 +1,4 @@
-"""What a node start is configured with: settings file, JVM options, environment, and folders of its own."""
+"""Configuration of a node start: settings file, JVM options, environment, and its own folders."""
 
 import os
 import re
@@ -17,28 +17,27 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName
 
-# A tokenizer is none.
+# But not tokenizers.
 _TELLING = re.compile(
     r"secret|pass(?:w|phrase)|[._-]pass$|pwd|token(?!i[sz])|credential|(?:api|access|private)[._-]?key",
     re.IGNORECASE,
 )
-# A JVM is told passwords of key stores as system properties, and may hand them on in what it runs at its end.
+# System properties may be key store passwords, also within commands that a JVM runs at its end.
 _PROPERTY_NAME = re.compile(r"-D(?P<name>[^=\s]+)=")
 
 
 def _seems_secret(name: str) -> bool:
-    """Whether what is called so seems to be a secret."""
     return _TELLING.search(name) is not None
 
 
 def secret_property(flag: str) -> str | None:
-    """The name of the system property that a JVM's flag sets, if that seems to be a secret."""
+    """The name of the system property that a JVM flag sets, if that seems to be a secret."""
     found = _secret_in(flag)
     return None if found is None else found["name"]
 
 
 def without_secrets(flag: str) -> str:
-    """A JVM's flag, its value left out where that seems to be a secret."""
+    """A JVM flag, without its value if that seems to be a secret."""
     found = _secret_in(flag)
     return flag if found is None else f"{flag[: found.end()]}{{secret}}"
 
@@ -47,19 +46,17 @@ def _secret_in(flag: str) -> re.Match[str] | None:
     return next((found for found in _PROPERTY_NAME.finditer(flag) if _seems_secret(found["name"])), None)
 
 
-# Settings of a node start.
-
 JVM_OPTIONS_NAME = "benchctl.options"
 
-# A node start is lost, unfindable or open to the world when these are someone else's.
+# With other values, a node start would be lost, unreachable or open to the network.
 OWN_SETTINGS = frozenset({"path.data", "path.logs", "network.host", "node.portsfile", "discovery.type"})
 
-# Whatever else says where a node listens; engines read `http.host.0` as the first of a list.
+# Everything else that determines where a node listens; `http.host.0` is the first of a list.
 _LISTENS = re.compile(
     r"(.+\.(bind|publish)_host|(network|http|transport|remote_cluster|grpc|(arrow\.)?flight)\.host)(\.\d+)?"
 )
 
-# The folders that a node start is given, and what would make a JVM another in ways that no record shows.
+# The folders of a node start; below, variables with JVM flags that no record would show.
 _OWN_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "JAVA_HOME"}
     | {
@@ -93,11 +90,7 @@ _GC_LOG = re.compile(
 
 @dataclass(frozen=True)
 class BootFolders:
-    """The folders of one node start.
-
-    Attributes:
-        root: everything below belongs to this start alone.
-    """
+    """The folders of one node start, below a root that belongs to it alone."""
 
     root: Path
 
@@ -128,12 +121,12 @@ class BootFolders:
 
     @property
     def http_ports(self) -> Path:
-        """Where the node writes which addresses it listens on, once it does."""
+        """Where the node writes its addresses once it is listening."""
         return self.logs / "http.ports"
 
     @classmethod
     def create(cls, root: Path) -> Self:
-        """Make the folders.
+        """Create the folders.
 
         Raises:
             BenchctlError: something is there already, the path cannot be used in JVM options, or the file
@@ -154,7 +147,7 @@ class BootFolders:
 
 
 def check_usable(root: Path) -> None:
-    """Refuse a folder in which no node could start, whatever it runs on.
+    """Refuse a folder in which no node could start.
 
     Raises:
         UsageError: its path would break the node's command line.
@@ -178,16 +171,11 @@ def write_config(
     settings: Mapping[str, Any],
     data: Path,
 ) -> None:
-    """Write a start's own configuration folder, beginning with a copy of the one that was shipped.
+    """Write a start's own configuration folder, based on a copy of the shipped one.
 
-    Args:
-        boot: where to.
-        installation: whose configuration to copy.
-        jdk: what it is going to run on.
-        heap_mb: smallest and largest heap, MiB.
-        jvm_flags: behind all others, so that they win.
-        settings: node settings over benchctl's own.
-        data: the data folder.
+    `heap_mb` is both smallest and largest heap, MiB. The flags come after all others, and the settings
+    override
+    benchctl's own.
 
     Raises:
         UsageError: a flag or setting that benchctl cannot pass on.
@@ -214,14 +202,14 @@ def write_config(
 
 
 def adapt_jvm_options(text: str, modules: frozenset[str], logs: Path) -> str:
-    """Make the shipped JVM options work here; what need not change stays as shipped.
+    """Adapt the shipped JVM options; lines that need no change stay as shipped.
 
     Lines that add a module which the runtime lacks are dropped, since they stop the JVM, and the GC log,
     relative to a folder that is not writable, goes to the start's own logs.
 
     Args:
         text: content of the shipped jvm.options.
-        modules: what the Java runtime has.
+        modules: of the Java runtime.
         logs: the start's log folder.
     """
     kept = [line for line in text.splitlines() if _addable(line, modules)]
@@ -234,13 +222,13 @@ def _addable(line: str, modules: frozenset[str]) -> bool:
 
 
 def _redirect(found: re.Match[str], logs: Path) -> str:
-    # Shipped options tell wall times only, and that clock may be set while a node runs.
+    # Shipped options log wall times only, and that clock may be set while a node runs.
     decorations = f"{found['decorations']},timenanos" if found["decorations"] else ""
     return f"{found['option']}{logs / Path(found['path']).name}{decorations}"
 
 
 def _own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> list[str]:
-    """The lines behind the shipped JVM options: heap, where crash files go, and the user's flags last."""
+    """The lines after the shipped JVM options: heap, crash files, and the user's flags last."""
     return [
         f"-Xms{heap_mb}m",
         f"-Xmx{heap_mb}m",
@@ -251,11 +239,11 @@ def _own_jvm_options(boot: BootFolders, heap_mb: int, flags: Sequence[str]) -> l
 
 
 def check_flag(engine: EngineName, flag: str) -> str:
-    """Give a flag back when a JVM options file can carry it.
+    """Return a flag that a JVM options file can carry.
 
     Raises:
-        UsageError: it is none, spans lines, holds what seems to be a secret, or OpenSearch's start script
-            would tear it apart.
+        UsageError: it is none, spans lines, seems to contain a secret, or OpenSearch's start script
+            would split it.
     """
     if not flag.startswith("-") or "\n" in flag or "\r" in flag:
         raise UsageError(
@@ -275,7 +263,7 @@ def check_flag(engine: EngineName, flag: str) -> str:
 
 
 def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
-    """Give all the flags of a node back when it can have them together.
+    """Return the flags if a node can have all of them together.
 
     Raises:
         UsageError: as for `check_flag`, or one opens the node to the network.
@@ -291,7 +279,7 @@ def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
 
 
 def _opening(flags: Sequence[str]) -> str | None:
-    """The first flag that lets others than this host at the JVM; a debugger's port alone stays at home."""
+    """The first flag that opens the JVM to other hosts; a debugger's port alone listens locally."""
     properties = {found["name"]: found["value"] for found in map(_PROPERTY.fullmatch, flags) if found}
     for flag in flags:
         if debugger := _DEBUGGER.match(flag):
@@ -304,7 +292,7 @@ def _opening(flags: Sequence[str]) -> str | None:
 
 
 def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the settings back when none of them is benchctl's own business.
+    """Return the settings if none of them is reserved.
 
     Raises:
         UsageError: one of OWN_SETTINGS, or another that opens the node to the network.
@@ -319,12 +307,11 @@ def check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """Give a variant's variables back when a node can be given them.
+    """Return a variant's variables if a node can have them.
 
     Raises:
-        UsageError: one says where a node's files are, which is benchctl's own business; holds JVM flags,
-            which would get past the record of a run's flags; has no name that a shell could read; or seems
-            to hold a secret.
+        UsageError: one names a node's folder, which is reserved; holds JVM flags, which would bypass the
+            record of a run's flags; has no valid name; or seems to hold a secret.
     """
     for name in variables:
         if name in _OWN_VARIABLES:
@@ -351,14 +338,14 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> dict[str, Any]:
-    """The settings that every node gets: one node, loopback, free ports, own folders, no extras."""
+    """The settings of every node: single node, loopback, free ports, own folders, no extras."""
     settings: dict[str, Any] = {
         "cluster.name": "benchctl",
         "node.name": "benchctl",
         "path.data": str(data.absolute()),
         "path.logs": str(boot.logs),
         "network.host": "127.0.0.1",
-        # The kernel picks free ports, so nobody races for them, and the node writes them down once it is up.
+        # The kernel picks free ports, without races; the node writes them to a file once it is up.
         "http.port": 0,
         "transport.port": 0,
         "node.portsfile": True,
@@ -370,14 +357,14 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
 
 
 def _optional_settings(installation: Installation) -> dict[str, Any]:
-    """Settings that exist only where a module or plugin brings them; elsewhere they stop the boot."""
+    """Settings that only a module or plugin defines; without it they would stop the boot."""
     if installation.engine == "opensearch":
         secured = (installation.root / "plugins" / "opensearch-security").is_dir()
         return {"plugins.security.disabled": True} if secured else {}
     by_module: dict[str, tuple[str, bool]] = {
         "x-pack-security": ("xpack.security.enabled", False),
         "x-pack-ml": ("xpack.ml.enabled", False),
-        # It would download databases in the middle of a measurement.
+        # It would download databases during the measurement.
         "ingest-geoip": ("ingest.geoip.downloader.enabled", False),
     }
     return dict(setting for module, setting in by_module.items() if module in installation.modules)
@@ -391,17 +378,12 @@ def environment(
     *,
     path: str = os.defpath,
 ) -> dict[str, str]:
-    """The node's whole environment: nothing of benchctl's own leaks in, JAVA_TOOL_OPTIONS least of all.
+    """The node's complete environment: nothing of benchctl's own leaks in, JAVA_TOOL_OPTIONS least of all.
 
-    Args:
-        boot: its folders.
-        installation: which engine.
-        jdk: what it runs on.
-        more: variables of its variant.
-        path: where the start script finds its tools.
+    `more` are the variant's variables; on `path` the start script finds its tools.
 
     Raises:
-        UsageError: one of the variables is benchctl's own.
+        UsageError: one of the variables is reserved.
     """
     prefix = "ES" if installation.engine == "elasticsearch" else "OPENSEARCH"
     return {
@@ -417,7 +399,7 @@ def environment(
 
 
 def hand_over(root: Path, owner: Owner | None) -> None:
-    """Make a folder tree the node's own; nothing happens without an owner or where it is its own already.
+    """Make a folder tree the node's own; does nothing without an owner, or where it is theirs already.
 
     Raises:
         BenchctlError: the file system refuses.
@@ -426,7 +408,7 @@ def hand_over(root: Path, owner: Owner | None) -> None:
         return
     path = root
     try:
-        # What is theirs already may become a link to what is not, while it is walked: by descriptors.
+        # By descriptors: the owner may replace a folder by a link while it is walked.
         for folder, folders, files, descriptor in os.fwalk(root, topdown=False):
             for name in (*folders, *files):
                 path = Path(folder, name)

@@ -1,4 +1,4 @@
-"""A cluster that runs already, with the face of a node that benchctl started; nothing on it is changed."""
+"""A cluster that is already running, with the interface of a started node; nothing on it is changed."""
 
 import subprocess
 import time
@@ -53,19 +53,14 @@ _TROUBLES = {
     ),
 }
 """What happened and what to do; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
-
-# What the way there says beside: the others' words are those of a library, and add nothing.
+# Troubles whose details are shown; those of others are a library's, and add nothing.
 _SAYING = (None, Trouble.OTHER, Trouble.TIMEOUT, Trouble.TOO_LARGE)
 _UNREACHABLE = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
 
 
 @contextmanager
 def explained(name: str, endpoint: Endpoint) -> Iterator[None]:
-    """Turn what a cluster, or the way to it, refuses within the block into one clear error.
-
-    Args:
-        name: what the user calls the cluster.
-        endpoint: where it is.
+    """Turn refusals and connection errors of a cluster, which the user calls `name`, into one clear error.
 
     Raises:
         BenchctlError: instead of NodeRequestError, or with the cluster's name in front.
@@ -122,22 +117,19 @@ def _credentials_hint(name: str, endpoint: Endpoint) -> str:
     return f"set {user} and {password}, {api_key}, or {bearer}; or give {option}"
 
 
-# What a running cluster says about itself: which engine, which nodes, since when, and how many searches.
-
 _UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What one node of a cluster says about what it runs; benchctl did not install it.
+    """What a cluster's node reports about its software.
 
     Attributes:
-        engine: which engine.
         version: of the engine.
         build: hash of the commit it was built from.
-        lucene: Lucene's version; `unknown` where the node keeps it to itself.
+        lucene: Lucene's version; `unknown` where the node does not report it.
         jdk: vendor and version.
-        jvm_flags: what its JVM was started with, without the values of secrets.
+        jvm_flags: without the values of secrets.
         modules: modules and plugins.
     """
 
@@ -152,12 +144,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class ClusterIndex:
-    """An index as it was found.
-
-    Attributes:
-        documents: in the primary shards.
-        shards: primary shards.
-    """
+    """An existing index: documents in its primary shards, and how many of those there are."""
 
     documents: int
     shards: int
@@ -168,7 +155,7 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
 
     Raises:
         NodeRequestError: it refuses or does not answer.
-        BenchctlError: something else answers there, or the nodes run several versions.
+        BenchctlError: something else answers, or the nodes run several versions.
     """
     nodes = client.request("GET", "/_nodes/jvm,plugins")
     if not isinstance(nodes, dict) or not nodes.get("nodes"):
@@ -186,7 +173,7 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
     node = described[0]
     jvm = node["jvm"]
     return ClusterFacts(
-        # Elasticsearch has always named a flavour of its builds; OpenSearch dropped the word.
+        # Elasticsearch always reports a build flavour; OpenSearch dropped it.
         engine="elasticsearch" if "build_flavor" in node else "opensearch",
         version=node["version"],
         build=node["build_hash"],
@@ -201,14 +188,14 @@ def _lucene(client: SearchClient) -> str:
     try:
         answer = client.request("GET", "/")
     except NodeRequestError:
-        # Core builds refuse this request, and users may lack the right to it.
+        # Core builds refuse this request, and users may lack the privilege.
         return _UNKNOWN
     version = answer.get("version") if isinstance(answer, dict) else None
     return str(version.get("lucene_version", _UNKNOWN)) if isinstance(version, dict) else _UNKNOWN
 
 
 def node_starts(client: SearchClient) -> Mapping[str, int]:
-    """When the JVM of every node that holds data was started: node id -> epoch milliseconds."""
+    """Start of the JVM of every data node: node id -> epoch milliseconds."""
     nodes = client.request("GET", "/_nodes/jvm")["nodes"]
     return {name: node["jvm"]["start_time_in_millis"] for name, node in nodes.items() if _holds_data(node)}
 
@@ -224,7 +211,7 @@ def searches_run(client: SearchClient) -> int:
 
 
 def cpu_used_ms(client: SearchClient) -> int:
-    """CPU time of all nodes since they started; a node looks at its clock once a second."""
+    """CPU time of all nodes since they started; a node updates it once a second."""
     nodes = client.request("GET", "/_nodes/stats/process")["nodes"]
     return sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())
 
@@ -247,7 +234,7 @@ def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
 
 
 def find_data_stream(client: SearchClient, name: str) -> ClusterIndex | None:
-    """A data stream of a cluster, or an index in its place; None when there is nothing of that name."""
+    """A data stream of a cluster, or an index in its place; None when there is neither."""
     indices = _counted(client, name)
     return None if indices is None else _described(client, name, indices)
 
@@ -272,11 +259,9 @@ def _described(client: SearchClient, name: str, indices: Mapping[str, Any]) -> C
     return ClusterIndex(documents, number)
 
 
-# The cluster as a node.
-
 RESTART_TIMEOUT_S = 300.0
 POLL_S = 0.1
-# A node looks at its own CPU clock once a second.
+# A node updates its CPU time once a second.
 IDLE_WINDOW_S = 1.2
 IDLE_CORES = 0.25
 MAX_IDLE_WAIT_S = 10.0
@@ -285,12 +270,7 @@ _TAIL_LENGTH = 400
 
 @dataclass(frozen=True)
 class Address:
-    """Which cluster is meant.
-
-    Attributes:
-        name: what the user calls it.
-        endpoint: where it is.
-    """
+    """A cluster: what the user calls it, and where it is."""
 
     name: str
     endpoint: Endpoint
@@ -300,14 +280,14 @@ class Target:
     """A cluster in use; `attach` makes one.
 
     Attributes:
-        client: for everything that is not measured; it asks the first host.
-        endpoint: where the measured client finds it.
+        client: for everything that is not measured; uses the first host.
+        endpoint: for the measured client.
         start_s: seconds from the restart command to ready; 0 without one.
         command: the flags of its JVM.
-        version: as the cluster says.
+        version: as the cluster reports it.
         build: hash of the commit it was built from.
         lucene: Lucene's version.
-        facts: all that it says about what it runs.
+        facts: all that it reports about its software.
     """
 
     def __init__(
@@ -327,7 +307,7 @@ class Target:
         self.facts = facts
 
     def wait_idle(self, max_s: float = MAX_IDLE_WAIT_S) -> float:
-        """After a restart, wait until its nodes are calm: under a quarter of a core in all.
+        """After a restart, wait until the nodes together use less than a quarter of a core.
 
         Returns:
             Seconds waited; 0 for a cluster that was not restarted.
@@ -345,13 +325,12 @@ class Target:
             used_ms, since = now_used_ms, now
 
     def check_alive(self, within_s: float = 0.0) -> None:
-        """Do nothing while the cluster answers and none of its nodes was started anew.
+        """Check that the cluster answers and none of its nodes was restarted.
 
-        Args:
-            within_s: taken for the sake of the common face; a cluster has no process to watch.
+        `within_s` matches a node's interface; a cluster has no process to watch.
 
         Raises:
-            BenchctlError: it is gone, or another one than it was.
+            BenchctlError: it is gone, or its nodes have changed.
         """
         del within_s
         with explained(self._address.name, self.endpoint):
@@ -369,7 +348,7 @@ class Target:
         None when the index has several shards: a node counts each of them, and skips some.
 
         Raises:
-            BenchctlError: it is gone, or another one than it was.
+            BenchctlError: it is gone, or its nodes have changed.
         """
         self.check_alive()
         if self._shards > 1:
@@ -378,7 +357,7 @@ class Target:
             return searches_run(self.client) - self._searches
 
     def stop(self, *, at_once: bool = False) -> float:  # noqa: ARG002 - as a node's
-        """Leave it as it is; the seconds that this took, none."""
+        """Leave it as it is; takes 0 s."""
         return 0.0
 
 
@@ -388,7 +367,7 @@ def identify(address: Address) -> ClusterFacts:
     Raises:
         BenchctlError: it cannot be reached or refuses, with what to do about that.
     """
-    # Either engine's client gets the plain question through; which engine it is, the answer says.
+    # Either engine's client can send this request; the answer tells the engine.
     with explained(address.name, address.endpoint), connect("elasticsearch", address.endpoint) as client:
         return describe_cluster(client)
 
@@ -404,16 +383,16 @@ def attach(
     timeout_s: float = RESTART_TIMEOUT_S,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Target]:
-    """Use a cluster, restarted first where there is a command for that; it stays up afterwards.
+    """Use a cluster, restarted first if there is a command for that; it stays up afterwards.
 
     Args:
         address: which one.
-        facts: what `identify` found.
+        facts: from `identify`.
         index: one or several, whose primary shards must be started; None for all.
         shards: how many of those it has.
         restart_command: program and arguments; no shell is involved.
-        timeout_s: how long a restart may take.
-        pause: how to wait.
+        timeout_s: for the restart.
+        pause: waits for so many seconds.
 
     Raises:
         BenchctlError: it cannot be reached, the command failed, or it did not come back in time.
@@ -440,7 +419,7 @@ def attach(
 
 
 class _Restarted:
-    """Asks whether a cluster is through its restart: a command may return before anything has happened."""
+    """Whether a cluster's restart is complete: a command may return before anything has happened."""
 
     def __init__(self, client: SearchClient, index: str | None, before: Mapping[str, int]) -> None:
         self._client = client

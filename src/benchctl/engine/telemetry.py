@@ -1,4 +1,4 @@
-"""What a node's process has used since it started, and when its JVM stood still."""
+"""What a node's process has used since it started, and when its JVM was stopped."""
 
 import io
 import math
@@ -46,11 +46,7 @@ class Gauge(Protocol):
 
 
 class ProcessGauge:
-    """Reads a process of this host; one that is gone, or another user's, reads as unknown.
-
-    Args:
-        pid: of the process.
-    """
+    """Reads a local process; one that is gone, or another user's, reads as NaN."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -89,9 +85,9 @@ class ProcessGauge:
         )
 
     def _context_switches(self) -> tuple[int, int]:
-        """Voluntary and other ones of every thread that was alive at a reading.
+        """Voluntary and involuntary switches of every thread that was alive at a reading.
 
-        Of a process, the kernel tells only those of its first thread.
+        For a process, the kernel reports only those of its main thread.
         """
         now = {}
         with os.scandir(f"/proc/{self._pid}/task") as threads:
@@ -101,7 +97,7 @@ class ProcessGauge:
         for name, counts in now.items():
             before = self._switches.get(name, (0, 0))
             if sum(counts) < sum(before):
-                # A thread id that counts from the beginning again is another thread's.
+                # The counter was reset: the thread id was reused.
                 before = (0, 0)
             voluntary, involuntary = self._switched
             self._switched = (voluntary + counts[0] - before[0], involuntary + counts[1] - before[1])
@@ -110,7 +106,7 @@ class ProcessGauge:
 
 
 class Storage(Protocol):
-    """Tells what a process moved from and to storage, as psutil does."""
+    """A process's storage traffic, as psutil reports it."""
 
     def io_counters(self) -> Any:  # noqa: ANN401 - psutil's type differs from system to system
         """With read_bytes and write_bytes."""
@@ -118,7 +114,7 @@ class Storage(Protocol):
 
 
 def storage_bytes(process: Storage) -> tuple[float, float]:
-    """Bytes read and written; NaN where the kernel keeps them from other users than the process's own."""
+    """Bytes read and written; NaN where the kernel hides them from other users."""
     try:
         counters = process.io_counters()
     except (psutil.AccessDenied, NotImplementedError):
@@ -127,30 +123,30 @@ def storage_bytes(process: Storage) -> tuple[float, float]:
 
 
 def _switches_of(task: str) -> tuple[int, int]:
-    """Voluntary and other context switches of a thread, by its folder in /proc."""
+    """Voluntary and involuntary context switches of a thread, by its folder in /proc."""
     descriptor = os.open(f"{task}/status", os.O_RDONLY)
     try:
         status = os.read(descriptor, 8192)
     finally:
         os.close(descriptor)
-    # The line of the others follows, and ends with the same words.
+    # The line of involuntary ones follows, and ends with the same words.
     voluntary, involuntary = (int(part.split(maxsplit=1)[0]) for part in status.split(_SWITCHES)[1:])
     return voluntary, involuntary
 
 
 def _faults(pid: int) -> tuple[int, int]:
-    """Page faults of a process: those that were served from memory, those that had to read from storage.
+    """Minor and major page faults of a process.
 
     Raises:
         OSError: it is gone.
     """
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - once a second
-        # Behind the name of the program, which may hold anything.
+        # After the program's name, which may contain anything.
         fields = file.read().rpartition(")")[2].split()
     return int(fields[7]), int(fields[9])
 
 
-# Pauses from a node's garbage collection log, on whatever clock its lines carry.
+# Pauses from a node's garbage collection log.
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_US = 1_000
@@ -165,16 +161,15 @@ _WALL = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 @dataclass(frozen=True)
 class LogClock:
-    """Where the clocks of a log's lines stand on the clock that pauses are wanted on.
+    """Offsets from a log's clocks to the clock that pauses are wanted on.
 
     Attributes:
-        zero_ns: when the monotonic clock was 0 there, from which the nanoseconds count that benchctl has
-            nodes log.
-        epoch_ns: when it was 1970 there: what wall times count from, in logs that have nothing better, since
-            that clock may be set while a node runs.
-        started_ns: when its process started. Uptimes count from when the JVM was loaded into it, for
-            OpenSearch a second or two later, since its start script becomes the JVM: a pause that has no
-            wall time is placed so much too early.
+        zero_ns: its value at zero of the monotonic clock, whose nanoseconds benchctl makes nodes log.
+        epoch_ns: its value at the Unix epoch, for logs with wall times only; that clock may be set while a
+            node runs.
+        started_ns: its value at the start of the process. Uptimes count from when the JVM was loaded, for
+            OpenSearch a second or two later, since its start script becomes the JVM: a pause without a wall
+            time is placed that much too early.
     """
 
     zero_ns: int
@@ -184,12 +179,12 @@ class LogClock:
 
 @dataclass(frozen=True)
 class Pause:
-    """All threads of a JVM stood still.
+    """All threads of a JVM were stopped.
 
     Attributes:
         start_ns: when it began.
-        pause_ns: how long it was.
-        what: which pause and why, as the JVM says: `Young (Normal) (G1 Evacuation Pause)`.
+        pause_ns: its length.
+        what: the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`.
     """
 
     start_ns: int
@@ -200,12 +195,12 @@ class Pause:
 def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[Pause]:
     """The pauses that a JVM logged, in order.
 
-    Start scripts run other JVMs with the same flags before the server, so that one log may be of several
-    processes. Lines need nanoseconds, a wall time, or an uptime in seconds; by default they have that.
+    Start scripts run other JVMs with the same flags before the server, so one log may have several processes.
+    Lines need nanoseconds, a wall time, or an uptime in seconds; by default they have that.
 
     Args:
-        logs: folder with `gc.log` and what it was rotated to; without these there are no pauses.
-        pid: of the JVM; lines that name another one are passed over.
+        logs: folder with `gc.log` and its rotated files; without these there are no pauses.
+        pid: of the JVM; lines of others are skipped.
         clock: what the result's times count by.
 
     Raises:
@@ -222,19 +217,14 @@ def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[Pause]:
         io.TextIOWrapper(raw, encoding="utf-8", errors="replace") as log,
     ):
         for line in log:
-            # Most lines are of other things, and a log may be long.
+            # Most lines are irrelevant, and a log may be long.
             marks = _DECORATIONS.match(line) if "Pause" in line else None
             decorations = [text.strip() for text in _DECORATION.findall(marks[0])] if marks else []
             end_ns = _time_ns(decorations, clock)
             found = None if end_ns is None else parse_pause(line.rstrip(), end_ns)
-            if found is not None and _is_of(pid, decorations):
+            pids = [text for text in decorations if text.isdigit()]
+            if found is not None and (not pids or pid in pids):
                 yield Pause(found.start_ns, found.pause_ns, found.what)
-
-
-def _is_of(pid: str, decorations: list[str]) -> bool:
-    """Whether a line is of that process; one without a number may be."""
-    numbers = [text for text in decorations if text.isdigit()]
-    return not numbers or pid in numbers
 
 
 def _time_ns(decorations: list[str], clock: LogClock) -> int | None:

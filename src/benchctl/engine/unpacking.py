@@ -1,4 +1,4 @@
-"""Archives unpacked safely, and half-done work that appears in its place complete or vanishes."""
+"""Safe unpacking of archives, and half-finished work that appears in its place complete or vanishes."""
 
 import contextlib
 import errno
@@ -26,11 +26,9 @@ _PREFIX = ".partial-"
 
 @contextlib.contextmanager
 def staging(parent: Path, doing: str) -> Iterator[Path]:
-    """A folder below `parent` for half-done work; what is complete is moved out, and the rest vanishes.
+    """A folder below `parent` for half-finished work; what is complete is moved out, the rest removed.
 
-    Args:
-        parent: a folder on the file system where the complete thing is going to be.
-        doing: what is being done and where, for "cannot ...".
+    `parent` must be on the file system of the final place; `doing` completes "cannot ..." in messages.
     """
     with (
         disk_errors(doing),
@@ -54,10 +52,9 @@ def settle(ready: Path, final: Path) -> None:
 
 
 def sweep(home: Home) -> None:
-    """Remove the half-done work of processes that were killed.
+    """Remove the half-finished work of killed processes.
 
-    A folder where somebody is at work just now is left for another time. So is what cannot be removed: if
-    that hinders the work, the work will say so.
+    Folders in use are skipped. So is what cannot be removed: if that matters, the work itself will fail.
     """
     with contextlib.suppress(OSError):
         for folder in {leftover.parent for leftover in home.root.glob(f"*/{_PREFIX}*")}:
@@ -65,18 +62,17 @@ def sweep(home: Home) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as alone:
-        if alone:
+    with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
+        if locked:
             for leftover in folder.glob(f"{_PREFIX}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _lock(folder: Path, operation: int) -> Iterator[bool]:
-    """Lock a folder until the block ends, or the process in whatever way.
+    """Lock a folder until the block or the process ends, however it does.
 
-    Yields:
-        Whether it is locked; not so when others hold it, or where the file system has no locks.
+    Yields whether it is locked; not if others hold it, or where the file system has no locks.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -90,7 +86,7 @@ def _lock(folder: Path, operation: int) -> Iterator[bool]:
         os.close(handle)
 
 
-# Unpack zip and tar archives safely: nothing outside the target, nothing but files, folders and links.
+# Unpacking: nothing outside the target, nothing but files, folders and links.
 
 _COPY_BYTES = 1024 * 1024
 
@@ -98,13 +94,14 @@ _COPY_BYTES = 1024 * 1024
 def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path:
     """Unpack a `.zip`, `.whl`, `.tar.gz` or `.tgz` into a folder of its own.
 
-    Files become readable by everybody and writable by their owner alone; executable bits are kept. The
-    caller removes `target` after an error: it holds what had been unpacked until then.
+    Files become readable by everybody and writable by their owner alone; executable bits are kept. After an
+    error
+    the caller removes `target`, which holds what had been unpacked until then.
 
     Args:
         archive: what to unpack.
         target: a folder that is missing or empty.
-        free: how much can be written to a folder, bytes.
+        free: bytes that can be written to a folder.
 
     Returns:
         The archive's single top folder; `target` when there are several entries at the top.
@@ -163,37 +160,37 @@ def _corruption(archive: Path) -> Iterator[None]:
 
 
 def _entries(archive: Path) -> Iterator[_Entry]:
-    """Every member in stored order; the format is told by content, since names lie."""
+    """Every member in stored order; the format is detected from the content, not the name."""
     with archive.open("rb") as raw:
         is_zip = raw.read(2) == b"PK"
         raw.seek(0)
         if is_zip:
-            with zipfile.ZipFile(raw) as opened:
-                for info in opened.infolist():
-                    yield _zip_entry(opened, info)
+            with zipfile.ZipFile(raw) as zipped:
+                for info in zipped.infolist():
+                    yield _zip_entry(zipped, info)
         else:
             with gzip.open(raw) as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as tar:
                 for member in tar:
                     yield _tar_entry(tar, member)
                 while unzipped.read(_COPY_BYTES):
-                    pass  # the checksum is behind the padding, where tarfile does not go
+                    pass  # the checksum follows the padding, which tarfile does not read
 
 
-def _zip_entry(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
+def _zip_entry(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
     mode = info.external_attr >> 16
     kind: Literal["file", "folder", "link"] = "file"
     link = ""
     if info.flag_bits & 0x1:
         raise zipfile.BadZipFile(f"'{info.filename}' is encrypted")
     if stat.S_ISLNK(mode):
-        kind, link = "link", opened.read(info).decode()
+        kind, link = "link", zipped.read(info).decode()
     elif info.filename.endswith("/"):
         kind = "folder"
     elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         raise zipfile.BadZipFile(f"'{info.filename}' is neither file, folder nor link")
-    # Archivers off Unix store no mode; scripts must start all the same.
+    # Non-Unix archivers store no mode, but scripts must be executable.
     executable = bool(mode & 0o111) if mode else "bin" in info.filename.split("/")[:-1]
-    return _Entry(info.filename, kind, info.file_size, executable, link, lambda: opened.open(info))
+    return _Entry(info.filename, kind, info.file_size, executable, link, lambda: zipped.open(info))
 
 
 def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
@@ -212,7 +209,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
 
 
 def _hard_linked(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The member whose bytes a hard link repeats: a copy of them is safe, whatever is on the disk."""
+    """The member that a hard link repeats: a copy of its bytes is safe, whatever is on the disk."""
     try:
         source = tar.getmember(member.linkname)
     except KeyError as err:
@@ -225,10 +222,10 @@ def _hard_linked(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tarfile.TarIn
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    opened = tar.extractfile(member)
-    if opened is None:
+    content = tar.extractfile(member)
+    if content is None:
         raise tarfile.ReadError(f"'{member.name}' has no content")
-    return opened
+    return content
 
 
 class _Placer:
@@ -258,7 +255,7 @@ class _Placer:
         path.chmod(0o755 if entry.executable else 0o644)
 
     def _parts(self, name: str) -> tuple[str, ...]:
-        """The steps of an entry's name, all below the target; empty for the target itself."""
+        """The components of an entry's name, below the target; empty for the target itself."""
         parts = tuple(part for part in name.split("/") if part not in ("", "."))
         if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
             raise self._unsafe(f"'{name}' would be written outside of the target folder")
@@ -267,7 +264,7 @@ class _Placer:
         return parts
 
     def _make_folders(self, parts: tuple[str, ...]) -> None:
-        """Make them one by one, with a mode that no umask narrows."""
+        """Create them one by one, with a mode that no umask narrows."""
         path = self._target
         for part in parts:
             path /= part
@@ -276,10 +273,11 @@ class _Placer:
                 path.chmod(0o755)
 
     def _check_link(self, entry: _Entry, parts: tuple[str, ...]) -> None:
-        """Refuse a link that leaves the top folder it lies in.
+        """Refuse a link that leaves its top folder.
 
-        Climbing is allowed at the start only, where it leaves from a real folder: `..` behind another
-        name could climb from wherever a second link leads.
+        `..` is allowed at the start only, where it leaves a real folder: after another name it could climb
+        from
+        wherever a second link leads.
         """
         steps = [step for step in entry.link.split("/") if step not in ("", ".")]
         climbs = len(list(itertools.takewhile(lambda step: step == "..", steps)))

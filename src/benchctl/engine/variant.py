@@ -20,12 +20,11 @@ from benchctl.track.library import challenge_names
 from benchctl.yaml_file import HeapSize, Step, mebibytes
 
 LATEST: Final = "latest"
-"""Stands for the newest version; whoever asked resolves it before anything is fetched."""
+"""The newest version; resolved by the caller before anything is fetched."""
 
 PATCHED: Final = "patched:"
-"""Before the name of a jar that benchctl builds from Maven's sources."""
-
-# How many shards there are decides how answers are compared, and over what searches are counted.
+"""Prefix of the name of a jar that benchctl builds from Maven's sources."""
+# The number of shards decides how answers are compared and searches counted.
 _OF_THE_TRACK: Final = frozenset({"index.number_of_shards", "index.number_of_replicas"})
 
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
@@ -37,7 +36,6 @@ PartKind = Literal["file", "url", "maven", "patched"]
 
 
 def _check_version(text: str) -> str:
-    """Give a version back when it is one."""
     if text != LATEST and not _VERSION.fullmatch(text):
         raise UsageError(
             f"'{text}' is not a version", hint=f"write three numbers, such as 8.11.0, or {LATEST}"
@@ -46,7 +44,7 @@ def _check_version(text: str) -> str:
 
 
 def heap_mb(text: str) -> int:
-    """A heap such as `512m` or `4g`, MiB.
+    """A heap such as `512m` or `4g`, in MiB.
 
     Raises:
         UsageError: it is none.
@@ -61,25 +59,25 @@ def heap_mb(text: str) -> int:
 
 
 def flat(name: str, value: object) -> dict[str, object]:
-    """A setting by its whole name; several when its value is a mapping.
+    """A setting by its full name; several when its value is a mapping.
 
     Raises:
-        UsageError: a name stands twice.
+        UsageError: a name occurs twice.
     """
     if not isinstance(value, dict):
         return {name: value}
     found: dict[str, object] = {}
     for key, inner in value.items():
         more = flat(f"{name}.{key}", inner)
-        twice = next((one for one in more if one in found), None)
-        if twice is not None:
-            raise UsageError(f"'{twice}' is said twice", hint="leave one out")
+        duplicate = next((one for one in more if one in found), None)
+        if duplicate is not None:
+            raise UsageError(f"'{duplicate}' is said twice", hint="leave one out")
         found |= more
     return found
 
 
 def _as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
-    """A setting as a node reads it: in words, so that a file says the same as the command line."""
+    """A setting as a node reads it, as text, so that a file means the same as the command line."""
     if isinstance(value, list):
         if any(isinstance(one, dict | list | None) for one in value):
             raise UsageError("the list holds more than words", hint="write [one, two]")
@@ -88,18 +86,18 @@ def _as_texts(value: object) -> Any:  # noqa: ANN401 - a text, or a list of them
 
 
 def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Index settings by names that begin with `index.`, which may be left out where they are written."""
+    """Index settings by full names, adding `index.` where it was left out."""
     return {name if name.startswith("index.") else f"index.{name}": one for name, one in settings.items()}
 
 
 def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Index settings by their whole names, which begin with `index.`.
+    """Index settings by their full names.
 
     Raises:
-        UsageError: a name is empty, or the track's business.
+        UsageError: a name is empty, or belongs to the track.
     """
-    whole = whole_names(settings)
-    for name in whole:
+    named = whole_names(settings)
+    for name in named:
         if name in _OF_THE_TRACK:
             raise UsageError(
                 f"the index setting {name} is the track's and cannot differ between variants",
@@ -107,11 +105,11 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             )
         if name.endswith(".") or ".." in name:
             raise UsageError(f"'{name}' is not the name of an index setting")
-    return whole
+    return named
 
 
 def part_kind(text: str) -> PartKind:
-    """What a jar or plug-in is named by."""
+    """How a jar or plug-in is named."""
     if text.startswith(_URL):
         return "url"
     if text.startswith(PATCHED):
@@ -120,7 +118,7 @@ def part_kind(text: str) -> PartKind:
 
 
 def _check_source(text: str) -> str:
-    """Give a path, URL or coordinates back when nothing in it has to be kept from others."""
+    """Return a path, URL or coordinates that contain no secret."""
     if text.startswith(_URL):
         try:
             url = urlsplit(text)
@@ -135,16 +133,15 @@ def _check_source(text: str) -> str:
 
 
 def placed(text: str, folder: Path) -> str:
-    """A path as an absolute one; a URL as it is.
+    """A path made absolute; a URL unchanged.
 
     Raises:
-        UsageError: a URL holds what is a secret.
+        UsageError: a URL contains a secret.
     """
     return _check_source(text) if text.startswith(_URL) else str((folder / expanded(text)).absolute())
 
 
 def _placed_jar(text: str, folder: Path) -> str:
-    """A jar with its path made absolute."""
     kind = part_kind(_check_source(text))
     if kind == "url":
         raise UsageError(
@@ -161,7 +158,6 @@ def _placed_jar(text: str, folder: Path) -> str:
 
 
 def _placed_plugin(text: str, folder: Path) -> str:
-    """A plug-in with its path made absolute."""
     kind = part_kind(_check_source(text))
     if kind == "patched" or (kind != "maven" and not text.partition("?")[0].endswith(".zip")):
         raise UsageError(
@@ -172,17 +168,17 @@ def _placed_plugin(text: str, folder: Path) -> str:
 
 
 def placed_challenge(text: str, folder: Path) -> str:
-    """A challenge's name as it is, and the path of its file made absolute."""
+    """A challenge's name unchanged, and the path of its file made absolute."""
     is_file = "/" in text or text.endswith(".json")
     return placed(text, folder) if is_file and text not in challenge_names() else text
 
 
 def check_parts(spec: VariantSpec) -> None:
-    """Refuse a variant whose jars or plug-ins are not where it says, or that says how one gets at them.
+    """Refuse a variant whose jars or plug-ins are missing, or whose URLs contain credentials.
 
     Raises:
-        UsageError: a file is missing, or a URL holds what is a secret.
-        BenchctlError: one cannot be looked for.
+        UsageError: a file is missing, or a URL contains a secret.
+        BenchctlError: one cannot be accessed.
     """
     for text in (spec.distribution or "", *spec.plugins, *spec.jars):
         _check_source(text)
@@ -194,7 +190,7 @@ def check_parts(spec: VariantSpec) -> None:
                 raise UsageError(f"variant '{spec.name}': there is no {what} {text}", hint="check the path")
 
 
-# What may be said of a variant, in a file or on the command line, and what it makes of its base.
+# A variant as written in a file or on the command line, and its effect on its base.
 
 T = TypeVar("T")
 Text = Annotated[str, Meta(min_length=1)]
@@ -244,11 +240,7 @@ class VariantEntry(
 
 
 class EntryError(UsageError):
-    """What is wrong with an entry, and where in it.
-
-    Attributes:
-        way: to the value, from the entry.
-    """
+    """What is wrong with an entry; `way` is the path from the entry to the value."""
 
     def __init__(self, way: tuple[Step, ...], message: str, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -256,17 +248,17 @@ class EntryError(UsageError):
 
 
 def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | None) -> VariantSpec:
-    """What an entry makes of the variant that it stands on.
+    """The variant that results from an entry on top of its base.
 
     Args:
-        entry: as written; its `extends` and `engine` are the caller's business.
-        base: what it stands on.
-        name: of what comes out.
+        entry: as written; its `extends` and `engine` are up to the caller.
+        base: what it extends.
+        name: of the result.
         folder: that paths are relative to. None for the command line: the current folder, and the JDK and
-            the distribution stay as they are written there.
+            the distribution stay as written.
 
     Raises:
-        EntryError: a value that no node can be given.
+        EntryError: a value that no node can have.
     """
     here = Path.cwd() if folder is None else folder
     flags = _each(entry.jvm, "jvm", lambda flag: check_flag(base.engine, flag))
@@ -294,7 +286,7 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
 
 @contextmanager
 def at(*way: Step) -> Iterator[None]:
-    """Complaints about the value at a place of an entry.
+    """Locates errors about a value of an entry.
 
     Raises:
         EntryError: for any UsageError.
@@ -324,16 +316,16 @@ def _merged(
     key: str,
     check: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Settings by their whole names; those without a value take the base's away."""
+    """Settings by full names; those without a value remove the base's."""
     merged = dict(base)
-    said: set[str] = set()
+    seen: set[str] = set()
     for first, value in own.items():
         with at(key, first):
             for name, inner in flat(first, value).items():
                 (known,) = check({name: inner})
-                if known in said:
+                if known in seen:
                     raise UsageError(f"'{known}' is said twice", hint="leave one out")
-                said.add(known)
+                seen.add(known)
                 merged.pop(known, None)
                 if inner is not None:
                     merged[known] = _as_texts(inner)
@@ -370,7 +362,7 @@ def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | N
 
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
-"""What `es` and `os` mean."""
+"""The versions of `es` and `os`."""
 
 ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
     "es": "elasticsearch",
@@ -378,7 +370,7 @@ ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
     "elasticsearch": "elasticsearch",
     "opensearch": "opensearch",
 }
-"""What engines are called; no other variant may be called so."""
+"""Names of engines, reserved among names of variants."""
 
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
@@ -386,7 +378,7 @@ _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index
 _SCALARS: Final = {"jdk": "JDK", "heap": "heap", "distribution": "distribution", "start": "manner"}
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
-_NO_TEXT = re.compile("[\\ud800-\\udfff]")  # what Python makes of other bytes on the command line
+_NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of the command line
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
     "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
@@ -396,7 +388,7 @@ _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
 
 def canonical_engine(text: str) -> EngineName:
-    """The engine that `es`, `os`, `elasticsearch` or `opensearch` means.
+    """The engine of `es`, `os`, `elasticsearch` or `opensearch`.
 
     Raises:
         UsageError: it is none of them.
@@ -411,7 +403,7 @@ def base_variant(text: str) -> VariantSpec:
     """The plain variant that `es`, `opensearch` or `es@8.19.0` means; `es@latest` is not resolved here.
 
     Raises:
-        UsageError: there is no such engine, or no version behind the @.
+        UsageError: there is no such engine, or no version after the @.
     """
     return _parse_base(text, _NOTHING_DEFINED)
 
@@ -423,21 +415,21 @@ def parse_variant(
     jdks: Mapping[str, str],
     defined: Mapping[str, VariantSpec] = _NOTHING_DEFINED,
 ) -> VariantSpec:
-    """Read one variant.
+    """Parse one variant.
 
-    A comma belongs to the value before it unless an option's name and a colon follow, so that
-    `jvm:-Xlog:gc,safepoint` is one flag. What options say is added to the variant behind the label, as in
-    a file: see `VariantEntry`. The version `latest` is left for the caller to resolve.
+    A comma belongs to the preceding value unless an option's name and a colon follow, so that
+    `jvm:-Xlog:gc,safepoint` is one flag. Options are added to the variant after the label, as in a file: see
+    `VariantEntry`. The version `latest` is left for the caller to resolve.
 
     Args:
-        text: `NAME[@VERSION]`, or `LABEL=NAME[@VERSION]` with options behind commas.
-        distributions: paths or URLs of archives or folders, by variant or engine; the key "" is for all. An
-            own `distribution:` wins.
-        jdks: paths or major versions, by variant or engine; the key "" is for all. An own `jdk:` wins.
+        text: `NAME[@VERSION]`, or `LABEL=NAME[@VERSION]` followed by options, separated by commas.
+        distributions: paths or URLs of archives or folders, by variant or engine; the key "" is for all. The
+            variant's `distribution:` wins.
+        jdks: paths or major versions, by variant or engine; the key "" is for all. The variant's `jdk:` wins.
         defined: variants of a file, which can be named like the built-in ones.
 
     Raises:
-        UsageError: the text is in neither form, or names an engine or option that does not exist.
+        UsageError: the text has neither form, or names an engine or option that does not exist.
     """
     head, pieces = _split(text)
     label, labelled, wanted = head.rpartition("=")
@@ -460,14 +452,10 @@ def parse_variant(
 
 
 def placed_variant(text: str, folder: Path) -> str:
-    """A variant in the same form, with the paths of its options made absolute.
-
-    Args:
-        text: as `parse_variant` reads it.
-        folder: that they are relative to.
+    """A variant's text with the paths of its options, relative to `folder`, made absolute.
 
     Raises:
-        UsageError: the text is not of the form, or an option names something else than it may.
+        UsageError: the text does not have the form, or an option has an invalid value.
     """
     head, pieces = _split(text)
     found = [head]
@@ -479,11 +467,11 @@ def placed_variant(text: str, folder: Path) -> str:
 
 
 def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequence[VariantSpec]) -> None:
-    """Refuse a distribution or JDK that is given for something that is not measured.
+    """Refuse a distribution or JDK for something that is not measured.
 
     Args:
         option: the command line option, for the message.
-        overrides: as given to `parse_variant`.
+        overrides: as for `parse_variant`.
         variants: all that are measured.
 
     Raises:
@@ -499,7 +487,7 @@ def check_overrides(option: str, overrides: Mapping[str, str], variants: Sequenc
 
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """The head and the (option, value) pairs behind it."""
+    """The head and the (option, value) pairs after it."""
     if _NO_TEXT.search(text):
         raise UsageError(f"variant {text!a} is not UTF-8 text", hint="records and nodes take nothing else")
     head, *pieces = text.split(",")
@@ -508,7 +496,7 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
         option, colon, value = piece.partition(":")
         if colon and option in _OPTIONS:
             options.append((option, value))
-        # `jmv:` is near enough to an option to be one, mistyped; log tags such as `safepoint:` are not.
+        # `jmv:` is close enough to an option to be a typo; log tags such as `safepoint:` are not.
         elif not options or (colon and nearest(option, _OPTIONS)):
             raise UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
         else:
@@ -539,10 +527,10 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
 
 
 def check_name(name: str) -> str:
-    """Give a variant's name back when it is one, so that files can be called like it.
+    """Return a variant's name that is valid in file names.
 
     Raises:
-        UsageError: it cannot be a variant's name.
+        UsageError: it is not.
     """
     if not _LABEL.fullmatch(name):
         raise UsageError(
@@ -565,7 +553,7 @@ def _check_label(label: str, engine: EngineName, defined: Mapping[str, VariantSp
 
 
 def _check_plain(name: str, plain: str, *, changed: bool) -> None:
-    """A name such as `es` or `es@8.19.0` says all there is to say: stored results are found by it."""
+    """Names such as `es` or `es@8.19.0` are reserved for plain variants: stored results are found by them."""
     says_more = name.partition("@")[0] in ENGINE_WORDS and (changed or name != plain)
     if says_more:
         raise UsageError(
@@ -575,13 +563,19 @@ def _check_plain(name: str, plain: str, *, changed: bool) -> None:
 
 
 def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
-    """What options say, in the form of a file."""
+    """Options in the form of a file."""
     found: dict[str, Any] = {}
     for option, value in pieces:
         if option in _LISTS:
-            found.setdefault(_LISTS[option], []).append(
-                _CHECKS.get(option, _check_present)(option, value, name)
-            )
+            if option == "jvm" and not re.fullmatch(r"-\S+", value):
+                raise UsageError(
+                    f"variant '{name}': '{value}' is not a JVM flag", hint="a flag starts with -"
+                )
+            if not value:
+                raise UsageError(
+                    f"variant '{name}' has nothing behind {option}:", hint=f"write {_EXAMPLES[option]}"
+                )
+            found.setdefault(_LISTS[option], []).append(value)
         elif option in _MAPPINGS:
             mapping = found.setdefault(_MAPPINGS[option], {})
             key, equals, content = value.partition("=")
@@ -605,20 +599,6 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
     return msgspec.convert(found, VariantEntry)
 
 
-def _check_present(option: str, value: str, name: str) -> str:
-    if not value:
-        raise UsageError(f"variant '{name}' has nothing behind {option}:", hint=f"write {_EXAMPLES[option]}")
-    return value
-
-
-def _check_flag(option: str, value: str, name: str) -> str:
-    del option
-    if not re.fullmatch(r"-\S+", value):
-        raise UsageError(f"variant '{name}': '{value}' is not a JVM flag", hint="a flag starts with -")
-    return value
-
-
-_CHECKS: Final[Mapping[str, Callable[[str, str, str], str]]] = {"jvm": _check_flag}
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
     "jar": _placed_jar,
     "plugin": _placed_plugin,
@@ -641,5 +621,5 @@ _EXAMPLES: Final = {
 
 
 def _first(overrides: Mapping[str, str], keys: Iterable[str]) -> str | None:
-    """The override of the most particular key that has one."""
+    """The override of the most specific key that has one."""
     return next((overrides[key] for key in keys if key in overrides), None)

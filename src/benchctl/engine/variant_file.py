@@ -1,4 +1,4 @@
-"""Files of variants: what each of them is, with whatever it extends, and the versions that `latest` means."""
+"""Files of variants: each with all that it extends, and `latest` resolved."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -9,7 +9,6 @@ import msgspec
 from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flags, check_settings
 from benchctl.engine.variant import (
-    BUILT_IN_VERSIONS,
     ENGINE_WORDS,
     LATEST,
     EntryError,
@@ -29,10 +28,10 @@ from benchctl.yaml_file import Document, Step, read_typed
 
 
 def check_spec(spec: VariantSpec) -> VariantSpec:
-    """Give a variant back when a node can be given what it asks for.
+    """Return a variant that a node can have.
 
     Raises:
-        UsageError: one of its flags, settings, variables, jars or plug-ins can never be had.
+        UsageError: one of its flags, settings, variables, jars or plug-ins is invalid.
     """
     check_settings(spec.settings)
     check_index_settings(spec.index_settings)
@@ -45,11 +44,7 @@ def check_spec(spec: VariantSpec) -> VariantSpec:
 def with_newest(
     specs: Iterable[VariantSpec], newest: Callable[[EngineName], str] = latest_version
 ) -> tuple[VariantSpec, ...]:
-    """The variants with a version each; an engine whose newest is wanted is asked about once.
-
-    Args:
-        specs: any.
-        newest: says the newest version of an engine; asks the repository.
+    """The variants with `latest` resolved; `newest` asks the repository, once per engine.
 
     Raises:
         BenchctlError: the repository cannot be reached, or lists no release.
@@ -61,8 +56,6 @@ def with_newest(
     )
 
 
-# A mapping of variants into what each of them is, with whatever they extend.
-
 _BASES = ("es", "os")
 _MOST_LEVELS = 100  # each is a few calls deep
 
@@ -70,18 +63,18 @@ _MOST_LEVELS = 100  # each is a few calls deep
 def resolve_variants_mapping(
     entries: Mapping[str, VariantEntry], document: Document, steps: tuple[Step, ...], folder: Path
 ) -> dict[str, VariantSpec]:
-    """The variants of a mapping, each with all that it extends; what a node can never be given is refused.
+    """The variants of a mapping, each with all that it extends; invalid ones are refused.
 
-    `latest` stays for the caller to resolve, with `with_newest`.
+    `latest` is left for the caller to resolve, with `with_newest`.
 
     Args:
         entries: by name, as written.
-        document: that they stand in, whose places errors name.
-        steps: the way to the mapping in there; empty when it is the whole file.
+        document: that they are in, for places in errors.
+        steps: the path to the mapping in it; empty when it is the whole file.
         folder: that their paths are relative to.
 
     Returns:
-        By name, in the order of the file. The built-in `es` and `os` are not among them.
+        By name, in the order of the file, without the built-in `es` and `os`.
 
     Raises:
         UsageError: something is wrong with one of them: with file, line and column.
@@ -91,7 +84,7 @@ def resolve_variants_mapping(
 
 
 class _Resolver:
-    """Variants of one mapping; each is made once, however many extend it."""
+    """Variants of one mapping; each is built once, however many extend it."""
 
     def __init__(
         self, entries: Mapping[str, VariantEntry], document: Document, steps: tuple[Step, ...], folder: Path
@@ -103,20 +96,15 @@ class _Resolver:
         self._known: dict[str, VariantSpec] = {}
 
     def spec(self, name: str, below: tuple[str, ...] = ()) -> VariantSpec:
-        """One variant.
-
-        Args:
-            name: of it.
-            below: the names that led here, each extending the next.
-        """
+        """One variant; `below` are the names that led here, each extending the next."""
         if name not in self._known:
             try:
-                self._known[name] = self._made(name, below)
+                self._known[name] = self._build(name, below)
             except EntryError as err:
                 raise self._refuse((name, *err.way), err.message, err.hint) from err
         return self._known[name]
 
-    def _made(self, name: str, below: tuple[str, ...]) -> VariantSpec:
+    def _build(self, name: str, below: tuple[str, ...]) -> VariantSpec:
         self._check_key(name)
         entry = self._entries[name]
         base = self._base(name, entry, (*below, name))
@@ -142,7 +130,7 @@ class _Resolver:
         if entry.extends is None:
             if entry.engine is None:
                 raise EntryError((), "it says neither 'engine' nor 'extends'", "write extends: es, or os")
-            return _plain(entry.engine)
+            return base_variant(entry.engine)
         base = self._extended(entry.extends, chain)
         if entry.engine is not None and canonical_engine(entry.engine) != base.engine:
             raise EntryError(
@@ -174,14 +162,6 @@ class _Resolver:
 
     def _refuse(self, way: tuple[Step, ...], message: str, hint: str, key: str | None = None) -> UsageError:
         return self._document.refuse((*self._steps, *way), message, hint=hint, key=key)
-
-
-def _plain(word: str) -> VariantSpec:
-    engine = canonical_engine(word)
-    return msgspec.structs.replace(base_variant(word), version=BUILT_IN_VERSIONS[engine])
-
-
-# A YAML file of variants: a mapping of names to what each of them is.
 
 
 def load_variants(path: Path) -> dict[str, VariantSpec]:

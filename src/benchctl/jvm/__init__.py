@@ -1,1 +1,1 @@
-"""What a JVM says about itself: compilations, inlining, profiles. Pure: texts in, facts out."""
+"""What a JVM reports about itself: compilations, inlining, pauses, profiles."""

@@ -1,4 +1,4 @@
-"""What inlining logs say of a method or a call site: found, judged, compared, and from which node start."""
+"""What inlining logs tell about a method or call site: found, judged, compared, located in runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.store import RunFolder
 
 Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
-"""All of its calls go to inlined code; those of its most frequent receiver do, the others are dispatched; all
-are dispatched; neither (too big, say); or no compilation by C2 has the site."""
+"""All of its calls are inlined; those of its most frequent receiver are, the others dispatched; all are
+dispatched; neither (too big, for example); or no C2 compilation has the site."""
 
 
 class SiteKey(NamedTuple):
-    """A call site, as it is named in another JVM, too.
+    """A call site, identified across JVMs.
 
     Attributes:
-        caller: method that the call is in.
+        caller: method that has the call.
         bci: of the call.
-        name: of the called method, without its class, which differs with how the call was dispatched.
+        name: of the called method, without its class, which depends on how the call was dispatched.
     """
 
     caller: str
@@ -48,11 +48,9 @@ class Site(msgspec.Struct, frozen=True):
     """What became of a call site in one compilation.
 
     Attributes:
-        key: which site.
-        compilation: the one that it is in.
         callees: (method, fate, HotSpot's words) that were tried, without repetition.
-        receivers: what its type profile says, the most frequent first; of a virtual call HotSpot prints none.
-        copies: how often the caller is in the compilation, in one place or another.
+        receivers: of its type profile, the most frequent first; HotSpot prints none for a virtual call.
+        copies: how many copies of the caller the compilation has.
         given_up_ms: when the JVM stopped using the compilation, milliseconds since it started; None if never.
     """
 
@@ -65,22 +63,22 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a call remains that looks its target up."""
+        """Whether a dispatched call remains."""
         return any(fate.outcome == "virtual" for _, fate, _ in self.callees)
 
     @property
     def is_inlined(self) -> bool:
-        """Whether a callee's code is there."""
+        """Whether a callee is inlined."""
         return any(fate.outcome == "inlined" for _, fate, _ in self.callees)
 
     @property
     def calls(self) -> int:
-        """How often its profile says that it was called; 0 where there is none."""
+        """Number of calls in its profile; 0 without one."""
         return max((receiver.total for receiver in self.receivers), default=0)
 
     @property
     def words(self) -> str:
-        """What became of it, in one line: the same for sites that fared alike."""
+        """What became of it, in one line, equal for sites with the same fate."""
         tried = sorted(
             {
                 (stable(callee), fate.value if fate is not Fate.OTHER else said)
@@ -91,15 +89,13 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
-    """Every call site in its newest compilation by C2.
+    """Every call site in its newest C2 compilation.
 
-    Args:
-        log: of one JVM.
-        under: only compilations of this method, or that have a call of it; empty for all.
+    With `under`, only in compilations that are of this method or call it.
     """
     newest: dict[tuple[str, int, str], _Copies] = {}
     for entry in log.mentions(under).all() if under else log:
-        # A fragment says nothing of its level; somebody chose it.
+        # A fragment has no level, but was chosen by somebody.
         if entry.compilation.level in {C2_LEVEL, None}:
             for call in entry.tree().calls:
                 key = (stable(call.caller), call.bci, own_name(call.callee))
@@ -117,7 +113,7 @@ def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
 
 
 class _Copies(msgspec.Struct):
-    """The calls at one site of one compilation; its caller may be in there several times."""
+    """The calls at one site of one compilation, which may have several copies of the caller."""
 
     number: int
     compilation: Compilation
@@ -125,8 +121,8 @@ class _Copies(msgspec.Struct):
 
 
 def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
-    # Calls that HotSpot holds for rare say nothing of how the site would be dispatched, where another copy of
-    # the caller in the same compilation does say it.
+    # Calls that HotSpot considers rare tell nothing about dispatch, if another copy of the caller in the same
+    # compilation does.
     telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
     callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
     parents = {call.parent for call in copies.calls}
@@ -135,25 +131,20 @@ def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
 
 
 def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
-    """Of several type profiles of a site the newest: they belong to methods, not to copies, and only grow."""
+    """The newest of several type profiles of a site: they belong to methods, not to copies, and only grow."""
     total = max((one.total for one in seen), default=0)
     newest = [one for one in seen if one.total == total]
     return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
 
 
-# Call sites that two JVMs dispatch differently: inlined by one, a virtual call in the other.
+# Call sites that one JVM inlines and another dispatches.
 
 ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A call site that fared differently.
-
-    Attributes:
-        baseline, contender: the same site on both sides.
-        moved: whether it was matched by the callee's name alone, since its bci differs.
-    """
+    """A site with different fates; `moved` if matched by name only, since its bci differs."""
 
     baseline: Site
     contender: Site
@@ -161,7 +152,7 @@ class Difference:
 
     @property
     def calls(self) -> int:
-        """How often the side with a profile called it."""
+        """Number of calls, from the side that has a profile."""
         return max(self.baseline.calls, self.contender.calls)
 
 
@@ -171,8 +162,8 @@ class Compared:
 
     Attributes:
         differences: the most called first.
-        matched: sites that are on both sides.
-        baseline_only, contender_only: sites that are not.
+        matched: number of sites on both sides.
+        baseline_only, contender_only: number of the others.
     """
 
     differences: tuple[Difference, ...]
@@ -186,14 +177,11 @@ def compare_sites(
 ) -> Compared:
     """Find the sites that are inlined on one side and a virtual call on the other.
 
-    Sites are the same when caller, bci and the called method's name are. Where the two sides have different
-    versions of a class, bcis differ: then the n-th call of a name in a caller is matched with the n-th, given
-    that both have equally many.
+    Sites match by caller, bci and the called method's name. If the two sides have different versions of a
+    class, bcis
+    differ: then the n-th call of a name in a caller matches the n-th, provided both have equally many.
 
-    Args:
-        baseline: sites by key, of `newest_sites`.
-        contender: the same of the other side.
-        everywhere: in all callers, not only in Lucene's and the engines' own.
+    `everywhere` includes all callers, not only those of Lucene and the engines.
     """
     pairs, moved = _matched(baseline, contender)
     differences = [
@@ -233,19 +221,20 @@ def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
     return found
 
 
-# What the newest code does with all calls of a name in a method: the cause that figures are held against.
+# What the newest code does with all calls of a name in a method: a possible cause of figures.
 
 
 @dataclass(frozen=True)
 class Called:
-    """All calls of one name in one method, of the newest compilation by C2 that says how they are made.
+    """All calls of one name in one method, in the newest C2 compilation that shows how they are made.
 
     Attributes:
         found: what became of them.
-        words: HotSpot's own, by callee; empty where no compilation has such a call.
-        receivers: of the call with the largest type profile, the most frequent first; of a virtual call
-            HotSpot prints none.
-        calls: that this profile counts, over all receivers; 0 where none is printed.
+        words: HotSpot's own, by callee; empty if no compilation has such a call.
+        receivers: of the call with the largest type profile, the most frequent first; HotSpot prints none for
+            a
+            virtual call.
+        calls: in this profile, over all receivers; 0 if none is printed.
         given_up_ms: when the JVM stopped using that compilation, milliseconds since it started; None if
             never.
     """
@@ -258,12 +247,7 @@ class Called:
 
 
 def read_called(log: InliningLog, caller: str, callee: str) -> Called:
-    """Look at the calls of a name in a method.
-
-    Args:
-        log: of one JVM.
-        caller: the method, as `names` takes it.
-        callee: the called method's name, without its class.
+    """Look up the calls of `callee`, a name without its class, in a method, as `names` takes it.
 
     Raises:
         BenchctlError: the log cannot be read.
@@ -272,7 +256,7 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
     if not newest:
         return Called("absent")
     kinds = {found_at(one) for one in newest}
-    # A loop that javac or Lucene unrolled has the call several times, with much the same profile.
+    # A loop unrolled by javac or Lucene has the call several times, with similar profiles.
     most = max(newest, key=lambda one: one.calls)
     given_up = [one.given_up_ms for one in newest if one.given_up_ms is not None]
     return Called(
@@ -287,17 +271,17 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
 def found_at(site: Site) -> Found:
     """What became of one call site."""
     if site.is_inlined:
-        # Of more than two receivers C2 inlines one that has 90 % of the calls, and does not print that it
-        # dispatches the rest; the profile then counts more calls than those of the receivers it names.
+        # With more than two receivers C2 inlines one that has 90 % of the calls, without printing that it
+        # dispatches the rest; the profile then counts more calls than its named receivers have.
         known = sum(one.count for one in site.receivers)
         return "partly" if site.is_virtual or known < site.calls else "inlined"
     return "virtual" if site.is_virtual else "refused"
 
 
 def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
-    """All calls of the callee in the method, of the newest compilation by C2 that has any.
+    """All calls of the callee in the method, from the newest C2 compilation that has any.
 
-    Calls that it holds for rare are left out where others say how they are made.
+    Calls considered rare are left out if others show how they are made.
     """
     fitting = [
         one
@@ -311,21 +295,21 @@ def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
     return [one for one in telling if one.compilation == last]
 
 
-# The compilation that somebody means who names a method.
+# Finding the compilation of a method.
 
 _MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
 class FoundCompilation:
-    """A compilation with what is of interest in it.
+    """A compilation, reduced to what was asked for.
 
     Attributes:
-        compilation: the newest that fits.
-        tree: all of it; without the compiled method as root, the calls of the method and what is in them.
-        as_root: whether the method is what was compiled, rather than called in it.
-        others: compilations that fit, too, and are older.
-        given_up_ms: when the JVM stopped using it, milliseconds since it started; None where it did not.
+        compilation: the newest that matches.
+        tree: all of it; if the method is not the root, only its calls and what is inside them.
+        as_root: whether the method is the compiled one, rather than called in it.
+        others: number of older compilations that match.
+        given_up_ms: when the JVM stopped using it, milliseconds since it started; None if never.
     """
 
     compilation: Compilation
@@ -336,15 +320,12 @@ class FoundCompilation:
 
 
 def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompilation:
-    """The newest compilation of a method; without any, the newest that calls it.
+    """The newest compilation of a method, as `names` takes it; without any, the newest that calls it.
 
-    Args:
-        log: of one JVM.
-        method: as `names` takes it.
-        level: of the compilation, 1 to 4; None for any.
+    `level` is that of the compilation, 1 to 4; None for any.
 
     Raises:
-        UsageError: there is none; with names that are near.
+        UsageError: there is none; suggests similar names.
     """
     mentions = log.mentions(method)
     for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
@@ -362,7 +343,7 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompil
 
 
 def _around(calls: tuple[Call, ...], method: str) -> tuple[Call, ...]:
-    """The calls of a method, the way to them, and what is in them; positions of parents as they become."""
+    """The calls of a method, the path to them, and what is inside; parents are renumbered."""
     kept: set[int] = set()
     for at, call in enumerate(calls):
         if call.parent in kept and _inside(calls, call.parent, method):
@@ -396,11 +377,11 @@ def _near(log: InliningLog, method: str) -> str:
     guess = nearest(simple(stable(method)), known)
     if "::" not in method and (near := nearest(method, {own_name(one) for one in known})):
         alike += sorted(one for one in known if own_name(one) == near)
-    offered = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
-    return f"near are: {', '.join(offered)}" if offered else "write it as Class::method, as the JVM prints it"
+    found = list(dict.fromkeys([*([guess] if guess else []), *alike]))[:_MOST_NAMES]
+    return f"near are: {', '.join(found)}" if found else "write it as Class::method, as the JVM prints it"
 
 
-# The inlining logs of a run: which node starts left one, and where.
+# The inlining logs of a run.
 
 _LOG_NAME = "jvm.log"
 _STDOUT_NAME = "stdout.log"
@@ -413,8 +394,7 @@ class RunLog:
     """The log of one node start.
 
     Attributes:
-        path: of the file.
-        variant: whose; empty for a file that belongs to no run.
+        variant: its name; empty for a file that belongs to no run.
         block, boot: which node start.
         schedules: positions of the challenges that ran on it.
     """
@@ -427,14 +407,14 @@ class RunLog:
 
     @property
     def label(self) -> str:
-        """Which it is, for readers."""
+        """The node start or file, for readers."""
         return f"{self.variant}, block {self.block}, boot {self.boot}" if self.variant else str(self.path)
 
 
 def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
-    """All there are, by block and boot.
+    """All logs, by block and boot.
 
-    These are kept as evidence, or are the standard output of nodes whose variant had the flag itself.
+    They are kept as evidence, or are the standard output of nodes whose variant has the flag itself.
     """
     return [
         RunLog(path, fork.variant, fork.block, number, boot.schedules)
@@ -445,7 +425,7 @@ def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
 
 
 def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None) -> RunLog:
-    """The one that is asked for: of several blocks the first, of several boots the last.
+    """The log that is asked for: the first block, and the last boot, unless specified.
 
     Raises:
         UsageError: there is none, or no variant is named where several have one.

@@ -1,4 +1,4 @@
-"""HotSpot's inlining log, read as a stream: what it compiled, what it inlined where, and why not."""
+"""A streaming parser of HotSpot's inlining log: what it compiled, what it inlined where, and why not."""
 
 import functools
 import re
@@ -24,14 +24,14 @@ from benchctl.jvm.inlining_tree import (
     names,
 )
 
-# The XML file that HotSpot writes has its text escaped, standard output has not.
+# HotSpot's XML file has escaped text, standard output has not.
 _ENTITIES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&apos;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
 
-# Repetition is possessive where it can be: no line is gone over twice.
+# Possessive quantifiers where possible, against backtracking.
 _CALL = re.compile(rb"( *+[ sm!]*+)@ (-?\d++) ++(.++)").fullmatch
 _CALLEE = re.compile(rb"([^ ]+::[^ ]++)(?: \((?:(\d++) bytes|not loaded)\))?(?: ++(.*+))?").fullmatch
-# Stamp, id, flags, level; then `A::b (56 bytes)`, `A::b @ 7 (56 bytes)` where a loop is entered,
-# `A::b (native)`, `A::b (native)   (static)`, or the same with what became of an earlier compilation.
+# Stamp, id, flags, level; then `A::b (56 bytes)`, `A::b @ 7 (56 bytes)` for on-stack replacement,
+# `A::b (native)`, `A::b (native)   (static)`, or the same with the fate of an earlier compilation.
 _HEAD = re.compile(
     rb" *+(\d++) ++(\d++) ([% ][s ][! ][b ][n ]) *+([0-4-]) ++"
     rb"(?:(\S+::\S++)(?: @ (-?\d++))?+ \((?:(\d++) bytes|native)\)(?: ++\(static\))?+ *+\r?+$|(.++))"
@@ -40,12 +40,12 @@ _THREAD = re.compile(rb"<writer thread='(\d++)'/>").fullmatch
 _OF_TREE = re.compile(rb"[ sm!]*+(?:@ -?\d|\\->|\\-&gt;)").match
 _PROFILE = re.compile(rb"\\-(?:>|&gt;) TypeProfile \((\d+)/(\d+) counts\) = (\S+)")
 _CHANGED = re.compile(r" *callee changed to +(\S+::\S+) \((\d+) bytes\) *")
-# A line of a tree that another thread cut: its end, as it is left behind.
+# The remainder of a tree's line that another thread interrupted.
 _WRAPPED = re.compile(rb" {3}[a-z(]| ?\S* ?\((?:\d+ bytes|not loaded)\)(?:   [a-z(]|$)").match
 _SPACES = re.compile(r" {2,}")
 _NOT_ENTRANT = b"   made not entrant"
 
-# Words that only C2 says of a call; standard output does not say which compiler's tree a line belongs to.
+# Words that only C2 prints about a call; standard output does not tell which compiler a line belongs to.
 _C2_WORDS = (
     b"(hot)", b"TypeProfile", b"   too big", b"call site", b"virtual call", b"already compiled",
     b"hot method", b"NodeCount", b"(intrinsic", b"accessor", b"recursive inlining is", b"never executed",
@@ -57,9 +57,9 @@ class Callee(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         method: its name.
-        size: of its bytecode, bytes; None where its class was not loaded.
+        size: of its bytecode, bytes; None if its class was not loaded.
         fate: what became of it.
-        words: the same in HotSpot's.
+        words: the same in HotSpot's words.
     """
 
     method: str
@@ -73,11 +73,11 @@ class CallLine(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         raw: the line.
-        column: of its `@`, which tells how deep it is.
+        column: of its `@`, which determines the depth.
         bci: of the call.
         callees: one, or since JDK 25 all that were tried at the site.
-        receivers: that stood on the same line, since JDK 25.
-        by_c2: whether C1 never says this.
+        receivers: on the same line, since JDK 25.
+        by_c2: whether only C2 prints this.
     """
 
     raw: bytes
@@ -94,7 +94,7 @@ class TextLine(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         raw: the line.
         receivers: that it names; none if it is not a type profile.
-        of_tree: whether it looks like a tree's line.
+        of_tree: whether it looks like part of a tree.
     """
 
     raw: bytes
@@ -103,22 +103,18 @@ class TextLine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def by_c2(self) -> bool:
-        """Whether C1 never says this."""
+        """Whether only C2 prints this."""
         return bool(self.receivers)
 
 
 class ThreadLine(msgspec.Struct, frozen=True, gc=False):
-    """From here on another thread writes.
-
-    Attributes:
-        thread: which.
-    """
+    """From here on this thread writes."""
 
     thread: int
 
 
 class GivenUpLine(msgspec.Struct, frozen=True, gc=False):
-    """A compilation came to nothing, or is no longer entered.
+    """A compilation failed, or is no longer entered.
 
     Attributes:
         key: which.
@@ -136,28 +132,24 @@ Line = TreeLine | Compilation | ThreadLine | GivenUpLine
 
 
 class Lines(dict[bytes, Line]):
-    """Lines by their bytes, each read when it is first asked for.
+    """Parsed lines by their bytes: a cache, since half of a log's lines repeat earlier ones exactly.
 
-    Half of a log's lines are to the byte what others were before. What is remembered is bounded: when there
-    is too much of it, it begins anew.
-
-    Args:
-        most: lines that are remembered.
+    It is cleared when it has `most` lines.
     """
 
     def __init__(self, most: int = 1 << 16) -> None:
         self._most = most
-        self._told = _ToldByWords()
+        self._call_facts = _CallFactsCache()
 
     def __missing__(self, raw: bytes) -> Line:
         if len(self) >= self._most:
             self.clear()
-            self._told.clear()
+            self._call_facts.clear()
         line: Line
-        if (call := _CALL(raw)) is not None and (told := self._told[call[3]]) is not None:
-            line = CallLine(raw, call.end(1), int(call[2]), told.callees, told.receivers, told.by_c2)
+        if (call := _CALL(raw)) is not None and (facts := self._call_facts[call[3]]) is not None:
+            line = CallLine(raw, call.end(1), int(call[2]), facts.callees, facts.receivers, facts.by_c2)
         elif (head := _HEAD(raw)) is not None:
-            return _compilation(head)  # no other is the same
+            return _compilation(head)  # never repeated
         elif raw.endswith(b"\r"):
             return self[raw.rstrip(b"\r")]
         elif (thread := _THREAD(raw)) is not None:
@@ -173,24 +165,24 @@ class Lines(dict[bytes, Line]):
         return line if isinstance(line, CallLine | TextLine) else TextLine(raw, (), of_tree=False)
 
 
-class _Told(msgspec.Struct, frozen=True, gc=False):
-    """What a call's line says behind the bci."""
+class _CallFacts(msgspec.Struct, frozen=True, gc=False):
+    """The part of a call's line after the bci."""
 
     callees: tuple[Callee, ...]
     receivers: tuple[Receiver, ...]
     by_c2: bool
 
 
-class _ToldByWords(dict[bytes, _Told | None]):
-    """The same, by how it stands there; None where it is not a call after all."""
+class _CallFactsCache(dict[bytes, _CallFacts | None]):
+    """The same by text; None if it is not a call after all."""
 
-    def __missing__(self, raw: bytes) -> _Told | None:
-        told = self[raw] = _told(raw)
-        return told
+    def __missing__(self, raw: bytes) -> _CallFacts | None:
+        facts = self[raw] = _parse_call(raw)
+        return facts
 
 
 def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Those of these lines that are not the log's, such as an engine's own on the same standard output."""
+    """Lines that are not the log's, such as an engine's own on standard output."""
     read = Lines()
     for raw in lines:
         line = read[raw.rstrip(b"\r\n")]
@@ -199,7 +191,7 @@ def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def text(raw: bytes) -> str:
-    """Bytes of a log as text, unescaped; what is not UTF-8 stays visible."""
+    """Bytes of a log as text, unescaped; invalid UTF-8 is shown as escapes."""
     if b"&" in raw:
         for entity, char in _ENTITIES:
             raw = raw.replace(entity, char)
@@ -207,7 +199,7 @@ def text(raw: bytes) -> str:
 
 
 def dotted(name: str) -> str:
-    """A class or method with dots: classes that are not loaded, and receivers, are printed with slashes."""
+    """A class or method with dots: unloaded classes and receivers are printed with slashes."""
     if "/" not in name:
         return name
     holder, colons, method = name.partition("::")
@@ -232,7 +224,7 @@ def _compilation(head: re.Match[bytes]) -> Compilation | GivenUpLine:
     )
 
 
-def _told(raw: bytes) -> _Told | None:
+def _parse_call(raw: bytes) -> _CallFacts | None:
     found = _CALLEE(raw)
     if found is None:
         return None
@@ -240,31 +232,31 @@ def _told(raw: bytes) -> _Told | None:
     method, bytes_ = dotted(text(name)), int(size) if size else None
     fate, said, receivers, by_c2 = _said(words)
     if "callee changed to" in said:
-        return _Told(_tried(method, bytes_, said), receivers, by_c2)
-    return _Told((Callee(method, bytes_, fate, said),), receivers, by_c2)
+        return _CallFacts(_callees(method, bytes_, said), receivers, by_c2)
+    return _CallFacts((Callee(method, bytes_, fate, said),), receivers, by_c2)
 
 
-@functools.lru_cache(maxsize=1 << 12)  # a few dozen; more since JDK 25, where some have a profile's numbers
+@functools.lru_cache(maxsize=1 << 12)  # a few dozen; more since JDK 25, which adds a profile's numbers
 def _said(words: bytes) -> tuple[Fate, str, tuple[Receiver, ...], bool]:
-    """The fate that these words tell of, the words, the receivers in them, and whether C1 never says them."""
+    """The fate in these words, the words, their receivers, and whether only C2 prints them."""
     spaced = b"   " + words
     said = text(_PROFILE.sub(b"", words)).strip()
     return fate_of(said), said, _receivers(words), any(word in spaced for word in _C2_WORDS)
 
 
 def _receivers(raw: bytes) -> tuple[Receiver, ...]:
-    """The receivers that a type profile names; several on one line since JDK 25."""
+    """The receivers of a type profile; several per line since JDK 25."""
     return tuple(
         Receiver(dotted(text(name)), int(count), int(total)) for count, total, name in _PROFILE.findall(raw)
     )
 
 
-def _tried(name: str, size: int | None, words: str) -> tuple[Callee, ...]:
-    """The callees that were tried at one site, as JDK 25 names them on one line."""
+def _callees(name: str, size: int | None, words: str) -> tuple[Callee, ...]:
+    """The callees tried at one site, which JDK 25 prints on one line."""
     first, *rest = _CHANGED.split(words)
     tried: list[tuple[str, int | None, str]] = [(name, size, first)]
     tried += [(rest[at], int(rest[at + 1]), rest[at + 2]) for at in range(0, len(rest), 3)]
-    # A target without words is the declared method again, to which the site was put back.
+    # A target without words is the declared method again, to which the site was reset.
     worded = [
         (callee, bytes_, _SPACES.sub("   ", said.strip())) for callee, bytes_, said in tried if said.strip()
     ]
@@ -272,23 +264,16 @@ def _tried(name: str, size: int | None, words: str) -> tuple[Callee, ...]:
     return tuple(Callee(callee, bytes_, fate_of(said), said) for callee, bytes_, said in kept)
 
 
-# One pass over a log: its compilations, each when the thread that printed it begins another.
-
 MOST_SAMPLES = 20
 _SAMPLE_CHARS = 200
 _BY_C2 = attrgetter("by_c2")
-_C1, _C2 = -2, -3  # stand for threads where the log does not name any
-
-
-# The tree of one compilation, from its lines.
+_C1, _C2 = -2, -3  # instead of threads, if the log names none
 
 
 def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
-    """The tree that the lines of these pieces make.
+    """The tree of these pieces of lines, in order; the last line of one may continue in the next.
 
-    Args:
-        pieces: lines, in order; the last line of one may go on in the next.
-        root: the compiled method; empty where that is unknown.
+    `root` is the compiled method; empty if unknown.
     """
     read = Lines()
     lines: list[TreeLine] = []
@@ -298,7 +283,7 @@ def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
 
 
 def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
-    """Add lines to a tree's; the first may be the rest of the last, where another thread cut that."""
+    """Add lines to a tree; the first may continue the last, if another thread interrupted that."""
     if lines and piece and (_is_rest(piece[0]) or lines[-1].raw.isspace()):
         lines[-1] = read.of_tree(lines[-1].raw + piece[0].raw)
         lines += piece[1:]
@@ -307,23 +292,19 @@ def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) ->
 
 
 def nested(lines: Iterable[TreeLine], root: str) -> Tree:
-    """The calls of these lines, each with the call that it is in.
+    """The calls of one tree's lines, each with its parent; `root` is the compiled method, empty if unknown.
 
-    How deep a call is, is told by its column alone, against those before it: excerpts begin anywhere.
-
-    Args:
-        lines: of one tree.
-        root: the compiled method; empty where that is unknown.
+    The depth of a call follows from its column, compared with preceding ones: excerpts begin anywhere.
     """
     calls: list[Call] = []
     unread: list[str] = []
-    outer: list[tuple[int, int, str]] = []  # what is below, of each level further out
+    outer: list[tuple[int, int, str]] = []  # column, parent and caller of each outer level
     column, depth, parent, caller = -1, 0, -1, root  # of the calls on this level
     callee = root
     for line in lines:
         if not isinstance(line, CallLine):
             if line.receivers and calls:
-                _see(calls, line.receivers)
+                _add_receivers(calls, line.receivers)
             elif not line.raw.isspace():
                 unread.append(text(line.raw))
             continue
@@ -339,7 +320,7 @@ def nested(lines: Iterable[TreeLine], root: str) -> Tree:
             callee = one.method
             calls.append(Call(depth, caller, parent, bci, callee, one.size, one.fate, one.words))
         if line.receivers:
-            _see(calls, line.receivers)
+            _add_receivers(calls, line.receivers)
     return Tree(tuple(calls), tuple(unread))
 
 
@@ -347,11 +328,11 @@ def _is_rest(line: TreeLine) -> bool:
     return isinstance(line, TextLine) and not line.receivers
 
 
-def _see(calls: list[Call], seen: tuple[Receiver, ...]) -> None:
-    calls[-1] = msgspec.structs.replace(calls[-1], receivers=calls[-1].receivers + seen)
+def _add_receivers(calls: list[Call], more: tuple[Receiver, ...]) -> None:
+    calls[-1] = msgspec.structs.replace(calls[-1], receivers=calls[-1].receivers + more)
 
 
-# One pass over a log.
+# One pass over a log: a compilation ends when the thread that printed it begins another.
 
 
 class Entry(msgspec.Struct):
@@ -359,9 +340,9 @@ class Entry(msgspec.Struct):
 
     Attributes:
         number: position among the compilations of its log, from 0.
-        thread: that compiled it; None where the log does not say.
-        compilation: what its head says.
-        lines: in order, read but not nested.
+        thread: that compiled it; None if the log does not tell.
+        compilation: its head.
+        lines: in order, parsed but not nested.
     """
 
     number: int
@@ -380,18 +361,18 @@ class Entry(msgspec.Struct):
 
 @dataclass
 class Account:
-    """What a log holds, line by line.
+    """Statistics of a log's lines.
 
     Attributes:
         lines: all.
         of_trees: lines of trees.
-        compilations: that were begun, fragments included; one that was tried again counts once.
+        compilations: started ones, including fragments; a retry counts once.
         heads: lines that begin a compilation.
-        given_up: lines that say that a compilation was made not entrant, was skipped, and so on.
+        given_up: lines that report that a compilation was made not entrant, was skipped, and so on.
         markup: lines of the XML around the log.
-        foreign: lines that are none of the log's, as an engine's own on standard output.
+        foreign: lines that are not the log's, such as an engine's own on standard output.
         samples: the first few of these.
-        names_threads: whether it says which thread wrote what.
+        names_threads: whether it tells which thread wrote what.
         given_up_ms: when compilations were made not entrant, milliseconds since the JVM started.
     """
 
@@ -408,12 +389,7 @@ class Account:
 
 
 def read_entries(chunks: Iterable[bytes], account: Account) -> Iterator[Entry]:
-    """Read a log from one end to the other; what is in memory is one tree of each thread.
-
-    Args:
-        chunks: the log, cut anywhere.
-        account: is filled as it goes on.
-    """
+    """Parse a log, cut anywhere into chunks, filling `account`; keeps one tree per thread in memory."""
     reader = _Reader(account)
     rest = b""
     for chunk in chunks:
@@ -426,20 +402,18 @@ def read_entries(chunks: Iterable[bytes], account: Account) -> Iterator[Entry]:
 
 
 class _Reader:
-    """The state of the pass."""
-
     def __init__(self, account: Account) -> None:
         self._account = account
         self._read = Lines()
-        self._piece: list[TreeLine] = []  # of a tree, not known yet whose
+        self._piece: list[TreeLine] = []  # of a tree, not known yet of which
         self._thread: int | None = None
         self._current: dict[int, Entry] = {}  # by thread
-        self._preamble = False  # within what HotSpot's file says of the JVM before the log proper
-        self._counting = False  # within what the JVM counts up when it ends
-        self._switched = False  # just behind a switch of threads
+        self._preamble = False  # within the description of the JVM before the log proper
+        self._counting = False  # within the statistics at the JVM's end
+        self._switched = False  # right after a switch of threads
 
     def take(self, lines: list[bytes]) -> Iterator[Entry]:
-        """Some lines; yields the compilations that ended in them."""
+        """Parse lines; yields the compilations that ended in them."""
         self._account.lines += len(lines)
         piece = self._piece
         for line in map(self._read.__getitem__, lines):
@@ -449,7 +423,7 @@ class _Reader:
                 yield ended
 
     def end(self) -> Iterator[Entry]:
-        """That was all; yields the compilations that were still open."""
+        """Yield the compilations that are still open."""
         self._end_piece()
         yield from sorted(self._current.values(), key=lambda entry: entry.number)
 
@@ -485,8 +459,8 @@ class _Reader:
             account.markup += 1
             self._counting = raw.startswith(b"<statistics")
         elif line.of_tree or (switched and raw) or (raw.isspace() and self._thread in self._current):
-            # C1 prints a line in several writes: when another thread comes between them, its indentation can
-            # stand alone, and its rest behind the next switch.
+            # C1 prints a line in several writes: if another thread interrupts, its indentation may be
+            # separate from the rest after the next switch.
             self._piece.append(line)
         elif self._counting:
             account.markup += 1
@@ -507,7 +481,7 @@ class _Reader:
             and ended.compilation.id == compilation.id
             and ended.compilation.key == compilation.key
         ):
-            # C2 gave up an attempt at it, and tries again with fewer optimizations: only the last counts.
+            # C2 retries with fewer optimizations: only the last attempt counts.
             self._current[thread] = Entry(ended.number, self._thread, compilation, [])
             return None
         self._current[thread] = Entry(account.compilations, self._thread, compilation, [])
@@ -520,7 +494,7 @@ class _Reader:
             return
         thread = self._thread
         if thread is None:
-            # C1 prints a tree while it compiles, behind its head; C2 when it is done, perhaps behind C1's.
+            # C1 prints a tree while it compiles, after its head; C2 when it is done, perhaps after C1's.
             thread = _C2 if any(map(_BY_C2, piece)) else _C1
             if thread not in current and current:
                 thread = next(iter(current))
@@ -532,37 +506,34 @@ class _Reader:
         piece.clear()
 
 
-# A log of HotSpot's inlining: a file or bytes, read as a stream as often as it is asked.
-
 PACKED_SUFFIX = ".zst"
 _CHUNK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Mentions:
-    """Where a method is, both oldest first.
+    """Compilations that involve a method, oldest first.
 
     Attributes:
         rooted: compilations of the method.
-        calling: those that have a call of it, inlined or not.
+        calling: those that call it, inlined or not.
     """
 
     rooted: tuple[Entry, ...]
     calling: tuple[Entry, ...]
 
     def all(self) -> list[Entry]:
-        """Both, each once, oldest first."""
+        """Both, without duplicates, oldest first."""
         by_number = {entry.number: entry for entry in (*self.rooted, *self.calling)}
         return [by_number[number] for number in sorted(by_number)]
 
 
 class InliningLog:
-    """What HotSpot compiled, and what it inlined; iterating over it is one pass.
+    """What HotSpot compiled and inlined, from bytes or a file: text, or compressed as `.zst`.
 
-    A compilation comes when the thread that printed it begins another: not quite in the order of `number`.
-
-    Args:
-        source: the log itself, or its path: text, or packed as `.zst`.
+    Iterating is one pass. It yields a compilation when the thread that printed it begins another: not quite
+    in the
+    order of `number`.
     """
 
     def __init__(self, source: bytes | Path) -> None:
@@ -573,7 +544,7 @@ class InliningLog:
         """All compilations.
 
         Raises:
-            BenchctlError: the file cannot be read or unpacked, or its end is missing.
+            BenchctlError: the file cannot be read or decompressed, or is truncated.
         """
         account = Account()
         with ExitStack() as stack:
@@ -586,7 +557,7 @@ class InliningLog:
 
     @property
     def account(self) -> Account:
-        """What the log holds; after a pass it costs nothing more."""
+        """Statistics of the log; free after a pass."""
         if self._account is None:
             for _ in self:
                 pass
@@ -597,11 +568,7 @@ class InliningLog:
         return None if compilation.key is None else self.account.given_up_ms.get(compilation.key)
 
     def mentions(self, method: str) -> Mentions:
-        """The compilations that have to do with a method.
-
-        Args:
-            method: an end of its name, as `names` takes it.
-        """
+        """The compilations that involve a method, as `names` takes it."""
         meant = functools.cache(functools.partial(names, asked=method))
         rooted, calling = [], []
         for entry in self:
@@ -627,10 +594,10 @@ class InliningLog:
 
 
 def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
-    """Frame after frame; of one without its end, a stream reader would give what there is and say nothing.
+    """Decompress frame after frame; a stream reader would silently accept a truncated one.
 
     Raises:
-        zstandard.ZstdError: it is not a frame, or not a whole one.
+        zstandard.ZstdError: it is not a frame, or a truncated one.
     """
     frame = zstandard.ZstdDecompressor().decompressobj()
     for piece in packed:

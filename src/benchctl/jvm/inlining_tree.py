@@ -1,4 +1,4 @@
-"""What HotSpot compiled as a tree of calls, each with its fate, and that tree cut to what matters."""
+"""Compilations as trees of calls, each with its fate, and their reduction to what matters."""
 
 import functools
 import re
@@ -13,7 +13,7 @@ Outcome = Literal["inlined", "virtual", "refused", "unknown"]
 
 
 class Fate(Enum):
-    """What became of a call site; the value is how benchctl calls it, close to HotSpot's words."""
+    """What became of a call site; the values are benchctl's names, close to HotSpot's words."""
 
     HOT = "inline (hot)"
     PLAIN = "inline"
@@ -48,7 +48,7 @@ class Fate(Enum):
     NOT_CONSTANT = "not constant"
     OTHER = "other"
 
-    __hash__ = object.__hash__  # Enum's own is a function in Python, and every call of a log has a fate
+    __hash__ = object.__hash__  # Enum's is slow Python, and every call of a log has a fate
 
     @functools.cached_property
     def outcome(self) -> Outcome:
@@ -68,10 +68,9 @@ HOT_REFUSALS = frozenset(
         Fate.DESIRED_LIMIT, Fate.NODE_COUNT, Fate.OUT_OF_NODES,
     }
 )  # fmt: skip
-"""Refusals of calls that HotSpot itself holds for worth inlining: it was a limit that they ran into."""
-
-# How messages begin, the more particular before the more general. Read off the logs of JDK 17, 21 and 25, and
-# off the sources of HotSpot: bytecodeInfo.cpp, doCall.cpp (C2) and c1_GraphBuilder.cpp (C1).
+"""Refusals of calls that HotSpot itself considers worth inlining: they hit a limit."""
+# Prefixes of messages, specific before general. From the logs of JDK 17, 21 and 25, and from HotSpot's
+# sources: bytecodeInfo.cpp, doCall.cpp (C2) and c1_GraphBuilder.cpp (C1).
 _BEGINNINGS: tuple[tuple[str, Fate], ...] = (
     ("inline (hot)", Fate.HOT),
     ("force inline", Fate.FORCED),
@@ -124,35 +123,29 @@ _REFUSED = "failed to inline: "
 
 @functools.lru_cache(maxsize=4096)  # logs have a few dozen texts, hundreds of thousands of times
 def fate_of(text: str) -> Fate:
-    """The fate that HotSpot's words stand for; `OTHER` for words that are not known.
-
-    Args:
-        text: without the type profile. JDK 25 puts `failed to inline: ` before refusals.
-    """
-    words = text.removeprefix(_REFUSED)
+    """The fate in HotSpot's words, without the type profile; `OTHER` for unknown words."""
+    words = text.removeprefix(_REFUSED)  # JDK 25
     if words == "inline":
         return Fate.PLAIN
     return next((fate for beginning, fate in _BEGINNINGS if words.startswith(beginning)), Fate.OTHER)
 
 
-# Compilations, the calls in them, and what they were decided on.
-
-# Hidden classes get another address in every JVM: `Foo$$Lambda/0x00007f..::m`, `Foo$$Lambda$12/0x00..::m`.
+# Addresses of hidden classes differ between JVMs: `Foo$$Lambda/0x00007f..::m`, `Foo$$Lambda$12/0x00..::m`.
 _HIDDEN = re.compile(r"(?<=\$\$Lambda)(?:\$\d+)?/0x[0-9a-f]+|/0x[0-9a-f]+")
 _LIBRARY = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
 C2_LEVEL = 4
 
 
-# A log has as many calls as lines: structs are made in a tenth of the time that dataclasses take.
+# A log has as many calls as lines, and structs are created ten times as fast as dataclasses.
 
 
 class Receiver(msgspec.Struct, frozen=True):
-    """A class that a call site saw, of a type profile.
+    """A class in a call site's type profile.
 
     Attributes:
         name: of the class, with dots.
-        count: how often.
-        total: calls that the site's profile counts, over all classes.
+        count: its calls.
+        total: calls in the profile, over all classes.
     """
 
     name: str
@@ -165,14 +158,14 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         depth: 0 for calls in the compiled method itself.
-        caller: method that the call is in; empty where a fragment does not say.
+        caller: method that has the call; empty if a fragment does not tell.
         parent: position of the call that inlined the caller, in the same tree; -1 at depth 0.
         bci: of the call in the caller's bytecode.
         callee: `package.Class::method`.
-        size: of the callee's bytecode, bytes; None where its class was not loaded.
+        size: of the callee's bytecode, bytes; None if its class was not loaded.
         fate: what became of it.
-        text: the same in HotSpot's words, everything that stood there.
-        receivers: of the site's type profile, which HotSpot prints once a site, below its last callee.
+        text: HotSpot's complete words about it.
+        receivers: of the site's type profile, which HotSpot prints once per site, after its last callee.
     """
 
     depth: int
@@ -191,7 +184,7 @@ class Tree(msgspec.Struct, frozen=True):
 
     Attributes:
         calls: in HotSpot's order, callers before the calls in them.
-        unread: lines that should have been part of it and could not be understood.
+        unread: lines that should have been part of it and could not be parsed.
     """
 
     calls: tuple[Call, ...]
@@ -199,15 +192,15 @@ class Tree(msgspec.Struct, frozen=True):
 
 
 class Compilation(msgspec.Struct, frozen=True, gc=False):
-    """One compilation, as its head says; all None or empty for a fragment, which has no head.
+    """The head of a compilation; all None or empty for a fragment, which has none.
 
     Attributes:
-        id: HotSpot's; one of an on-stack replacement may be the same as one of a method.
+        id: HotSpot's; on-stack replacements may share ids with methods.
         stamp_ms: when it began, milliseconds since the JVM started.
         level: 1 to 3 are C1, 4 is C2; 0 for wrappers of native methods.
-        method: that was compiled: the root of the tree.
+        method: the compiled one, root of the tree.
         size: of its bytecode, bytes.
-        osr_bci: where a loop was entered, of an on-stack replacement.
+        osr_bci: where a loop is entered by on-stack replacement.
         flags: as printed: % on-stack replacement, s synchronized, ! exception handlers, b blocking, n native.
     """
 
@@ -221,12 +214,12 @@ class Compilation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> "CompilationKey | None":
-        """What HotSpot itself knows it by; None for a fragment."""
+        """HotSpot's own identification; None for a fragment."""
         return None if self.id is None else (self.id, "%" in self.flags)
 
 
 CompilationKey = tuple[int, bool]
-"""The id, and whether it is one of on-stack replacements, which some JVMs count by themselves."""
+"""The id, and whether it is an on-stack replacement, which some JVMs count separately."""
 
 
 def simple(method: str) -> str:
@@ -235,9 +228,9 @@ def simple(method: str) -> str:
     return f"{holder.rpartition('.')[2]}{colons}{name}"
 
 
-@functools.lru_cache(maxsize=1 << 15)  # every call of a log names a method, most of them one of a few
+@functools.lru_cache(maxsize=1 << 15)  # every call of a log names a method, usually one of a few
 def stable(method: str) -> str:
-    """The same name in every JVM: without the addresses of hidden classes."""
+    """The name without the addresses of hidden classes: the same in every JVM."""
     return _HIDDEN.sub("", method)
 
 
@@ -247,12 +240,11 @@ def own_name(method: str) -> str:
 
 
 def names(method: str, asked: str) -> bool:
-    """Whether somebody who asked for a method like this means that one.
+    """Whether a user's `asked` names the method `package.Outer$Inner::method`.
 
-    Args:
-        method: `package.Outer$Inner::method`.
-        asked: the same, or an end of it that begins with a class: `Outer$Inner::method`, `Inner::method`; or
-            `method`, or `::method`, alone.
+    Accepts the same, or a suffix that begins with a class: `Outer$Inner::method`, `Inner::method`; or
+    `method` or
+    `::method` alone.
     """
     name = stable(method)
     asked = asked.removeprefix("::")
@@ -260,23 +252,18 @@ def names(method: str, asked: str) -> bool:
 
 
 def in_library(method: str) -> bool:
-    """Whether it is the Java library's own."""
+    """Whether it is part of the Java library."""
     return method.startswith(_LIBRARY)
 
 
-# A tree cut to what matters: how calls were dispatched, and where a limit stood in the way.
+# Reducing a tree to what matters: how calls were dispatched, and which were refused because of a limit.
 
 _SILENT = frozenset({Fate.FORCED, Fate.INTRINSIC, Fate.ACCESSOR})
 
 
 @dataclass(frozen=True)
 class CutTree:
-    """What is left of a tree.
-
-    Attributes:
-        calls: with their positions in the whole tree, in its order.
-        cut: calls that were left out.
-    """
+    """The rest of a tree: (position in the whole tree, call), in order, and how many were cut."""
 
     calls: tuple[tuple[int, Call], ...]
     cut: int
@@ -285,17 +272,19 @@ class CutTree:
 def cut_tree(
     calls: Sequence[Call], *, asked: str = "", depth: int | None = None, everything: bool = False
 ) -> CutTree:
-    """Leave out what only the Java library does within itself, and what goes without saying.
+    """Leave out what happens only within the Java library, and the obvious.
 
-    Kept are all calls of methods outside the Java library but accessors, intrinsics and what is inlined by
-    force; virtual calls; sites with several receivers; calls that a limit of the compiler refused; what was
-    asked for; and the way to each of them.
+    Kept are all calls of methods outside the Java library except accessors, intrinsics and forced inlining;
+    virtual
+    calls; sites with several receivers; calls refused because of a compiler limit; what was asked for; and
+    the path to
+    each of them.
 
     Args:
         calls: a whole tree.
         asked: a method that is always kept, as `names` takes it; empty for none.
-        depth: calls deeper than this are left out; None for no bound.
-        everything: leave out nothing but what is too deep.
+        depth: deeper calls are left out; None for no limit.
+        everything: leave out only what is too deep.
     """
     many = _sites_with_many(calls)
     kept: set[int] = set()
@@ -315,7 +304,7 @@ def _matters(call: Call, asked: str) -> bool:
 
 
 def _sites_with_many(calls: Sequence[Call]) -> set[tuple[int, int]]:
-    """(parent, bci) of sites that several classes were seen at, or several callees are inlined into."""
+    """(parent, bci) of sites where several classes were seen, or several callees are inlined."""
     callees: dict[tuple[int, int], set[str]] = {}
     for call in calls:
         seen = callees.setdefault((call.parent, call.bci), set())

@@ -1,4 +1,4 @@
-"""Where a JVM's threads were when they were looked at: recorded, kept, counted, compared."""
+"""Samples of a JVM's threads: recorded, kept, counted, compared."""
 
 import math
 import re
@@ -21,19 +21,19 @@ PROFILE_NAME = "profile.json"
 PROFILE_VERSION = 1
 
 Stack = tuple[str, ...]
-"""Frames from the thread's first method to the one that ran: `Class.method:line`, or without a line."""
+"""Frames from the thread's first method to the running one: `Class.method:line`, or without a line."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A thread as it was found once.
+    """A thread at one moment.
 
     Attributes:
-        uptime_ns: when, since the JVM started; known to a millisecond.
+        uptime_ns: when, since the JVM started; with millisecond resolution.
         thread: its name.
-        stack: empty where the JVM could not walk it.
-        native: it was in native code, where it may as well have waited; else it ran Java.
-        cut: the stack goes on towards the thread's first method.
+        stack: empty if the JVM could not walk it.
+        native: it was in native code, where it may have been waiting; else it ran Java.
+        cut: the stack continues towards the thread's first method.
     """
 
     uptime_ns: int
@@ -44,17 +44,17 @@ class Sample:
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All samples of one node start, column by column, in order of time.
+    """All samples of one node start as columns, in order of time.
 
     Attributes:
         profile_version: of this form.
         frames: every frame once.
         threads: every thread's name once.
-        stacks: every stack once, as positions in frames.
-        uptime_ns, native, cut: of each sample, as of `Sample`.
-        thread: of each sample, as position in threads.
-        stack: of each sample, as position in stacks.
-        unread: lines of the recording that were not understood.
+        stacks: every stack once, as indices into frames.
+        uptime_ns, native, cut: of each sample, see `Sample`.
+        thread: of each sample, index into threads.
+        stack: of each sample, index into stacks.
+        unread: lines of the recording that could not be parsed.
     """
 
     profile_version: int
@@ -69,7 +69,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     unread: int = 0
 
     def samples(self) -> Iterator[Sample]:
-        """All of them, in order of time."""
+        """All samples, in order of time."""
         stacks = [tuple(self.frames[place] for place in stack) for stack in self.stacks]
         columns = zip(self.uptime_ns, self.native, self.thread, self.stack, self.cut, strict=True)
         for uptime_ns, native, thread, stack, cut in columns:
@@ -77,12 +77,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 def profile_of(samples: Iterable[Sample], unread: int = 0) -> Profile:
-    """Put samples, in any order, into the form in which they are kept.
-
-    Args:
-        samples: of one node start.
-        unread: lines that were not understood.
-    """
+    """The profile of one node start from its samples, in any order."""
     frames: dict[str, int] = {}
     threads: dict[str, int] = {}
     stacks: dict[tuple[int, ...], int] = {}
@@ -116,7 +111,7 @@ def profile_of(samples: Iterable[Sample], unread: int = 0) -> Profile:
 
 
 def read_profile(folder: Path) -> Profile | None:
-    """The profile that is kept in a folder of evidence; None when there is none.
+    """The profile in a folder of evidence; None when there is none.
 
     Raises:
         BenchctlError: it cannot be read, is damaged, or of another version.
@@ -129,7 +124,7 @@ def read_profile(folder: Path) -> Profile | None:
 
 
 def _holds_together(profile: Profile) -> bool:
-    """Whether there is everything that its samples point to."""
+    """Whether columns have equal lengths and indices are valid."""
     columns = (profile.native, profile.cut, profile.thread, profile.stack)
     pointers = (
         (profile.thread, profile.threads),
@@ -141,16 +136,16 @@ def _holds_together(profile: Profile) -> bool:
     )
 
 
-# The text of `jfr print` -> samples, line by line.
+# Parsing the output of `jfr print`.
 
 EVENTS = ("jdk.JVMInformation", "jdk.ExecutionSample", "jdk.NativeMethodSample")
-"""What must be in a recording; the first is there as it begins, and shows in which time zone all are."""
+"""What a recording must have; the first occurs at its start, and reveals its time zone."""
 
 _EVENT = re.compile(r"(?P<name>[\w.$]+) \{")
 _STARTED = "  startTime = "
 _TIME = re.compile(r"  startTime = (\d\d:\d\d:\d\d\.\d{3}) \((\d{4}-\d\d-\d\d)\)")
 _THREAD = re.compile(r'  sampledThread = (?:"(?P<name>.*)" )?\(.*\)')
-# Parameters tell overloads apart, which the line does as well; a profile is easier to read without them.
+# Without parameters, for readability: lines distinguish overloads as well.
 _FRAME = re.compile(r"    (?P<method>[^\s(]+)\(.*\)(?: +line: (?P<line>\d+))?")
 _HIDDEN = re.compile(r"(\$\$Lambda)(?:\$\d+)?(?:[./+]0x[0-9a-f]+)?")
 _CUT = "    ..."
@@ -161,10 +156,11 @@ _FARTHEST_ZONE = timedelta(hours=18)
 
 @dataclass(frozen=True)
 class RecordingClock:
-    """When things happened by the host's clock, in UTC, without a time zone.
+    """Times by the host's clock, in UTC, without a time zone.
 
-    A recording is printed in the time zone of the JVM that made it, which it does not name; and what it calls
-    the JVM's start is when the JVM was done with its own start, seconds later.
+    A recording is printed in the time zone of its JVM, which it does not name; and what it calls the JVM's
+    start is
+    the end of the JVM's own startup, seconds later.
 
     Attributes:
         started: the JVM's process.
@@ -176,14 +172,10 @@ class RecordingClock:
 
 
 class RecordingText:
-    """Reads what `jfr print --events ... --stack-depth N` prints of a recording.
-
-    Args:
-        lines: of it, with or without line ends. They are read while samples are asked for.
-        clock: what its times are counted by.
+    """Parser of `jfr print --events ... --stack-depth N`, lazily from its lines, with or without line ends.
 
     Attributes:
-        unread: lines so far that were not understood; a sample whose time is among them is left out.
+        unread: lines so far that could not be parsed; a sample whose time is among them is skipped.
     """
 
     def __init__(self, lines: Iterable[str], clock: RecordingClock) -> None:
@@ -196,7 +188,7 @@ class RecordingText:
         """Yield the samples, in the order of the text.
 
         Raises:
-            BenchctlError: a sample says no time, or comes before the event that shows the time zone.
+            BenchctlError: a sample has no time, or precedes the event that reveals the time zone.
         """
         for line in self._lines:
             event = _EVENT.fullmatch(line)
@@ -222,7 +214,7 @@ class RecordingText:
                 self._started = self._clock.started + zone
 
     def _sample(self, *, native: bool) -> Sample | None:
-        """One; None where its time cannot be read, which is counted."""
+        """The next sample; None if its time cannot be parsed, which is counted."""
         when, thread, cut, timed = None, _UNNAMED, False, False
         stack: list[str] = []
         for line in self._body():
@@ -262,35 +254,31 @@ def _time(line: str) -> datetime | None:
         return None
     try:
         return datetime.fromisoformat(f"{found[2]}T{found[1]}")
-    except ValueError:  # There is no such day or hour.
+    except ValueError:  # no such day or hour
         return None
 
 
 def _frame(found: re.Match[str]) -> str:
-    """`Class.method:line`; the numbers that a JVM gives to lambdas are other ones in every JVM."""
+    """`Class.method:line`, without numbers of lambdas, which differ between JVMs."""
     method = _HIDDEN.sub(r"\1", found["method"])
-    # A frame has no separator of collapsed stacks in it, whatever other languages of the JVM name methods.
+    # `;` separates frames of collapsed stacks; other JVM languages allow it in names.
     method = method.replace(";", ",")
     return method if found["line"] is None else f"{method}:{found['line']}"
 
 
-# Collapsed stacks, the form that flame graph tools read: `frame;frame;frame COUNT`, the running one last.
+# Collapsed stacks, the format of flame graph tools: `frame;frame;frame COUNT`, the running one last.
 
 
 def collapse(stacks: Mapping[Stack, int]) -> str:
-    """Write stacks down, in their own order, one a line.
-
-    Args:
-        stacks: stack -> samples.
-    """
+    """Collapsed stacks from stack -> samples, sorted, one per line."""
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
 def expand(lines: Iterable[str]) -> dict[Stack, int]:
-    """Read collapsed stacks; those that are there twice are added up.
+    """Parse collapsed stacks; duplicates are added up.
 
     Raises:
-        BenchctlError: a line ends with no count.
+        BenchctlError: a line does not end with a count.
     """
     found: dict[Stack, int] = {}
     for number, line in enumerate(lines, 1):
@@ -305,13 +293,11 @@ def expand(lines: Iterable[str]) -> dict[Stack, int]:
     return found
 
 
-# Samples -> how often each stack was seen, of those that are asked for.
-
+# Counting stacks.
 Window = tuple[int, int]
-"""From when to when, nanoseconds since the JVM started; both belong to it."""
-
-# In native code a thread looks busy to the JVM while the kernel has it wait: for requests, for the most part,
-# and Elasticsearch's for its standard input.
+"""First and last nanosecond since the JVM started, both inclusive."""
+# To the JVM a thread in native code looks busy even while it waits in the kernel: mostly for requests, and in
+# Elasticsearch for standard input.
 WAITS = frozenset({
     "io.netty.channel.epoll.Native.epollWait",
     "io.netty.channel.epoll.Native.epollWait0",
@@ -326,11 +312,11 @@ WAITS = frozenset({
 })  # fmt: skip
 
 UNKNOWN = "(unknown)"
-"""Stands for a stack that the JVM could not walk."""
+"""A stack that the JVM could not walk."""
 
 _ENGINE = re.compile(r"\borg\.(?:elasticsearch|opensearch)\.")
 _POOL = re.compile(r"\[(?P<pool>[^\[\]]+)\]+(?:\[T#\d+\])?$")
-# Takes the orders to begin and to end the recording.
+# Handles the commands that start and stop the recording.
 _OWN_THREAD = "Attach Listener"
 _NUMBER = re.compile(r"[-#\s]*\d+$")
 
@@ -340,9 +326,9 @@ class Choice:
     """Which samples are counted.
 
     Attributes:
-        native: those in native code that did not wait there; else those that ran Java.
-        thread: that the name of their thread matches somewhere; None for all.
-        windows: that were taken in one of them; None for any time.
+        native: those in native code that were not waiting; else those that ran Java.
+        thread: must match somewhere in the thread's name; None for all.
+        windows: must include the sample; None for any time.
     """
 
     native: bool = False
@@ -350,7 +336,7 @@ class Choice:
     windows: tuple[Window, ...] | None = None
 
     def takes(self, sample: Sample) -> bool:
-        """Whether a sample is one of them."""
+        """Whether a sample is counted."""
         if sample.native != self.native or (self.native and _waits(sample)) or sample.thread == _OWN_THREAD:
             return False
         if self.thread is not None and self.thread.search(sample.thread) is None:
@@ -360,12 +346,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Counted:
-    """The samples of one node start or of several.
+    """The samples of one or several node starts.
 
     Attributes:
         stacks: stack -> samples.
-        total: samples that were recorded, counted or not.
-        cut: of those counted, how many have stacks that go on.
+        total: recorded samples, counted or not.
+        cut: counted samples whose stacks continue.
     """
 
     stacks: Mapping[Stack, int]
@@ -374,18 +360,12 @@ class Counted:
 
     @property
     def samples(self) -> int:
-        """Those counted."""
+        """Number of counted samples."""
         return sum(self.stacks.values())
 
 
 def count_stacks(samples: Iterable[Sample], choice: Choice, *, pools: bool = False) -> Counted:
-    """Count stacks.
-
-    Args:
-        samples: to choose from.
-        choice: which of them count.
-        pools: begin each stack with the name of its thread pool in brackets.
-    """
+    """Count stacks; `pools` prepends the name of the thread pool in brackets."""
     stacks: Counter[Stack] = Counter()
     total = cut = 0
     for sample in samples:
@@ -398,14 +378,14 @@ def count_stacks(samples: Iterable[Sample], choice: Choice, *, pools: bool = Fal
 
 
 def pool_of(thread: str) -> str:
-    """What threads of one pool have in common: `search` of `elasticsearch[node][search][T#3]`."""
+    """The common part of the threads of a pool: `search` of `elasticsearch[node][search][T#3]`."""
     found = _POOL.search(thread)
     name = found["pool"] if found else _NUMBER.sub("", thread)
     return (name or thread).replace(";", ",")
 
 
 def merged(counted: Iterable[Counted]) -> Counted:
-    """The samples of several node starts together."""
+    """The sum over several node starts."""
     stacks: Counter[Stack] = Counter()
     total = cut = 0
     for one in counted:
@@ -416,7 +396,7 @@ def merged(counted: Iterable[Counted]) -> Counted:
 
 
 def engine_neutral(counted: Counted) -> Counted:
-    """With `org.elasticsearch` and `org.opensearch` written alike: most of both is the same code."""
+    """With `org.elasticsearch` and `org.opensearch` unified: most of both is the same code."""
     stacks: Counter[Stack] = Counter()
     for stack, count in counted.stacks.items():
         stacks[tuple(_ENGINE.sub("org.<engine>.", frame) for frame in stack)] += count
@@ -424,7 +404,7 @@ def engine_neutral(counted: Counted) -> Counted:
 
 
 def without_lines(counted: Counted) -> Counted:
-    """With methods in place of lines."""
+    """With methods instead of lines."""
     stacks: Counter[Stack] = Counter()
     for stack, count in counted.stacks.items():
         stacks[tuple(map(method_of, stack))] += count
@@ -441,20 +421,20 @@ def _waits(sample: Sample) -> bool:
     return bool(sample.stack) and method_of(sample.stack[-1]) in WAITS
 
 
-# Counted stacks -> which frames took which share of the samples, and how two sides differ in that.
+# Shares of frames in the samples, and how two sides differ.
 
 _NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one frame, with some of its callers, took.
+    """The share of one frame, with some of its callers.
 
     Attributes:
         stack: the frame itself, then its callers outwards.
         samples: of all forks.
         share: of all forks' counted samples, 0 to 1.
-        least, most: of the forks' own shares; the share itself where there is one fork.
+        least, most: of the forks' own shares; the share itself for a single fork.
     """
 
     stack: Stack
@@ -466,13 +446,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Difference:
-    """What one frame, with some of its callers, took on two sides.
+    """The shares of one frame, with some of its callers, on two sides.
 
     Attributes:
-        stack: as in `Share`.
-        baseline, contender: of each side; with 0 samples where it was never seen.
-        noise: 95 % of the differences that sampling alone makes are smaller, as a share: binomial, and so a
-            lower bound, because the samples of one request are alike, and forks differ.
+        stack: see `Share`.
+        baseline, contender: of each side; with 0 samples if it was never seen.
+        noise: 95 % of differences due to sampling alone are smaller, as a share: binomial, and so a lower
+            bound, because the samples of one request are alike, and forks differ.
     """
 
     stack: Stack
@@ -487,13 +467,13 @@ class Difference:
 
 
 def shares(forks: Sequence[Counted], *, size: int = 1, inclusive: bool = False) -> list[Share]:
-    """What took most first; equal ones by name.
+    """Shares of frames, largest first, ties by name.
 
     Args:
-        forks: of one variant; those without samples say nothing.
-        size: frames of a stack that are told apart, from the running one outwards, at least 1.
-        inclusive: count a frame wherever it is in a stack, once a stack, and not only where it runs itself;
-            the shares of all frames are then more than 1 together.
+        forks: of one variant; those without samples are ignored.
+        size: frames of a stack that are distinguished, from the running one outwards, at least 1.
+        inclusive: count a frame anywhere in a stack, once per stack, not only where it is running; the shares
+            of all frames then exceed 1 in total.
     """
     own = [_cut_to(fork.stacks, size, inclusive=inclusive) for fork in forks if fork.samples]
     sizes = [fork.samples for fork in forks if fork.samples]
@@ -511,14 +491,7 @@ def differences(
     size: int = 1,
     inclusive: bool = False,
 ) -> list[Difference]:
-    """What differs most first; equal ones by name.
-
-    Args:
-        baseline: forks of the one side.
-        contender: forks of the other.
-        size: as in `shares`.
-        inclusive: as in `shares`.
-    """
+    """Differences of shares, largest first, ties by name; options as for `shares`."""
     first = {share.stack: share for share in shares(baseline, size=size, inclusive=inclusive)}
     second = {share.stack: share for share in shares(contender, size=size, inclusive=inclusive)}
     sizes = merged(baseline).samples, merged(contender).samples
@@ -554,29 +527,24 @@ def _share(stack: Stack, count: int, forks: Sequence[Mapping[Stack, int]], sizes
     return Share(stack, count, count / sum(sizes), min(own), max(own))
 
 
-# The profiles that a run keeps, fork by fork, and when in them a task was measured.
+# The profiles of a run, by fork, and when tasks were measured in them.
 
 
 @dataclass(frozen=True)
 class ForkProfile:
-    """What was sampled in one fork.
-
-    Attributes:
-        fork: the fork's record.
-        boots: position of a node start in the fork -> its profile.
-    """
+    """The profiles of one fork, by position of the node start."""
 
     fork: ForkRecord
     boots: dict[int, Profile]
 
     @property
     def unread(self) -> int:
-        """Lines of the recordings that were not understood."""
+        """Lines of the recordings that could not be parsed."""
         return sum(profile.unread for profile in self.boots.values())
 
 
 def fork_profiles(folder: RunFolder, record: RunRecord, variant: str) -> list[ForkProfile]:
-    """The profiles of a variant's finished forks, in block order; forks without any are passed over.
+    """The profiles of a variant's finished forks, in block order; forks without any are skipped.
 
     Raises:
         BenchctlError: one cannot be read, is damaged, or of another version.
@@ -603,17 +571,17 @@ def count_fork(
     tasks: Sequence[Place] | None,
     pools: bool = False,
 ) -> Counted:
-    """Count the stacks of one fork, of all its node starts.
+    """Count the stacks of one fork, over all its node starts.
 
     Args:
         profile: of the fork.
-        choice: which samples count; its windows are not looked at.
+        choice: which samples count; its windows are ignored.
         folder: of the run.
-        tasks: only samples of the measured window of one of them; None for all that was recorded.
-        pools: as of `count_stacks`.
+        tasks: only samples of the measured window of one of them; None for everything recorded.
+        pools: as for `count_stacks`.
 
     Raises:
-        UnknownTimesError: it is not known when these tasks ran.
+        UnknownTimesError: it is unknown when these tasks ran.
     """
     windows = None if tasks is None else _windows(folder, profile.fork, tasks)
     counted = [

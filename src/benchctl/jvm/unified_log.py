@@ -1,4 +1,4 @@
-"""What a JVM logs of itself, on JDK 17 to 25: its compilers' work, and the times at which it stood still."""
+"""The JVM's unified log on JDK 17 to 25: its compilers' work, and when it stopped its threads."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from benchctl.results.evidence import C2_LEVEL
 # Lines that begin with `[NANOSECONDSns][PID]`: System.nanoTime, and the process.
 
 DECORATIONS = "timenanos,pid"
-"""What `-Xlog` is told to begin lines with.
+"""The decorations for `-Xlog`.
 
 The first is System.nanoTime, on Linux the monotonic clock of all processes. Uptimes would not do: they count
 from when the JVM was loaded, and OpenSearch's start script becomes the server a second or two after it began.
@@ -20,17 +20,16 @@ _LINE = re.compile(r"\[(\d{1,18})ns\]\[(\d+)\s*\](.*)")
 
 
 def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple[int, str]]:
-    """What one process logged.
+    """What one process logged: (nanoseconds since it started, the rest of the line, right-stripped).
 
-    Start scripts run other JVMs with the same flags before a server, and lines may be cut by its end.
+    Start scripts run other JVMs with the same flags before a server, and the last line may be cut. Lines of
+    other
+    processes, and lines without decorations, are skipped.
 
     Args:
         lines: of the log, with or without line ends.
-        pid: of the process; lines of others, and lines without decorations, are passed over.
+        pid: of the process.
         started_ns: when it started, on the monotonic clock.
-
-    Yields:
-        (nanoseconds since it started, the rest of the line without white space at its end).
     """
     wanted = str(pid)
     for line in lines:
@@ -39,13 +38,12 @@ def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple
             yield int(found[1]) - started_ns, found[3].rstrip()
 
 
-# Compilations, compiled code that is given up, deoptimisations, as
-# `-Xlog:jit+compilation=debug,deoptimization=debug` writes them.
+# Compilations, discarded code and deoptimisations, as of `-Xlog:jit+compilation=debug,deoptimization=debug`.
 
 JitWhat = Literal["compiled", "failed", "invalidated", "removed", "deoptimised", "unread"]
 
 FIRST_WITH_DEOPTIMIZATION = 21
-"""The first of the Java versions with long support that knows the tag; 17 refuses to start with it."""
+"""The first long-term support version of Java that knows the tag; 17 refuses to start with it."""
 
 # id, flags (osr, synchronized, has handlers, blocking, native), level unless there is only one, and so on.
 _COMPILATION = re.compile(
@@ -71,15 +69,15 @@ class JitEvent:
 
     Attributes:
         uptime_ns: since the process started.
-        what: `compiled` when a compilation begins; `failed` when it cannot be done; `invalidated` when no
-            thread enters that code again, which for levels under C2 is what usually follows the next one;
-            `removed` when the code is gone; `deoptimised` when a thread left compiled code because what the
-            compiler had assumed was wrong; `unread` for a line of another form, whose text is `reason`.
+        what: `compiled` when a compilation begins; `failed` when it is impossible; `invalidated` when no
+            thread enters the code any more, which below C2 usually follows the next level's compilation;
+            `removed` when the code is gone; `deoptimised` when a thread left compiled code because an
+            assumption of the compiler was wrong; `unread` for a line of another form, whose text is `reason`.
         compile_id: of the compilation; -1 for an unread line.
-        level: of it, 0 to 4; -1 where the JVM does not say.
+        level: of the compilation, 0 to 4; -1 if the JVM does not tell.
         osr: whether it is entered in the middle of a loop.
         method: `package.Class::method`.
-        reason: why, where the JVM says so.
+        reason: why, if the JVM tells.
     """
 
     uptime_ns: int
@@ -92,13 +90,7 @@ class JitEvent:
 
 
 def read_events(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[JitEvent]:
-    """What the compilers of one process did, in the order of the log.
-
-    Args:
-        lines: of the log.
-        pid: of the process.
-        started_ns: when it started, on the monotonic clock.
-    """
+    """What the compilers of one process did, in the order of the log; arguments as for `decorated`."""
     for uptime_ns, text in decorated(lines, pid, started_ns):
         yield _event(uptime_ns, text)
 
@@ -121,18 +113,18 @@ def _event(uptime_ns: int, text: str) -> JitEvent:
 
 
 def _as_compiled(method: str) -> str:
-    """`a.B.c(I)V` as compilations call it: `a.B::c`."""
+    """`a.B.c(I)V` in the form of compilations: `a.B::c`."""
     owner, _, name = method.partition("(")[0].rpartition(".")
     return f"{owner}::{name}"
 
 
-# Pauses of the collector, with the heap, and safepoints, as `-Xlog:gc*,safepoint` writes them.
+# Pauses of the collector, with the heap, and safepoints, as of `-Xlog:gc*,safepoint`.
 
 _NS_PER_MS = 1_000_000
 _BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-# Numbers have no more digits than 64 bits hold in their unit: others were not written by a JVM.
-# Generational ZGC names the generation first; not all pauses know the heap before and after.
+# Numbers have no more digits than fit into 64 bits in their unit: others were not written by a JVM.
+# Generational ZGC names the generation first; not all pauses state the heap before and after.
 _PAUSE = re.compile(
     r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
     r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
@@ -147,11 +139,10 @@ class GcPause:
     """The collector stopped all threads.
 
     Attributes:
-        start_ns: when it began, on the clock that its end was told by.
-        pause_ns: how long it took.
-        what: which pause and why, as the JVM says: `Young (Normal) (G1 Evacuation Pause)`.
-        before_bytes, after_bytes: of the heap in use, in the steps in which the JVM says it; None where it
-            does not.
+        start_ns: when it began, on the clock of its end.
+        pause_ns: its length.
+        what: the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`.
+        before_bytes, after_bytes: heap in use, rounded by the JVM; None if it does not tell.
     """
 
     start_ns: int
@@ -163,13 +154,13 @@ class GcPause:
 
 @dataclass(frozen=True)
 class Safepoint:
-    """All threads were stopped, for whatever the JVM wanted.
+    """All threads were stopped for an operation of the JVM.
 
     Attributes:
-        uptime_ns: when it was asked for, since the process started.
+        uptime_ns: when it was requested, since the process started.
         reach_ns: until the last thread had stopped.
-        total_ns: until they went on, reaching it included.
-        what: the JVM's word for what it wanted.
+        total_ns: until they resumed, reaching included.
+        what: the JVM's name of the operation.
     """
 
     uptime_ns: int
@@ -179,13 +170,11 @@ class Safepoint:
 
 
 def parse_pause(text: str, end_ns: int) -> GcPause | None:
-    """The pause whose end a line of a log tells, whatever the collector; None for other lines.
+    """The pause that a log line reports at its end, for any collector; None for other lines.
 
-    Args:
-        text: of the line; decorations in front of it are passed over.
-        end_ns: when it was written.
+    Leading decorations of the line are skipped; `end_ns` is when it was written.
     """
-    # Most lines are of other things, and a log may be long.
+    # Most lines are irrelevant, and a log may be long.
     if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
         return None
     pause_ns = round(float(found["ms"]) * _NS_PER_MS)
@@ -194,13 +183,7 @@ def parse_pause(text: str, end_ns: int) -> GcPause | None:
 
 
 def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPause | Safepoint]:
-    """The times at which one process stood still, in the order of the log; other lines are passed over.
-
-    Args:
-        lines: of the log.
-        pid: of the process.
-        started_ns: when it started, on the monotonic clock.
-    """
+    """When one process was stopped, in the order of the log; arguments as for `decorated`."""
     for end_ns, text in decorated(lines, pid, started_ns):
         if (pause := parse_pause(text, end_ns)) is not None:
             yield pause

@@ -1,4 +1,4 @@
-"""One client of a task: its loop over what it asks, what runs beside that, and what it keeps of requests."""
+"""One client of a task: its request loop, the scripts that run beside it, and the samples it keeps."""
 
 import queue
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from benchctl.errors import BenchctlError
 from benchctl.load.pace import Timer, Turn
 from benchctl.load.recorder import FailureTally, Recorder
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
-from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, Together, Whole
+from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 
@@ -21,7 +21,7 @@ _LOST_IN_A_ROW = 3
 _FIRST_BACKOFF_NS = 50_000_000
 _LONGEST_BACKOFF_NS = 5_000_000_000
 _HTTP_OK = 200
-# Only quick answers are many enough to fight over; reading a batch of them takes a tenth of a millisecond.
+# Only quick answers come often enough for contention; reading a batch of them takes a tenth of a millisecond.
 _QUICK_NS = 1_000_000
 _MOST_WAITING = 128
 _MOST_WAITING_BYTES = 16 * 1024
@@ -40,7 +40,7 @@ class Wire(Protocol):
         ...
 
     def connect(self) -> Exchange:
-        """Open the connection by a request that is not a search, so that no measured one pays for it."""
+        """Open the connection with a request that is not a search, so that no measured one pays for it."""
         ...
 
     def send(self, request: Request) -> Exchange:
@@ -57,11 +57,7 @@ class Wire(Protocol):
 
 
 class Note(NamedTuple):
-    """A sample that is not kept yet.
-
-    Attributes:
-        stands: False when the request was sent again.
-    """
+    """A sample that is not recorded yet; `stands` is False once its request has been sent again."""
 
     exchange: Exchange
     answer: Answer
@@ -74,14 +70,14 @@ class Note(NamedTuple):
 
 
 class Notes:
-    """The samples of a script that runs beside others, until they stand in one order."""
+    """Buffers the samples of a script that runs beside others, until all can be put in order."""
 
     def __init__(self) -> None:
         self.rows: list[Note] = []
 
     @property
     def count(self) -> int:
-        """How many there are so far."""
+        """Samples so far."""
         return len(self.rows)
 
     def append(
@@ -96,7 +92,7 @@ class Notes:
         weight: int = 1,
         processing_ns: int = 0,
     ) -> None:
-        """Note one request."""
+        """Buffer the sample of one request."""
         if attempt:
             before = max(place for place, row in enumerate(self.rows) if row.part == part)
             self.rows[before] = self.rows[before]._replace(stands=False)
@@ -104,12 +100,7 @@ class Notes:
 
 
 def in_order(branches: Sequence[Sequence[Note]], first: int) -> list[Note]:
-    """The requests of all branches by their start, with parts that count on.
-
-    Args:
-        branches: what each of them noted.
-        first: the first part.
-    """
+    """The notes of all branches, ordered by start; their parts are renumbered from `first`."""
     rows = [(number, row) for number, rows in enumerate(branches) for row in rows]
     rows.sort(key=lambda found: found[1].exchange.start_ns)
     parts: dict[tuple[int, int], int] = {}
@@ -119,11 +110,7 @@ def in_order(branches: Sequence[Sequence[Note]], first: int) -> list[Note]:
 
 
 class SharedWires:
-    """Several connections as one: a request takes one that is free, or waits until one is.
-
-    Args:
-        wires: open ones.
-    """
+    """Several open connections as one: a request takes a free one, or waits until one is."""
 
     def __init__(self, wires: Sequence[Wire]) -> None:
         self._wires = tuple(wires)
@@ -133,11 +120,11 @@ class SharedWires:
 
     @property
     def interrupted(self) -> bool:
-        """Whether any of them was."""
+        """Whether any of them was interrupted."""
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:
-        """They are open already: ask again over a free one."""
+        """Greet the node over a free connection; all are open already."""
         wire = self._free.get()
         try:
             return wire.connect()
@@ -145,7 +132,7 @@ class SharedWires:
             self._free.put(wire)
 
     def send(self, request: Request) -> Exchange:
-        """Send a request over a free one."""
+        """Send a request over a free connection."""
         wire = self._free.get()
         try:
             return wire.send(request)
@@ -153,23 +140,18 @@ class SharedWires:
             self._free.put(wire)
 
     def interrupt(self) -> None:
-        """End the requests in flight on all of them."""
+        """End the requests in flight on all connections."""
         for wire in self._wires:
             wire.interrupt()
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         for wire in self._wires:
             wire.close()
 
 
-def _new_pool() -> ThreadPoolExecutor:
-    """Threads for the scripts of one client; those that wait for others they contain have one, too."""
-    return ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
-
-
 def first_failure(answers: Sequence[Answer]) -> Answer:
-    """What scripts that ran together came to."""
+    """The first answer that is not OK; OK when there is none."""
     return next((one for one in answers if one.outcome is not Outcome.OK), Answer(Outcome.OK))
 
 
@@ -177,17 +159,14 @@ def first_failure(answers: Sequence[Answer]) -> Answer:
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
-    """The node does not answer any more; whoever runs its process knows more."""
+    """The node no longer answers; whoever runs its process knows more."""
 
 
 def greet(wire: Wire, where: str = "") -> None:
-    """Open a connection, or see whether the node still answers anything.
+    """Open a connection, or check that the node still answers.
 
-    A proxy may break one connection, and a node refuse to go on with one kind of answer: neither is gone.
-
-    Args:
-        wire: the connection.
-        where: in which task, for the message.
+    A proxy may break one connection, and a node may stop giving one kind of answer: neither is gone.
+    `where` names the task in the message.
 
     Raises:
         NodeGone: it answered none of several greetings.
@@ -203,7 +182,7 @@ def greet(wire: Wire, where: str = "") -> None:
 
 
 class TaskAborted(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake
-    """A request failed, and the run was told to end then."""
+    """A request failed, and the run was told to stop on failures."""
 
 
 @dataclass(frozen=True)
@@ -212,10 +191,9 @@ class Assignment:
 
     Attributes:
         label: the task's name, for messages.
-        client: which client of the task, from 0.
-        program: what it asks.
+        client: its number within the task, from 0.
         measured: False makes every request a warm-up.
-        abort_on_failure: the first request that fails ends the task with an error.
+        abort_on_failure: the first failed request ends the task with an error.
     """
 
     label: str
@@ -226,20 +204,15 @@ class Assignment:
 
 
 class Client:
-    """Sends one client's requests over one connection, one after the other.
+    """Sends one client's requests over one open connection, one at a time.
 
-    Args:
-        assignment: what to do.
-        wire: its connection, open.
-        timer: its clock.
-        recorder: takes the samples.
-        spares: further connections, open, for scripts that run at the same time.
+    `spares` are further open connections, for scripts that run at the same time.
 
     Attributes:
         tally: the failures so far.
-        searches_sent: searches that can have reached the node.
+        searches_sent: searches that may have reached the node.
         unsupported: the node's reason when it cannot do the operation at all.
-        ended_ns: when it had done all of its assignment; 0 before.
+        ended_ns: when it completed its assignment; 0 before.
         unit: what its operations' weights count, where they say so; else empty.
     """
 
@@ -267,11 +240,11 @@ class Client:
         self._waiting: list[tuple[Request, Exchange, bool]] = []
 
     def run(self, turns: Iterable[Turn]) -> None:
-        """Do all of the assignment, an operation each turn.
+        """Complete the assignment, one operation per turn.
 
         Raises:
-            NodeGone: the connection was lost several times in a row, and the node greets nobody either.
-            TaskAborted: a request failed, and that was to end the task.
+            NodeGone: the connection was lost several times in a row, and greetings fail as well.
+            TaskAborted: a request failed, and the assignment aborts on failure.
         """
         try:
             self._run(self.assignment.program, iter(turns))
@@ -281,11 +254,11 @@ class Client:
             self._settle()
 
     def _run(self, program: Program, turns: Iterator[Turn]) -> None:
-        """The loop. Work is made before its turn comes, so that no latency holds its making.
+        """The loop. Requests are built before their turn, so that no latency includes building them.
 
-        Many clients of a process share the interpreter lock, and fight for it whenever one of them has more
-        to do between its requests than to send the next. So a closed loop leaves quick and whole answers to
-        be read later, some at a time; not where one might say to send its request again.
+        All clients of a process share the interpreter lock, and contend for it whenever one does more between
+        requests than send the next. So a closed loop sets quick, complete answers aside and reads them in
+        batches, except where a request may have to be retried.
         """
         send, waiting = self._wire.send, self._waiting
         unmeasured = not self.assignment.measured
@@ -314,7 +287,7 @@ class Client:
                 return
 
     def _do(self, work: Request | Script, due_ns: int | None, sent: Exchange | None, *, warmup: bool) -> bool:
-        """Do one operation, or what is left of it when its request has been sent; can there be more?"""
+        """Complete one operation, given the exchange if it was already sent; False if none may follow."""
         if isinstance(work, Request):
             exchange, answer = self._ask(work, due_ns, 0, warmup=warmup, sent=sent)
             status, body = exchange.status, exchange.body
@@ -326,7 +299,7 @@ class Client:
         return not self._wire.interrupted and self.unsupported is None
 
     def _settle(self) -> None:
-        """Read the answers that wait, and keep their samples."""
+        """Judge the answers set aside, and record their samples."""
         waiting = self._waiting
         if not waiting:
             return
@@ -361,14 +334,10 @@ class Client:
         warmup: bool,
         sent: Exchange | None = None,
     ) -> tuple[Exchange, Answer]:
-        """Send one request, and again when the node rejects it as too many and its policy says so.
+        """Send one request, and resend it when the node rejects it (429) and its policy allows.
 
-        Args:
-            request: what to send.
-            due_ns: when it was due; None for when it is sent.
-            part: which of the requests of an operation; 0 for the only one.
-            warmup: whether it is unmeasured.
-            sent: what came of it, where it has been sent already.
+        `due_ns` None means due when sent; `part` numbers the requests of an operation, 0 for the only one;
+        `sent` is the exchange of a request that was already sent.
         """
         attempt = 0
         while True:
@@ -408,7 +377,7 @@ class Client:
             attempt += 1
 
     def _lost(self, request: Request, exchange: Exchange) -> Answer:
-        """What became of a request that got no whole answer."""
+        """The answer for a request that got no complete response."""
         if exchange.failure is not Outcome.REFUSED:
             self.searches_sent += request.searches
         if exchange.failure is None or self._wire.interrupted:
@@ -416,8 +385,8 @@ class Client:
         return Answer(exchange.failure, reason=exchange.detail)
 
     def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> tuple[Answer, int, bytes]:
-        """Run an operation of several requests: a sample for each, and one for the whole."""
-        whole = Whole(self._timer.now_ns())
+        """Run an operation of several requests: one sample for each, and one for the total."""
+        total = ScriptTotal(self._timer.now_ns())
         reply: Reply | None = None
         parts = 0
         try:
@@ -426,62 +395,64 @@ class Client:
                 if isinstance(item, Request):
                     parts += 1
                     reply = Reply(*self._ask(item, None, parts, warmup=warmup))
-                    whole.add(reply)
+                    total.add(reply)
                 elif isinstance(item, Together):
                     reply, notes = self._branch(item.scripts, parts + 1, warmup=warmup)
                     for note in notes:
                         parts = max(parts, note.part)
                         self._keep(note, warmup=warmup)
                         if note.stands:
-                            whole.add(Reply(note.exchange, note.answer))
+                            total.add(Reply(note.exchange, note.answer))
                 elif isinstance(item, Driven):
                     reply = None
-                    parts = self._drive(item, whole, parts, warmup=warmup)
+                    parts = self._drive(item, total, parts, warmup=warmup)
                 else:
                     reply = None
                     if not self._pause(round(item * 1e9)):
-                        whole.cancel()
+                        total.cancel()
                         break
             else:
                 # What it had asked went well, but it had not come to its end.
-                whole.cancel()
+                total.cancel()
         except StopIteration as end:
-            whole.conclude(end.value)
+            total.conclude(end.value)
         finally:
             script.close()
-        exchange = whole.exchange(self._timer.now_ns())
+        exchange = total.exchange(self._timer.now_ns())
         self.recorder.append(
             exchange,
-            whole.answer,
+            total.answer,
             exchange.start_ns if due_ns is None else due_ns,
             warmup=warmup,
-            weight=whole.answer.weight,
+            weight=total.answer.weight,
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
-        self.unit = whole.answer.unit or self.unit
-        return whole.answer, exchange.status, exchange.body
+        self.unit = total.answer.unit or self.unit
+        return total.answer, exchange.status, exchange.body
 
-    def _drive(self, driven: Driven, whole: Whole, parts: int, *, warmup: bool) -> int:
-        """Let code send its requests over this client's connection; how many parts there are then."""
+    def _drive(self, driven: Driven, total: ScriptTotal, parts: int, *, warmup: bool) -> int:
+        """Let plug-in code send requests over this client's connection; returns the new number of parts."""
 
         def send(request: Request) -> Reply:
             nonlocal parts
             parts += 1
             reply = Reply(*self._ask(request, None, parts, warmup=warmup))
             cancelled = reply.answer.outcome is Outcome.CANCELLED
-            whole.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
+            total.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
             return reply
 
         driven.run(send, self._timer.halted)
         return parts
 
     def _branch(self, scripts: Sequence[Script], part: int, *, warmup: bool) -> tuple[Reply, list[Note]]:
-        """Run scripts at the same time: what they came to as one, and their requests, from `part` on.
+        """Run scripts concurrently; returns one combined reply, and the samples with parts from `part` on.
 
         Raises:
             NodeGone: one of them lost the node.
         """
-        pool = self._pool = self._pool or _new_pool()
+        # A stream that waits for the streams inside it keeps its thread.
+        pool = self._pool or ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
+        self._pool = pool
         branches = [Client(self.assignment, self._shared, self._timer, Notes()) for _ in scripts]
         for branch in branches:
             # Those that a branch has itself take their connections and threads from the same ones.
@@ -497,7 +468,7 @@ class Client:
             self.searches_sent += branch.searches_sent
             self.tally.take(branch.tally)
             if isinstance(branch.recorder, Notes):
-                # The last one is the branch as a whole.
+                # The last sample is the branch's total.
                 notes.append(branch.recorder.rows[:-1])
         exchange = Exchange(began_ns, 0, 0, self._timer.now_ns(), 0, b"", 0)
         return Reply(exchange, first_failure(answers)), in_order(notes, part)
@@ -529,11 +500,7 @@ class Client:
         self.tally.add(answer.outcome, answer.reason)
         if self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
             self.unsupported = answer.lacking or is_unsupported(status, body)
-        if self.unsupported is None:
-            self._abort_if_told(answer)
-
-    def _abort_if_told(self, answer: Answer) -> None:
-        if self.assignment.abort_on_failure:
+        if self.unsupported is None and self.assignment.abort_on_failure:
             raise TaskAborted(
                 f"a request of task '{self.assignment.label}' failed "
                 f"({answer.outcome.name.lower()}): {answer.reason}",

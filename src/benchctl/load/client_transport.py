@@ -1,7 +1,7 @@
-"""The other transport: the same requests through the engines' official clients, as applications send them.
+"""The alternative transport: the same requests through the engines' official clients, as applications do.
 
-What it measures is engine and client together: encoding the body, the client's own work, and decoding the
-answer are part of the service time.
+It measures engine and client together: encoding the body, the client's own work and decoding the answer
+are part of the service time.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _CHATTY = ("opensearch", "elastic_transport")
 
 
 class _Unanswered(Exception):  # noqa: N818 - it says what happened
-    """A client's own words about a request that got no answer."""
+    """A request got no answer; the client's own description of why."""
 
     def __init__(self, outcome: Outcome, detail: str) -> None:
         super().__init__(detail)
@@ -42,16 +42,16 @@ class _Unanswered(Exception):  # noqa: N818 - it says what happened
 
 
 class _Library(Protocol):
-    """What of an official client is used."""
+    """The part of an official client that is used."""
 
     def ask(
         self, method: str, path: str, headers: Mapping[str, str], body: object, timeout_s: float
     ) -> tuple[int, object]:
-        """Status and decoded body of any answer; _Unanswered when there is none."""
+        """Status and decoded body of any answer; raises _Unanswered when there is none."""
         ...
 
     def pools(self) -> list[HTTPConnectionPool]:
-        """Its connection pools, one a host."""
+        """Its connection pools, one per host."""
         ...
 
     def close(self) -> None:
@@ -139,12 +139,7 @@ _LIBRARIES: Mapping[EngineName, Callable[[Endpoint], _Library]] = {
 
 @dataclass(frozen=True)
 class LibraryOpener:
-    """Makes the wire of a client, here or in another process.
-
-    Attributes:
-        engine: whose client it is.
-        endpoint: the cluster.
-    """
+    """Makes a client's wire, in this process or another."""
 
     engine: EngineName
     endpoint: Endpoint
@@ -155,13 +150,10 @@ class LibraryOpener:
 
 
 class LibraryWire:
-    """One client object with its own connections, for one thread at a time.
+    """One official client with its own connections, for one thread at a time.
 
-    Times of connecting and of the first byte are unknown, and so is the size of an answer.
-
-    Args:
-        engine: whose client is used.
-        endpoint: the cluster; with several hosts the client takes them in turn, as it does by itself.
+    Connect time, time to first byte and response size are unknown. With several hosts the client takes them
+    in turn, as it does by default.
     """
 
     def __init__(self, engine: EngineName, endpoint: Endpoint) -> None:
@@ -182,7 +174,7 @@ class LibraryWire:
         return self._interrupted
 
     def connect(self) -> Exchange:
-        """Open the connections by requests that are not searches."""
+        """Open the connections with requests that are not searches."""
         for _ in self._library.pools():
             greeting = self.send(_GREETING)
             if greeting.failure is not None:
@@ -203,7 +195,9 @@ class LibraryWire:
             failure, detail = err.outcome, err.detail
         end_ns = time.monotonic_ns()
         # The request's clock has stopped; the judges read bytes.
-        body = answer.encode() if isinstance(answer, str) else msgspec.json.encode(_plain(answer))
+        # Elasticsearch's client wraps what it decoded.
+        plain = getattr(answer, "body", answer)
+        body = answer.encode() if isinstance(answer, str) else msgspec.json.encode(plain)
         return Exchange(start_ns, 0, 0, end_ns, status, body, UNKNOWN_BYTES, failure, detail)
 
     def interrupt(self) -> None:
@@ -221,7 +215,7 @@ class LibraryWire:
         self._library.close()
 
     def _load(self, request: Request) -> None:
-        """An application hands over objects, not bytes; several lines go as they are, and so does a text."""
+        """Decode a JSON body, since applications pass objects; NDJSON and plain text stay as they are."""
         pairs = (line.partition(":") for line in request.headers)
         self._headers = {"accept": _JSON} | {name.lower(): value.strip() for name, _, value in pairs}
         self._body = None
@@ -233,13 +227,8 @@ class LibraryWire:
         self._loaded = request
 
 
-def _plain(answer: object) -> object:
-    """What a client made of an answer, without its wrapper."""
-    return getattr(answer, "body", answer)
-
-
 def _tracked(kind: Any, sockets: list[socket.socket]) -> Any:  # noqa: ANN401 - a class of urllib3's
-    """A connection class that notes the sockets it opens."""
+    """A connection class that records the sockets it opens."""
 
     class Tracked(kind):  # type: ignore[misc]
         def connect(self) -> None:

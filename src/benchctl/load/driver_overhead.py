@@ -1,4 +1,4 @@
-"""How much of a task's time was the driver's own: how late it sent, and which rate that cost."""
+"""The driver's share of a task's time: how late it sent requests, and what rate that cost."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,14 +21,12 @@ _NS_PER_S = 1_000_000_000
 
 
 class Pulse:
-    """Finds stops of the process in the waits of a thread that does nothing else.
+    """Detects stops of the process from the waits of an otherwise idle thread.
 
-    A wait that ends much later than it was to end is a stop, unless the process was busy meanwhile: then
-    other threads held the interpreter, as its CPU time tells. It costs three readings of clocks a wait.
-
-    Args:
-        clock: monotonic, nanoseconds.
-        cpu_clock: CPU time of the process, nanoseconds.
+    A wait that ends much later than planned is a stop, unless the process used CPU meanwhile: then other
+    threads held the interpreter. Costs three clock readings per wait. Both clocks count nanoseconds:
+    monotonic,
+    and CPU time of the process.
 
     Attributes:
         stops: so far; each may have begun up to one wait earlier.
@@ -45,7 +43,7 @@ class Pulse:
 
     @contextmanager
     def wait(self, most_s: float) -> Iterator[None]:
-        """Watch the block, which takes no longer than that unless the process is stopped."""
+        """Watch the block, which takes no longer than `most_s` unless the process is stopped."""
         begun_ns, begun_cpu_ns = self._clock(), self._cpu_clock()
         yield
         ended_ns = self._clock()
@@ -55,12 +53,12 @@ class Pulse:
 
 
 def suspended_ns() -> int:
-    """How long the host has been suspended since it was booted; the monotonic clock leaves that out."""
+    """How long the host has been suspended since boot; the monotonic clock excludes that."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
 
 def covered_ns(spans: Iterable[Span], begin_ns: int, end_ns: int) -> int:
-    """How much of the time from begin to end the spans cover; what several cover counts once."""
+    """How much of the time from begin to end the spans cover; overlaps count once."""
     covered = 0
     for low, high in sorted(spans):
         upto_ns = min(high, end_ns)
@@ -87,19 +85,16 @@ def driver_figures(
     workers: int = 1,
     stops: Iterable[Span] = (),
 ) -> DriverFigures:
-    """The driver's part of one task of one fork.
+    """The driver's figures for one task of one fork, without what only the fork knows.
 
     Args:
-        samples: of that task and no other, in chunks; the rows of a client are in the order of its requests,
-            over all chunks. Read once.
+        samples: of that task only, in chunks; rows of a client in the order of its requests, across all
+            chunks. Read once.
         task: the task.
-        cpu_s: CPU time of the driver over the task, seconds.
-        wall_s: of the task, seconds.
-        workers: processes that its clients worked in.
+        cpu_s: CPU time of the driver during the task, seconds.
+        wall_s: wall time of the task, seconds.
+        workers: number of processes its clients ran in.
         stops: when one of these did not run, on the clock of the samples.
-
-    Returns:
-        The figures, without what only the fork knows.
     """
     meter = LagMeter(task.rate_per_s, scheduled=task.scheduler is not None)
     for chunk in samples:
@@ -108,16 +103,17 @@ def driver_figures(
 
 
 class LagMeter:
-    """Adds up what the driver did in one task, chunk after chunk, in memory that does not grow with them.
+    """Accumulates the driver's lag in one task, chunk by chunk, in constant memory.
 
-    A request could be sent when it was due and its client's request before had ended; in a closed loop it is
-    always due. What passed from then until it was sent is the driver's lag, for which no node is to blame.
-    Waiting behind a slow answer is not lag; it is in the latency. Nor is the pause before a request is sent
-    again that a node had rejected: that is what the operation asks for.
+    A request can be sent once it is due and its client's previous request has ended; in a closed loop it is
+    always due. The time from then until it is sent is lag, for which no node is to blame. Waiting behind a
+    slow
+    answer is not lag but latency. Nor is the back-off before a rejected request is resent: the operation asks
+    for that.
 
     Args:
         rate_per_s: of an open loop, over all clients; None for a closed one.
-        scheduled: whether requests were due at times of their own without a rate.
+        scheduled: whether requests were due at individual times without a rate.
     """
 
     def __init__(self, rate_per_s: float | None, *, scheduled: bool = False) -> None:
@@ -137,11 +133,7 @@ class LagMeter:
         self._could_close_ns: int | None = None
 
     def add(self, columns: Columns) -> None:
-        """Take more samples, of any clients.
-
-        Args:
-            columns: each of shape (n,); the rows of a client in the order of its requests.
-        """
+        """Add samples: columns of shape (n,), the rows of each client in the order of its requests."""
         # The single requests of a longer operation are the operation's own business.
         columns = select(columns, columns["part"] == 0)
         numbers = columns["client"]
@@ -153,14 +145,7 @@ class LagMeter:
     def figures(
         self, *, cpu_s: float, wall_s: float, workers: int = 1, stops: Iterable[Span] = ()
     ) -> DriverFigures:
-        """What it came to.
-
-        Args:
-            cpu_s: CPU time of the driver over the task, seconds.
-            wall_s: of the task, seconds.
-            workers: processes that its clients worked in.
-            stops: when one of these did not run, on the clock of the samples.
-        """
+        """The figures so far; see `driver_figures` for the arguments."""
         any_lag = self._lag_us.size > 0
         busy_ns = self._lag_ns + self._service_ns
         closed = not self._open
@@ -213,10 +198,11 @@ class LagMeter:
             self._most_lag_ns = max(self._most_lag_ns, int(lag_ns.max()))
 
     def _rate(self, closes_ns: int | None) -> float | None:
-        """Requests over the window, from when the first was due or sent.
+        """Requests per second of the window, which begins when the first was due or sent.
 
-        In an open loop it goes on for one interval beyond the last, so that n requests on time have exactly
-        the target's rate, however few they are.
+        An open loop's window extends one interval beyond the last request, so that n requests on time have
+        exactly
+        the target rate, however few they are.
         """
         if self._opens_ns is None or closes_ns is None:
             return None
@@ -226,34 +212,30 @@ class LagMeter:
         return self._requests / window_s if window_s > 0 else None
 
     def _quantile_ns(self, share: float) -> int:
-        """The least lag that this share of the requests does not exceed."""
+        """The smallest lag that at least this share of the requests stay within."""
         values, counts = self._lag_us.pairs()
         up_to = np.cumsum(counts)
         return int(values[np.searchsorted(up_to, share * up_to[-1])]) * _NS_PER_US
 
 
 class _Course:
-    """One client, from chunk to chunk: when its last request ended, and could have ended at best."""
+    """One client across chunks: when its last request ended, and when it could have ended at best."""
 
     def __init__(self) -> None:
         self._ended_ns: int | None = None
         self._could_end_ns = _LONG_AGO_NS
 
     def add(self, mine: Columns, *, open_loop: bool) -> tuple[Integers, Integers]:
-        """Follow the client's next requests.
+        """Follow the client's next requests: at least one row, and retries follow their first attempt.
 
-        With answers as slow as they were and a driver that is never late, request i ends at
+        Given the measured response times and a driver that is never late, request i ends at
         E(i) = max(due(i), E(i - 1)) + t(i). Unrolled, with T(i) the sum of all t up to i, that is
         T(i) + max(E(0), max over j up to i of due(j) - T(j - 1)): one cumulative maximum.
 
-        Args:
-            mine: at least one row; whole operations, and attempts after the first that go on with the
-                operation before.
-            open_loop: whether requests were due at a time of their own.
-
         Returns:
-            Lag in nanoseconds, and when each could have been sent; both of shape (n,), and of no meaning
-            for further attempts. The lag of a first request in a closed loop is -1: it follows none.
+            Lag in nanoseconds, and when each could have been sent; both of shape (n,), meaningless for
+            retries. The
+            lag of a first request in a closed loop is -1: it follows none.
         """
         starts, ends = mine["start_ns"], mine["end_ns"]
         again = mine["attempt"] > 0

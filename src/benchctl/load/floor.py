@@ -1,4 +1,4 @@
-"""What the driver itself costs on this machine: its own executor against a server that does nothing."""
+"""The driver's own cost on this machine: its executor against a server that does nothing."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ _OPERATION = Search(
 
 @contextmanager
 def floor_stub() -> Iterator[str]:
-    """Run the built-in server in a process of its own; yields its address.
+    """Run the built-in server in a process of its own; yields its URL.
 
     Raises:
         BenchctlError: it does not start.
@@ -49,7 +49,7 @@ def floor_stub() -> Iterator[str]:
                 raise BenchctlError("the built-in server for the calibration did not start")
             yield f"http://127.0.0.1:{port}"
         finally:
-            # It ends with its standard input; what else could it be doing?
+            # It ends with its standard input.
             if process.stdin is not None:
                 process.stdin.close()
             try:
@@ -59,18 +59,13 @@ def floor_stub() -> Iterator[str]:
 
 
 def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1.0) -> Calibration:
-    """Measure the driver against the built-in server, about three seconds.
-
-    Args:
-        base_url: where it listens.
-        stop: ends the measurement with an error.
-        time_scale: how much longer or shorter than usual each part goes on.
+    """Measure the driver against the built-in server, for about three seconds times `time_scale`.
 
     Raises:
-        BenchctlError: a request failed, or it was stopped.
+        BenchctlError: a request failed, or `stop` was set.
     """
     clock = time.monotonic()
-    alone, one_client = _run(_closed(1, time_scale), base_url, stop)
+    single, one_client = _run(_closed(1, time_scale), base_url, stop)
     _, many_clients = _run(_closed(CLIENTS, time_scale), base_url, stop)
     paced = []
     for rate_per_s, seconds in PACED:
@@ -84,12 +79,12 @@ def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1
                 lag_max_ns=figures.lag_max_ns or 0,
             )
         )
-    columns = alone.columns
+    columns = single.columns
     error_p50_ns, error_p99_ns = _error_ns(columns)
     return Calibration(
         error_p50_ns=error_p50_ns,
         error_p99_ns=error_p99_ns,
-        cpu_ns_per_request=round(alone.driver_cpu_s * _NS_PER_S / columns["start_ns"].size),
+        cpu_ns_per_request=round(single.driver_cpu_s * _NS_PER_S / columns["start_ns"].size),
         one_client_per_s=one_client.offered_per_s or 0.0,
         clients=CLIENTS,
         clients_per_s=many_clients.offered_per_s or 0.0,
@@ -133,7 +128,7 @@ def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, 
 
 
 def _error_ns(columns: Columns) -> tuple[int, int]:
-    """p50 and p99 of what was measured beyond the service time that the server wrote into its answers."""
+    """p50 and p99 of the measured time beyond the service time that the server put into its answers."""
     mine = select(columns, (columns["outcome"] == Outcome.OK) & ~columns["warmup"])
     beyond_ns = mine["end_ns"] - mine["start_ns"] - mine["hits"]
     return round(np.quantile(beyond_ns, 0.5)), round(np.quantile(beyond_ns, 0.99))

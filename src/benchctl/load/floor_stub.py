@@ -1,11 +1,11 @@
-"""A server that does nothing but answer searches, as a program: what the driver's floor is measured against.
+"""A server that only answers searches, as a program: the driver's floor is measured against it.
 
 Run as `python -m benchctl.load.floor_stub`. The first line of its standard output is its port on the loopback
-interface; it ends when its standard input does, in whatever way its parent goes.
+interface; it ends when its standard input does, however its parent ends.
 
-An answer is as long as that of a search. Where an engine writes the total number of hits, it writes how long
-it took between having read the request and writing the answer, in nanoseconds: what a driver measures beyond
-that is the driver's, and the kernel's.
+An answer is as long as a search's. In place of the total number of hits it states the nanoseconds between
+reading the request and writing the answer: whatever a driver measures beyond that is due to the driver and
+the kernel.
 """
 
 import os
@@ -22,7 +22,7 @@ _HEAD_END = b"\r\n\r\n"
 
 
 def answer() -> tuple[bytes, bytes]:
-    """An HTTP answer: what comes before the twelve characters of its service time, and what comes after."""
+    """An HTTP response: what precedes the twelve characters of its service time, and what follows them."""
     before = b'{"took":0,"timed_out":false,"_shards":{"failed":0},"hits":{"total":{"value":'
     after = b',"relation":"eq"},"hits":["'
     end = b'"]}}'
@@ -35,7 +35,7 @@ def answer() -> tuple[bytes, bytes]:
 
 
 def request_bytes(data: bytes) -> int:
-    """How long the request is that begins there; more than there is when its head is not complete."""
+    """Length of the request that `data` begins with; more than `data` has while its head is incomplete."""
     head_bytes = data.find(_HEAD_END)
     if head_bytes < 0:
         return len(data) + 1
@@ -44,7 +44,7 @@ def request_bytes(data: bytes) -> int:
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer one request after the other until the other side goes; it never sends two at once."""
+    """Answer one request after the other until the client closes; it never pipelines."""
     before, after = answer()
     clock = time.monotonic_ns
     with connection:
@@ -64,14 +64,14 @@ def serve(connection: socket.socket) -> None:
 
 
 def accept(listener: socket.socket) -> None:
-    """Serve every connection in a thread of its own, for ever."""
+    """Serve each connection in its own thread, forever."""
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
 
 def main() -> None:
-    """Serve until standard input ends; interrupts are the parent's business."""
+    """Serve until standard input ends; interrupts are left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         threading.Thread(target=accept, args=(listener,), daemon=True).start()

@@ -1,11 +1,10 @@
-"""Sending a corpus to its indices: concurrent bulk bodies over the measured wire client, with checkpoints."""
+"""Indexes a corpus: concurrent bulk requests over the measured wire client, with checkpoints."""
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Queue
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
@@ -16,33 +15,28 @@ from benchctl.load.request import Request, judge_bulk
 from benchctl.load.transport import MeasuredClient, open_client
 from benchctl.results.samples import Outcome
 
-# An ingest that is stopped and worth keeping waits that long for answers: bodies take a tenth of a second.
+# How long an interrupted ingest that is worth keeping waits for answers; a body takes a tenth of a second.
 PATIENCE_S = 10.0
-# Acknowledged ranges are put together from time to time, so that a long ingest keeps few of them.
+# Acknowledged ranges are merged from time to time, so that a long ingest keeps few.
 _MOST_RANGES = 256
 
 Stream = tuple[str, Iterator[tuple[int, bytes]]]
-"""Where documents go, empty when their own lines say so, and their bodies: (documents, body)."""
-
-
-# Threads that send bulk bodies, a connection each: one body after the other, stopped at once or in peace.
+"""Target, empty when the documents' action lines name it, and bodies: (documents, body)."""
 
 # Bodies framed ahead of the senders: enough to hide the reader, few enough to bound memory.
 BODIES_AHEAD = 4
 BULK_TIMEOUT_S = 300.0
-# An answer names every document, a fifth as many bytes again; only those that were refused matter here.
+# A full response lists every document, adding a fifth to the bytes; only the refused ones matter here.
 _ANSWERED = "took,errors,items.*.error"
 
 
 @dataclass(frozen=True)
 class Body:
-    """Documents to send.
+    """A bulk body.
 
     Attributes:
-        target: the index or data stream that they go to; empty when their own lines say so.
-        documents: how many.
-        payload: what is sent.
-        ranges: their numbers, where somebody wants to know them.
+        target: index or data stream; empty when the action lines name it.
+        ranges: the documents' numbers, when there are checkpoints.
     """
 
     target: str
@@ -52,11 +46,10 @@ class Body:
 
 
 class Senders:
-    """As many threads as there are connections; a context manager that leaves none of them behind.
+    """One sending thread per connection; a context manager that leaves none behind.
 
-    Args:
-        wires: one for each thread, which closes it.
-        on_acknowledged: told of every body that the node took, in any order, by its sender.
+    Each thread closes its wire. `on_acknowledged` is called by the sender of every body the node accepted, in
+    any order.
     """
 
     def __init__(self, wires: Sequence[MeasuredClient], on_acknowledged: Callable[[Body], None]) -> None:
@@ -75,9 +68,7 @@ class Senders:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._in_flight:
             # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
             for wire in self._wires:
@@ -88,10 +79,10 @@ class Senders:
             thread.join()
 
     def put(self, body: Body) -> None:
-        """Give the next body to the next free sender, as soon as there is room for it.
+        """Queue a body for the next free sender; blocks while the queue is full.
 
         Raises:
-            BaseException: what an earlier body failed of.
+            BaseException: why an earlier body failed.
         """
         with self._changed:
             self._raise_failure()
@@ -99,24 +90,24 @@ class Senders:
         self._waiting.put(body)
 
     def wait_answered(self) -> None:
-        """Wait until every body that was put is answered.
+        """Wait until every queued body is answered.
 
         Raises:
-            BaseException: what one of them failed of.
+            BaseException: why one of them failed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._unanswered == 0 or self._failure is not None)
             self._raise_failure()
 
     def stop(self, reason: BaseException) -> None:
-        """Send nothing more; what is in flight goes on."""
+        """Send nothing more; requests in flight go on."""
         with self._changed:
             self._failure = self._failure or reason
 
     def wait_stopped(self, timeout_s: float) -> bool:
-        """After `stop`, wait until nothing is in flight; False when that takes longer.
+        """After `stop`, wait until nothing is in flight; False on timeout.
 
-        Bodies that wait are not counted: an interrupt may have come between counting and queueing one.
+        Queued bodies do not count: an interrupt may have come between counting and queueing one.
         """
         with self._changed:
             return self._changed.wait_for(lambda: self._in_flight == 0, timeout_s)
@@ -175,19 +166,15 @@ def _send(client: MeasuredClient, body: Body) -> None:
         raise BenchctlError(f"the node refused a bulk request: {answer.reason}")
 
 
-# Sending a corpus to its indices.
-
-
 @dataclass(frozen=True)
 class Ingested:
-    """What was sent and acknowledged, and how long it took from the first request to the last answer.
+    """What was sent and acknowledged.
 
     Attributes:
-        documents: how many.
         body_bytes: of the bulk requests.
-        seconds: without those that checkpoints took.
-        checkpoint_s: what they took.
-        ranges: which documents, by their numbers; empty without checkpoints.
+        seconds: from the first request to the last answer, checkpoints excluded.
+        checkpoint_s: what those took.
+        ranges: numbers of the documents; empty without checkpoints.
     """
 
     documents: int
@@ -199,16 +186,17 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How what was acknowledged is put by, so that another ingest can go on from there.
+    """How acknowledged documents are saved, so that another ingest can resume.
 
     Attributes:
-        save: puts by what is acknowledged so far, while nothing is in flight. Whether all of that is in the
-            index, and only that, is for it to find out: a body that failed may have got there all the same.
-            Must not raise but for an interrupt.
-        missing: the documents that this ingest sends, by their numbers, in order.
-        every_bytes: of bodies, between two.
-        after_s: an ingest that is stopped earlier is not put by.
-        patience_s: how long one that is stopped waits for what is in flight.
+        save: saves what is acknowledged, while nothing is in flight. It has to find out whether exactly that
+            is
+            in the index: a body that failed may have got there all the same. Must raise nothing but
+                interrupts.
+        missing: numbers of the documents that this ingest sends, in order.
+        every_bytes: of bodies, between two checkpoints.
+        after_s: an ingest that is stopped earlier is not saved.
+        patience_s: how long a stopped ingest waits for requests in flight.
     """
 
     save: Callable[[Ingested], None]
@@ -228,18 +216,20 @@ def ingest(
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
 
-    The order in an index is the corpus's own only within a body: the engine decides when it cuts segments,
-    and by size in which order it merges them, so that even one sender gives another index each time.
+    An index has the corpus's order only within a body: the engine decides when it cuts segments, and merges
+    them
+    by size, so that even a single sender produces a different index each time.
 
     One reader feeds all clients, which start at once: it frames several times as fast as an engine indexes,
-    and readers of their own, each in another part of the corpus, would fill the index in another order.
+    and
+    one reader per client, each in another part of the corpus, would fill the index in a different order.
 
     Args:
-        streams: one after the other.
-        endpoint: the node or cluster, or its address.
-        clients: concurrent senders, a connection each.
-        on_progress: told the number of documents acknowledged so far.
-        checkpoints: how to put by what is acknowledged; None where an interrupted ingest is lost.
+        streams: sent one after the other.
+        endpoint: the cluster, or its URL.
+        clients: concurrent senders, one connection each.
+        on_progress: called with the number of documents acknowledged so far.
+        checkpoints: how to save progress; None where an interrupted ingest is lost.
 
     Raises:
         BenchctlError: the node refused documents or went away; nothing is sent after that.
@@ -263,7 +253,7 @@ def ingest(
 def _feed(
     streams: Iterable[Stream], senders: Senders, tally: "_Tally", checkpoints: Checkpoints | None
 ) -> None:
-    """Give the senders all bodies, and put by what they sent every so many bytes."""
+    """Queue all bodies, and save a checkpoint every so many bytes."""
     numbering = None if checkpoints is None else Numbering(checkpoints.missing)
     unsaved = 0
     for target, bodies in streams:
@@ -279,7 +269,7 @@ def _feed(
 
 
 class _Tally:
-    """What the senders have done together."""
+    """What the senders have achieved together."""
 
     def __init__(self, on_progress: Callable[[int], None]) -> None:
         self._documents = 0
@@ -292,11 +282,11 @@ class _Tally:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning, without checkpoints."""
+        """Since the start, checkpoints excluded."""
         return time.monotonic() - self._start - self._checkpoint_s
 
     def add(self, body: Body) -> None:
-        """A body was acknowledged."""
+        """Count an acknowledged body."""
         with self._lock:
             self._documents += body.documents
             self._body_bytes += len(body.payload)
@@ -306,14 +296,14 @@ class _Tally:
             self._on_progress(self._documents)
 
     def sum(self) -> Ingested:
-        """Of all that was acknowledged so far."""
+        """Everything acknowledged so far."""
         with self._lock:
             return Ingested(
                 self._documents, self._body_bytes, self.seconds, self._checkpoint_s, merged(self._ranges)
             )
 
     def save(self, checkpoints: Checkpoints) -> None:
-        """Put by what was acknowledged so far; the time is not the ingest's."""
+        """Save what was acknowledged; the time is not counted as ingest time."""
         begun = time.monotonic()
         try:
             checkpoints.save(self.sum())

@@ -1,4 +1,4 @@
-"""When requests are due, and when a client sends: closed loop as soon as it can, open loop at arrivals."""
+"""When requests are due and when a client sends them: closed loop immediately, open loop at arrivals."""
 
 import threading
 import time
@@ -24,13 +24,13 @@ _BLOCK_PER_CLIENT = 64
 
 @dataclass(frozen=True)
 class Extent:
-    """How long one client of a task goes on: a number of requests, or a period.
+    """How long one client of a task runs: a number of requests, or a period.
 
     Attributes:
-        requests: requests of one client, warm-up included; None when something else ends the task.
-        warmup_requests: the first so many of them are warm-up.
+        requests: of one client, warm-up included; None when something else ends the task.
+        warmup_requests: how many of these are warm-up.
         period_ns: nanoseconds from the task's start, warm-up included; None when requests bound the task.
-        warmup_ns: what belongs before this offset is warm-up.
+        warmup_ns: what falls before this offset is warm-up.
     """
 
     requests: int | None
@@ -44,7 +44,7 @@ class Extent:
 
 
 def extent(task: Task) -> Extent:
-    """Read the bounds of a task; one that names none runs once, as in Rally.
+    """The bounds of a task; one that names none runs once, as in Rally.
 
     Raises:
         UsageError: the task has a warm-up period and nothing that ends it.
@@ -65,23 +65,21 @@ def extent(task: Task) -> Extent:
 def arrivals(
     task: Task, *, client: int, seed: int, from_ns: int = 0, bounds: Extent | None = None
 ) -> Iterator[int]:
-    """When one client's requests are due in an open loop.
+    """When one client's requests are due in an open loop: nanoseconds from the task's start, non-decreasing.
 
-    All clients share one arrival process, and client i of n takes its arrivals i, i + n, and so on: clients
-    are staggered, the rate of the whole is the target, and the first request is throttled like every other.
+    All clients share one arrival process, of which client i of n takes arrivals i, i + n and so on: clients
+    are staggered, the total rate is the target, and the first request is throttled like every other.
+
     Deterministic arrival k is due at k / rate. Poisson arrivals are sums of exponential gaps, by inversion of
-    the raw output of `PCG64`, the stream that numpy promises never to change; the task's label goes into the
+    the raw output of `PCG64`, the stream that numpy promises never to change; the task's label is part of the
     seed, so that two tasks of a schedule don't share their pattern.
 
     Args:
         task: a task with a target.
-        client: which client, from 0.
+        client: its number, from 0.
         seed: the run's seed.
-        from_ns: a client that ramps up later has no arrivals before that; nobody else takes them.
-        bounds: how long the task goes on, where it is not what the task says.
-
-    Returns:
-        A lazy iterator of nanoseconds from the task's start, never decreasing.
+        from_ns: a client that ramps up later skips earlier arrivals; nobody else takes them.
+        bounds: overrides the task's own bounds.
 
     Raises:
         ValueError: the task has no target: a closed loop has no arrivals.
@@ -90,9 +88,11 @@ def arrivals(
     if rate_per_s is None:
         raise ValueError(f"task '{task.label}' is a closed loop")
     if task.schedule == "poisson":
-        due = _poisson(rate_per_s, task.clients, client, _seed_sequence(task, seed))
+        entropy = np.random.SeedSequence([seed, zlib.crc32(task.label.encode())])
+        due = _poisson(rate_per_s, task.clients, client, entropy)
     else:
-        due = _deterministic(rate_per_s, task.clients, client)
+        # From each arrival's number, not from its predecessor: rounding does not accumulate.
+        due = (round(number * NS_PER_S / rate_per_s) for number in count(client, task.clients))
     bounds = extent(task) if bounds is None else bounds
     if from_ns:
         due = dropwhile(lambda offset_ns: offset_ns < from_ns, due)
@@ -102,17 +102,8 @@ def arrivals(
     return takewhile(lambda offset_ns: offset_ns < period_ns, due)
 
 
-def _seed_sequence(task: Task, seed: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence([seed, zlib.crc32(task.label.encode())])
-
-
-def _deterministic(rate_per_s: float, clients: int, client: int) -> Iterator[int]:
-    # Every arrival from its number, not from the one before: no rounding adds up.
-    return (round(number * NS_PER_S / rate_per_s) for number in count(client, clients))
-
-
 def _poisson(rate_per_s: float, clients: int, client: int, seed: np.random.SeedSequence) -> Iterator[int]:
-    """Every client draws the whole process and keeps its own: cheaper than any lock between them."""
+    """Each client draws the whole process and keeps its share: cheaper than a lock between them."""
     bits = np.random.PCG64(seed)
     mean_ns = NS_PER_S / rate_per_s
     block = _BLOCK_PER_CLIENT * clients
@@ -126,13 +117,11 @@ def _poisson(rate_per_s: float, clients: int, client: int, seed: np.random.SeedS
         yield from due_ns[client::clients].tolist()
 
 
-# Clients: when each of them sends.
-
-# Beyond this much lateness a wake-up was the host's hiccup, not its habit, and nothing to plan for.
+# A wake-up later than this was a hiccup of the host, not its usual latency, and is not planned for.
 _MAX_LEAD_NS = 300_000
 _LEAD_MEMORY = 8
 
-Clock = Callable[[], int]
+Clock = Callable[[], int]  # nanoseconds, monotonic
 Turn = tuple[int | None, bool]
 _TURN: Turn = (None, False)
 _WARMUP_TURN: Turn = (None, True)
@@ -146,24 +135,22 @@ class Timer(Protocol):
         ...
 
     def wait_until(self, moment_ns: int) -> bool:
-        """Come back at `moment_ns`, never before; at once when it has passed. False when halted."""
+        """Return at `moment_ns`, never before; immediately when it has passed. False when halted."""
         ...
 
     def halted(self) -> bool:
-        """Whether the client is to end."""
+        """Whether the client is to stop."""
         ...
 
 
 class Waiter:
-    """Waits until a moment, as exactly as the host wakes a thread.
+    """Waits until a given moment, as precisely as the host wakes a thread.
 
-    A sleeping thread is woken late, by 0.1 ms on a busy core and more on an idle one. The waiter learns by
-    how much and sleeps that much less. It reads the clock in a loop only for what remains when it was woken
-    sooner than usual, some microseconds: a driver that spins takes the core from the node it measures.
-
-    Args:
-        halt: ends every wait at once when set.
-        clock: nanoseconds, monotonic.
+    A sleeping thread wakes late, by 0.1 ms on a busy core and more on an idle one. The waiter learns by how
+    much
+    and sleeps that much less. It spins only for what remains when it wakes earlier than usual, some
+    microseconds:
+    a driver that spins takes the core from the node it measures. Setting `halt` ends every wait at once.
     """
 
     def __init__(self, halt: threading.Event, clock: Clock = time.monotonic_ns) -> None:
@@ -174,11 +161,7 @@ class Waiter:
         self.halted = halt.is_set
 
     def wait_until(self, moment_ns: int) -> bool:
-        """Come back at `moment_ns`, never before; at once when it has passed.
-
-        Returns:
-            False when halted, True otherwise.
-        """
+        """Return at `moment_ns`, never before; immediately when it has passed. False when halted."""
         clock = self._clock
         wake_ns = moment_ns - self._lead_ns
         sleep_ns = wake_ns - clock()
@@ -197,17 +180,11 @@ def turns(
 ) -> Iterator[Turn]:
     """Yield once per request of a client, when it is time to send it.
 
-    Args:
-        task: what to do.
-        client: which client, from 0.
-        seed: of Poisson arrivals.
-        start_ns: when the task starts, on the monotonic clock.
-        timer: the client's clock.
-        ramp_up_ns: how much later than the task this client starts.
+    The task starts at `start_ns` of the monotonic clock, this client (from 0) `ramp_up_ns` later.
 
     Yields:
         (intended start in nanoseconds of the monotonic clock, or None in a closed loop; whether it is
-        warm-up). Arrivals that fell due while the client was busy follow without a pause; none is left out.
+        warm-up). Arrivals that fell due while the client was busy follow immediately; none is skipped.
     """
     bounds = extent(task)
     if not timer.wait_until(start_ns + ramp_up_ns):
@@ -222,7 +199,7 @@ def turns(
 
 
 def open_ended(task: Task) -> Extent:
-    """The extent of a task that goes on until its work has run out; all but its warm-up is measured."""
+    """The extent of a task that runs until its work is exhausted; all but its warm-up is measured."""
     warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
     return Extent(None, task.warmup_iterations or 0, None, warmup_ns)
 
@@ -230,7 +207,7 @@ def open_ended(task: Task) -> Extent:
 def endless_turns(
     task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
 ) -> Iterator[Turn]:
-    """As `turns`, for a task that goes on until its work has run out; all but its warm-up is measured."""
+    """Like `turns`, for a task that runs until its work is exhausted."""
     bounds = open_ended(task)
     if not timer.wait_until(start_ns + ramp_up_ns):
         return

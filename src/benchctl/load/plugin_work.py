@@ -1,4 +1,4 @@
-"""Operations of a track's Python plug-in: its parameter sources, runners and schedulers, as work."""
+"""Operations of a track's Python plug-in (parameter sources, runners, schedulers) as work for clients."""
 
 import inspect
 import math
@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from multiprocessing import current_process
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any, Protocol
 
 import msgspec
@@ -32,32 +32,24 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 from benchctl.track.operations.common import Operation, url_param
 from benchctl.track.operations.search import Bulk
 
-Made = Request | Script | None
-
-# What they hold is of the plug-in's making; these name the operation.
+# Keys that identify the operation; all others come from the plug-in.
 _OURS = frozenset({"name", "operation-type"})
-# Types whose requests differ by nothing but their body when that does.
+# Types for which a changed body changes nothing else in the request.
 _BODY_AS_IT_IS = frozenset({"search"})
 _LISTS = frozenset({"index", "data-stream"})
 _TEMPLATES = ("index", "composable", "component")
 
 
 class OwnOperations:
-    """Makes the requests of an operation type of benchctl's own out of dictionaries, for one client.
+    """Builds requests of a built-in operation type from dictionaries, for one client.
 
-    As in Rally, keys that the type does not know mean nothing, and None is as good as absent. A dictionary
-    that says the same as the one before is the same request, which the wire need not load again; one that
-    differs in its body only is the same request with that body.
-
-    Args:
-        kind: the operation type.
-        name: of the operation.
-        order: for whom.
-        client: which client.
-        open_workload: opens the operations.
+    As in Rally, keys that the type does not know are ignored, and None counts as absent. A dictionary equal
+    to
+    the previous one yields the same request object, which the wire need not load again; one that differs only
+    in its body yields the same request with that body.
 
     Raises:
-        PluginError: benchctl has no such type.
+        PluginError: there is no such type.
     """
 
     def __init__(
@@ -75,44 +67,44 @@ class OwnOperations:
         self._program: Program | None = None
         self._template: Request | None = None
 
-    def make(self, params: Mapping[str, Any]) -> Made:
-        """The next request, or script, of what a source gave.
+    def make(self, params: Mapping[str, Any]) -> Request | Script | None:
+        """The next request or script for a source's parameters.
 
         Raises:
-            PluginError: it gave what the type cannot do.
+            PluginError: they are invalid for the type.
         """
         if self._kind == "bulk" and params.get("body") is not None:
             return self._bulk(params)
         body = params.get("body")
         rest = {key: value for key, value in params.items() if key != "body"}
-        said, content = _encoded(rest), _encoded(body)
-        if said == self._before and self._program is not None:
+        encoded, content = _encoded(rest), _encoded(body)
+        if encoded == self._before and self._program is not None:
             if content == self._content:
                 return self._program()
             if self._template is not None and isinstance(body, dict):
                 return with_body(self._template, content)
-        # Decoded again, they are plain JSON, and the plug-in may go on changing its own.
-        given = msgspec.json.decode(said) | ({} if body is None else {"body": msgspec.json.decode(content)})
-        self._program = self._begun(given)
-        self._before, self._content, self._template = said, content, None
-        made = self._program()
-        if isinstance(made, Request) and made.body == content and self._kind in _BODY_AS_IT_IS:
-            self._template = made
-        return made
+        # A round trip leaves plain JSON, and a copy: the plug-in may go on changing its own.
+        given = msgspec.json.decode(encoded) | (
+            {} if body is None else {"body": msgspec.json.decode(content)}
+        )
+        self._program = self._program_for(given)
+        self._before, self._content, self._template = encoded, content, None
+        work = self._program()
+        if isinstance(work, Request) and work.body == content and self._kind in _BODY_AS_IT_IS:
+            self._template = work
+        return work
 
-    def _begun(self, params: Mapping[str, Any]) -> Program:
-        """What asks for what a source gave: one operation, or in turn each of those that it lists."""
+    def _program_for(self, params: Mapping[str, Any]) -> Program:
+        """One operation, or each of those that the parameters list, one after the other."""
         parts = _listed(params, self._kind)
-        if parts is None:
-            return self._open(self._operation(params), self._order).program(self._client)
-        programs = [self._open(self._operation(one), self._order).program(self._client) for one in parts]
-        return lambda: _in_turn(programs)
-
-    def _operation(self, params: Mapping[str, Any]) -> Operation:
-        return _own_operation(self._kind, self._name, params)
+        programs = [
+            self._open(_own_operation(self._kind, self._name, one), self._order).program(self._client)
+            for one in ([params] if parts is None else parts)
+        ]
+        return programs[0] if parts is None else lambda: _in_turn(programs)
 
     def _bulk(self, params: Mapping[str, Any]) -> Request:
-        """A body that the source has made itself."""
+        """A body that the source made itself."""
         body, documents = bulk_body(params["body"])
         rest = {key: value for key, value in params.items() if key not in {"body", "bulk-size"}}
         encoded = _encoded(rest)
@@ -135,10 +127,10 @@ class OwnOperations:
         )
 
     def _bulk_template(self, params: Mapping[str, Any]) -> Request:
-        operation = self._operation({**params, "bulk-size": 1})
+        operation = _own_operation(self._kind, self._name, {**params, "bulk-size": 1})
         if not isinstance(operation, Bulk):
             raise TypeError(f"{self._kind} is not a bulk operation")
-        # Where actions are present, they say themselves where documents go, as in Rally.
+        # Action lines name the index themselves, as in Rally.
         index = None if params.get("action-metadata-present", True) else operation.index
         own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
         return Envelope(operation, content_type=NDJSON).request(
@@ -153,7 +145,7 @@ class OwnOperations:
 
 
 def _own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
-    """An operation of one of benchctl's types out of what a source gave."""
+    """An operation of a built-in type from a source's parameters."""
     try:
         return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
     except msgspec.ValidationError as err:
@@ -174,7 +166,7 @@ _LISTED = {
 
 
 def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
-    """Parameters of each of the things that Rally does in one operation; None where nothing is listed."""
+    """The parameters of each thing that Rally does in one operation; None where nothing is listed."""
     key, names = _LISTED.get(kind, ("", ()))
     if not isinstance(params.get(key), list):
         return None
@@ -184,21 +176,21 @@ def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None
 
 
 def _in_turn(programs: Iterable[Program]) -> Script:
-    """Operations one after the other, as one; it ends with the first that fails."""
+    """Several operations as one; the first failure ends it."""
     answer = Answer(Outcome.OK)
     for program in programs:
-        made = program()
-        if isinstance(made, Request):
-            answer = (yield from ask(made)).answer
-        elif made is not None:
-            answer = (yield from made) or answer
+        work = program()
+        if isinstance(work, Request):
+            answer = (yield from ask(work)).answer
+        elif work is not None:
+            answer = (yield from work) or answer
         if answer.outcome is not Outcome.OK:
             break
     return answer
 
 
 def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """What of the parameters means something to a type, in the form that tracks give it in."""
+    """The parameters that a type knows, in the form that tracks give them."""
     known = _known_keys(kind)
     kept = {
         key: ",".join(map(str, value)) if key in _LISTS and isinstance(value, list) else value
@@ -228,11 +220,11 @@ def _known_keys(kind: str) -> frozenset[str]:
 
 
 def bulk_body(body: object) -> tuple[bytes, int]:
-    """A body as it goes out, and how many lines it has."""
+    """An encoded bulk body, and its number of lines."""
     if isinstance(body, bytes | str):
         raw = body.encode() if isinstance(body, str) else body
-        whole = raw if raw.endswith(b"\n") else raw + b"\n"
-        return whole, whole.count(b"\n")
+        body = raw if raw.endswith(b"\n") else raw + b"\n"
+        return body, body.count(b"\n")
     if not isinstance(body, Iterable) or isinstance(body, Mapping):
         raise PluginError(f"a bulk body of {type(body).__name__}: text, bytes or a list of lines is needed")
     lines = [_line(one) for one in body]
@@ -250,7 +242,7 @@ def _encoded(value: object) -> bytes:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as err:
         raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
-    # What is not finite is written as null, and would ask something else.
+    # msgspec writes NaN and infinities as null, which would change the request.
     if b"null" in encoded and not _is_finite(value):
         raise PluginError("a parameter source gave what is not JSON: a number that is not finite")
     return encoded
@@ -267,7 +259,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Plug-ins compute with numpy."""
+    """Converts the numpy values that plug-ins compute with."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -277,12 +269,12 @@ def _plain(value: object) -> object:
 
 # Parameter sources and runners as work for clients.
 
-# A composite's streams share the connections of their client; how many it has, only its parameters say.
+# A composite's streams share their client's connections; only its parameters tell how many streams there are.
 _COMPOSITE_CONNECTIONS = 8
 
 
 class _Runs(Protocol):
-    """What makes scripts of parameters, for one client."""
+    """Makes scripts from parameters, for one client."""
 
     @property
     def completed(self) -> bool: ...
@@ -296,21 +288,18 @@ class _Runs(Protocol):
 
 
 def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
-    """An operation that only the plug-in knows how to do, or for which it makes the parameters.
-
-    Args:
-        operation: the operation.
-        order: for whom.
-        open_workload: makes the work of operations of benchctl's own.
+    """An operation whose parameters, or whose requests, come from the track's plug-in.
 
     Raises:
-        BenchctlError: no plug-in may be executed here, it does not have what is needed, or its code failed.
+        BenchctlError: no plug-in may be executed here, it lacks what is needed, or its code failed.
     """
     loaded = _plugin_of(order.context, f"operation '{operation.name}'")
     runner = loaded.registry.runners.get(operation.type)
     if runner is None and operation.type not in OPERATION_TYPES:
         raise PluginError(f"the plug-in {loaded.code.path} registers no runner for '{operation.type}'")
-    _seed(f"{order.context.seed}/{order.key}/{current_process().name}")
+    # Plug-ins draw from the global generators: every variant and fork gets the same numbers.
+    random.seed(f"{order.context.seed}/{order.key}/{current_process().name}")
+    np.random.seed(random.getrandbits(32))  # noqa: NPY002 - the generator that plug-ins draw from
     try:
         source = _source(operation, order, loaded)
     except PluginNeedsError as err:
@@ -321,21 +310,16 @@ def open_plugin(operation: PluginOperation, order: WorkOrder, open_workload: Ope
 
 
 def _plugin_of(context: WorkContext, what: str) -> Loaded:
-    """The plug-in of a context, loaded."""
     if context.plugin is None:
         raise BenchctlError(f"{what} needs the track's Python plug-in, which may not be executed here")
     return loaded_plugin(context.plugin)
 
 
 def as_processed(operation: Operation, order: WorkOrder) -> Operation:
-    """An operation as the plug-in's track processors leave it.
-
-    Args:
-        operation: as the track has it.
-        order: for whom; its key is the task's name.
+    """An operation as the plug-in's track processors leave it; the order's key is the task's name.
 
     Raises:
-        PluginNeedsError: they make of its task what benchctl does not do.
+        PluginNeedsError: they change the task in ways benchctl does not support.
         BenchctlError: the plug-in's code failed.
     """
     use = order.context.plugin
@@ -363,39 +347,27 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
         ) from err
 
 
-def _seed(text: str) -> None:
-    """Plug-ins draw from the global generators: every variant and fork is asked the same."""
-    random.seed(text)
-    np.random.seed(random.getrandbits(32))  # noqa: NPY002 - the generator that plug-ins draw from
-
-
 def _source(operation: PluginOperation, order: WorkOrder, loaded: Loaded) -> Any:  # noqa: ANN401 - foreign
-    """The task's parameter source, before clients have their parts of it; None without one of its own."""
+    """The task's parameter source, before it is partitioned; None if the operation names none."""
     name = operation.param_source
     if name is None:
         return None
-    made = loaded.registry.param_sources.get(name)
-    if made is None:
+    factory = loaded.registry.param_sources.get(name)
+    if factory is None:
         raise PluginError(f"the plug-in {loaded.code.path} registers no param source '{name}'")
     use = order.context.plugin
     track = None if use is None else loaded.track(use.track, use.challenge)
     params = deepcopy(operation.params)
-    if isinstance(made, FunctionType):
-        return DelegatingParamSource(track, params, made)
+    if isinstance(factory, FunctionType):
+        return DelegatingParamSource(track, params, factory)
     with blaming(loaded.code, f"param source '{name}'"):
-        return made(track, params, task_name=order.key, operation_name=operation.name)
+        return factory(track, params, task_name=order.key, operation_name=operation.name)
 
 
 class PluginWork:
-    """The work of a task.
+    """The workload of a plug-in's operation.
 
-    Args:
-        operation: the operation.
-        order: for whom.
-        loaded: the plug-in.
-        source: of parameters; None for those of the track as they are.
-        runner: what does the operation; None for benchctl's own way.
-        open_workload: makes the work of operations of benchctl's own.
+    Without a `source`, parameters are those of the track; without a `runner`, the operation is built in.
     """
 
     def __init__(
@@ -418,22 +390,23 @@ class PluginWork:
         self._programs: list[PluginProgram] = []
         with blaming(self._code, f"param source '{operation.param_source}'"):
             infinite = bool(getattr(source, "infinite", True))
-        self.endless = infinite and not _knows_its_end(runner)
+        ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
+        self.endless = infinite and not ends_itself
         composite = runner is None and operation.type == "composite"
         self.connections = _COMPOSITE_CONNECTIONS if composite else 1
 
     def program(self, client: int) -> "PluginProgram":
-        """What one client does, with its own part of the source."""
+        """One client's program, with its partition of the source."""
         with self._lock:
             source = self._source
             if source is not None and hasattr(source, "partition"):
                 with blaming(self._code, f"param source '{self._operation.param_source}'"):
                     source = source.partition(client, self._order.clients)
-            made = PluginProgram(
+            program = PluginProgram(
                 self._operation, self._code, source, self._lock, self._make(client), self._runs(client)
             )
-            self._programs.append(made)
-            return made
+            self._programs.append(program)
+            return program
 
     def close(self) -> None:
         """Close the event loops."""
@@ -449,7 +422,7 @@ class PluginWork:
     def _runs(self, client: int) -> "_Runs | None":
         if self._runner is None:
             return None
-        # Both official clients take a while to load, which parameter sources need not wait for.
+        # Both official clients are slow to import, and parameter sources do not need them.
         from benchctl.load.plugin_runner import RunnerWork  # noqa: PLC0415 - see above
 
         operation = self._operation
@@ -465,11 +438,7 @@ class PluginWork:
 
 
 class PluginProgram:
-    """What one client does, one operation after the other.
-
-    Attributes:
-        source: of its parameters, the plug-in's object; schedulers look at it.
-    """
+    """One client's operations; schedulers look at `source`, the plug-in's object."""
 
     def __init__(
         self,
@@ -490,7 +459,7 @@ class PluginProgram:
         self._doing = f"param source '{operation.param_source}'"
 
     def __call__(self) -> Request | Script | None:
-        """The next operation; None when the source or the runner has come to its end."""
+        """The next operation; None when the source or the runner is exhausted."""
         if self._runs is not None and self._runs.completed:
             return None
         try:
@@ -505,11 +474,11 @@ class PluginProgram:
 
     @property
     def last(self) -> Answer | None:
-        """What the last operation came to, where a runner did it."""
+        """The answer of the last operation, if a runner did it."""
         return None if self._runs is None else self._runs.last
 
     def close(self) -> None:
-        """Close what the runner needs."""
+        """Close the runner's event loop."""
         if self._runs is not None:
             self._runs.close()
 
@@ -525,22 +494,17 @@ class PluginProgram:
         return params
 
 
-def _knows_its_end(runner: object) -> bool:
-    return hasattr(runner, "completed") and hasattr(runner, "percent_completed")
-
-
-# Schedulers of a track's plug-in: each request of a client is due when its scheduler's `next` says so.
-
+# Schedulers: each request of a client is due when its scheduler's `next` says so.
 NewPace = Callable[[Program], "PluginPace"]
-"""Makes the pace of a client that does this."""
+"""Makes the pace of a client with this program."""
 
-Clock = Callable[[], int]
+Clock = Callable[[], int]  # nanoseconds, monotonic
 
 _MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
 
 
 def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewPace | None:
-    """Makes the paces of a task's clients; None when no plug-in's scheduler spaces its requests.
+    """Makes the paces of a task's clients; None when no plug-in scheduler spaces its requests.
 
     Raises:
         BenchctlError: no plug-in may be executed here, or it has no such scheduler.
@@ -549,13 +513,13 @@ def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewP
     if name is None:
         return None
     loaded = _plugin_of(context, f"scheduler '{name}'")
-    made = loaded.registry.schedulers.get(name)
-    if made is None:
+    factory = loaded.registry.schedulers.get(name)
+    if factory is None:
         raise PluginError(f"the plug-in {loaded.code.path} registers no scheduler '{name}'")
 
     def new(program: Program) -> PluginPace:
         with blaming(loaded.code, f"scheduler '{name}'"):
-            scheduler = _scheduler(made, task, operation)
+            scheduler = _scheduler(factory, task, operation)
             if hasattr(scheduler, "parameter_source"):
                 scheduler.parameter_source = getattr(program, "source", None)
         return PluginPace(name, scheduler, loaded.code, operation.unit)
@@ -563,38 +527,27 @@ def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewP
     return new
 
 
-class _Function:
-    """A function as a scheduler."""
-
-    def __init__(self, function: Callable[[float], float]) -> None:
-        self.next = function
-
-
-def _scheduler(made: Any, task: Task, operation: Operation) -> Any:  # noqa: ANN401 - foreign
-    """A client's scheduler, by what its constructor asks for: Rally's three ages of them."""
-    if isinstance(made, FunctionType):
-        return _Function(made)
+def _scheduler(factory: Any, task: Task, operation: Operation) -> Any:  # noqa: ANN401 - foreign
+    """A client's scheduler; its constructor's parameters tell which of Rally's three interfaces it has."""
+    if isinstance(factory, FunctionType):
+        return SimpleNamespace(next=factory)
     subject = task_of(task, operation)
-    names = inspect.signature(made).parameters
+    names = inspect.signature(factory).parameters
     if "params" in names:
-        return made(subject.params)
+        return factory(subject.params)
     if "target_throughput" in names:
-        return made(subject, (task.rate_per_s or 1.0) / task.clients)
-    return made(subject)
+        return factory(subject, (task.rate_per_s or 1.0) / task.clients)
+    return factory(subject)
 
 
 class PluginPace:
     """When one client sends.
 
-    A scheduler is asked before the parameters of the request are made, and is told of the one before then, as
-    in Rally: schedulers and parameter sources look at each other.
-
-    Args:
-        name: of the scheduler, for messages.
-        scheduler: the plug-in's object.
-        code: of the plug-in.
-        unit: of the operation, where it does not say by itself.
-        clock: nanoseconds, monotonic.
+    A scheduler is asked before the parameters of a request are made, and is notified of the request before
+    that
+    one, as in Rally: schedulers and parameter sources look at each other. `unit` is the operation's, for
+    answers
+    that name none.
     """
 
     def __init__(
@@ -614,27 +567,21 @@ class PluginPace:
         self._last: Answer | None = None
 
     def paced(self, program: Program) -> Program:
-        """The same program, before each of whose operations the scheduler is asked."""
+        """The same program, asking the scheduler before each operation."""
 
         def next_one() -> Request | Script | None:
             if self._last is not None:
-                # An operation of a runner says by itself what it was worth.
-                self._tell_of(getattr(program, "last", None) or self._last)
+                # A runner's operation knows its own weight.
+                self._notify_after(getattr(program, "last", None) or self._last)
             self._ask()
-            made = program()
-            self._last = Answer(Outcome.OK, weight=made.weight if isinstance(made, Request) else 1)
-            return made
+            work = program()
+            self._last = Answer(Outcome.OK, weight=work.weight if isinstance(work, Request) else 1)
+            return work
 
         return next_one
 
     def turns(self, bounds: Extent, start_ns: int, timer: Timer) -> Iterator[Turn]:
-        """As those of `pace.turns`, when the scheduler says; where it says 0 or less, at once.
-
-        Args:
-            bounds: how long the client goes on.
-            start_ns: when it starts.
-            timer: its clock.
-        """
+        """Like `pace.turns`, at the scheduler's times; immediately where it says 0 or less."""
         if not timer.wait_until(start_ns):
             return
         position = 0
@@ -648,14 +595,14 @@ class PluginPace:
                 return
             if not timer.wait_until(timer.now_ns() if due_ns is None else due_ns):
                 return
-            self._tell("before_request", self._clock() / NS_PER_S)
+            self._notify("before_request", self._clock() / NS_PER_S)
             yield due_ns, bounds.is_warmup(position, offset_ns)
             position += 1
 
-    def _tell_of(self, answer: Answer) -> None:
+    def _notify_after(self, answer: Answer) -> None:
         facts = {"success": answer.outcome is Outcome.OK}
         unit = answer.unit or self._unit
-        self._tell("after_request", self._clock() / NS_PER_S, answer.weight, unit, facts)
+        self._notify("after_request", self._clock() / NS_PER_S, answer.weight, unit, facts)
 
     def _ask(self) -> None:
         with blaming(self._code, f"scheduler '{self._name}'"):
@@ -666,8 +613,8 @@ class PluginPace:
             )
         self._current_s = float(found)
 
-    def _tell(self, method: str, *facts: Any) -> None:  # noqa: ANN401 - foreign
-        told = getattr(self._scheduler, method, None)
-        if told is not None:
+    def _notify(self, method: str, *facts: Any) -> None:  # noqa: ANN401 - foreign
+        hook = getattr(self._scheduler, method, None)
+        if hook is not None:
             with blaming(self._code, f"scheduler '{self._name}'"):
-                told(*facts)
+                hook(*facts)

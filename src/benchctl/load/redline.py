@@ -1,4 +1,4 @@
-"""The search for the highest rate that meets an objective: pure, driven by whoever can try a rate."""
+"""The search for the highest rate that meets an objective: pure, driven by a caller that tries rates."""
 
 import itertools
 import math
@@ -10,10 +10,10 @@ from benchctl.results.figures import RedlineEnd, StepVerdict
 
 Phase = Literal["search", "retry", "confirm"]
 Try = Callable[[int, Phase], StepVerdict]
-"""Offers the rate of a rung and says whether it met the objective."""
+"""Tries the rate of a rung, and tells whether it met the objective."""
 
 CONFIRMATIONS = 2
-# Twelve find a rate among neighbours 3 % apart; the rest is for those that contradict each other.
+# Twelve find a rate on a 3 % grid; the rest is for steps that contradict each other.
 MOST_STEPS = 40
 # Where a rate that failed once passes, the answer is not far above.
 _NEAR = 2
@@ -22,15 +22,11 @@ _EVEN_STRIDES = 3
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rates of a search: a geometric grid.
+    """The rates of a search: a geometric grid, whose `ratio` (> 1) is the resolution of the answer.
 
-    Neighbours are `ratio` apart, which is how exactly the answer is known. Every block shifts the grid by its
-    own part of a rung: on one grid, forks that differ by less than a rung would be identical, and the spread
-    that tests are made from would be the grid's.
-
-    Attributes:
-        ratio: of neighbouring rates, above 1.
-        shift: in rungs, from 0 to 1.
+    Every block shifts the grid by `shift` rungs, from 0 to 1: on one grid, forks that differ by less than a
+    rung
+    would be identical, and the spread that tests are based on would be the grid's.
     """
 
     ratio: float
@@ -41,7 +37,7 @@ class Ladder:
         return float(self.ratio ** (rung + self.shift))
 
     def at_most(self, rate_per_s: float) -> int:
-        """The highest rung whose rate is not above this one."""
+        """The highest rung whose rate does not exceed this one."""
         rung = round(math.log(rate_per_s) / math.log(self.ratio))
         while self.rate_per_s(rung) > rate_per_s:
             rung -= 1
@@ -50,7 +46,7 @@ class Ladder:
         return rung
 
     def rungs(self, factor: float) -> int:
-        """How many rungs a factor is, at least one."""
+        """A factor in rungs, at least one."""
         return max(1, round(math.log(factor) / math.log(self.ratio)))
 
 
@@ -59,9 +55,9 @@ class Found:
     """How a search ended.
 
     Attributes:
-        rung: the highest that met the objective; None when none did, or none can be relied on.
+        rung: the highest that met the objective; None when none did, or none is reliable.
         end: why it ended there.
-        at: the rung that decided it: found, where the driver was the limit, the lowest, or the last tried; it
+        at: the rung that decided it: found, where the driver was the limit, the lowest, or the last tried. It
             was tried, whatever the end.
     """
 
@@ -73,17 +69,18 @@ class Found:
 class Search:
     """Bisection over the rungs between the highest that passed and the lowest that failed.
 
-    Two things are different from a bisection of a function. A step is a measurement and can be wrong, and
-    the node may still get faster while it is searched. So the failed neighbour is tried once more before it
-    is believed, and the search goes on above it if it passes; and a rate is found only when it passes twice
-    again in a row, one rung lower each time that it does not.
+    It differs from bisecting a function: a step is a measurement and can be wrong, and the node may still
+    warm
+    up. So a failed neighbour is retried before it is believed, and the search goes on above it if it passes;
+    and
+    a rate counts as found only when it passes twice more in a row, one rung lower after each failure.
 
     Args:
         attempt: tries a rung.
         least: the lowest rung to try.
         most: the highest rung to try; None for no bound.
-        leap: rungs of a stride, of the first few; a rate far above what is served costs minutes to recover
-            from. Where these lead nowhere, the guess was poor, and each is twice the one before.
+        leap: the stride of the first few steps, in rungs; a rate far above capacity costs minutes to recover
+            from. If these lead nowhere, the guess was poor, and strides double.
     """
 
     def __init__(self, attempt: Try, *, least: int, most: int | None, leap: int) -> None:
@@ -98,11 +95,7 @@ class Search:
         self._last = least
 
     def run(self, first: int) -> Found:
-        """Search from a rung that is likely to be near.
-
-        Args:
-            first: where to begin; moved into the bounds.
-        """
+        """Search from a rung that is likely to be near; it is moved into the bounds."""
         try:
             self._bracket(self._bounded(first), self._leap)
             return self._confirm(self._settle())
@@ -128,7 +121,7 @@ class Search:
             rung = self._bounded(rung + stride if passed else rung - stride)
 
     def _settle(self) -> int:
-        """Bisect, and doubt what failed once; returns the highest rung that passed."""
+        """Bisect, retrying what failed once; returns the highest rung that passed."""
         while True:
             low, high = self._passed, self._failed
             if low is None:
@@ -154,7 +147,7 @@ class Search:
             rung -= 1
 
     def _try(self, rung: int, phase: Phase) -> bool:
-        """One step; a driver that was the limit may have had a bad moment, so it is asked twice."""
+        """One step; one that the driver limited is tried twice, for it may have had a bad moment."""
         verdict = self._measure(rung, phase)
         if verdict == "driver-limited":
             verdict = self._measure(rung, "retry")
@@ -179,8 +172,6 @@ class Search:
 
 
 class _Over(Exception):  # noqa: N818 - it ends the search, and is not an error
-    """The search cannot go on."""
-
     def __init__(self, found: Found) -> None:
         super().__init__(found.end)
         self.found = found

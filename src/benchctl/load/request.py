@@ -1,4 +1,4 @@
-"""What goes over the wire, what came of it, and how that was answered: judged after its clock has stopped."""
+"""Requests, exchanges and answers; judges an answer after the request's clock has stopped."""
 
 from collections.abc import Callable, Collection, Iterator
 from typing import Annotated
@@ -13,16 +13,14 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     """What a response says.
 
     Attributes:
-        outcome: how the request ended.
         took_ms: the engine's own time; -1 unknown.
         hits: total hits; -1 when the engine was told not to count, or did not say.
         hits_exact: whether it counted them all.
-        failed_shards: shards that failed.
-        reason: the engine's words about a failure, shortened; empty when there was none.
-        lacking: why the operation cannot be asked at all, where the driver knows that without the node; else
+        reason: the engine's words about a failure, shortened; else empty.
+        lacking: why the operation cannot be sent at all, where the driver knows that without the node; else
             empty.
-        weight: units of throughput that an operation of several requests was worth, which only its end tells.
-        unit: what they are, where the operation says so; else empty.
+        weight: units of throughput of an operation of several requests, known only at its end.
+        unit: of the weight, where the operation says so; else empty.
     """
 
     outcome: Outcome
@@ -44,15 +42,13 @@ class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One request, ready for the wire.
 
     Attributes:
-        method: HTTP method.
         path: path and query, percent-encoded.
-        body: the encoded body; empty for none.
+        body: encoded; empty for none.
         headers: whole header lines.
         timeout_s: seconds until it counts as timed out.
-        judge: reads its answer.
         searches: by how much the node's own count of searches grows.
-        weight: units of throughput that it is worth.
-        retries: how often it is sent again when the node rejects it as too many.
+        weight: units of throughput.
+        retries: how often it is resent when the node rejects it with 429.
     """
 
     method: str
@@ -75,9 +71,9 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
         first_byte_ns: from start to the first byte of the response; 0 when there was none.
         end_ns: the last byte of the body, or the failure.
         status: HTTP status; 0 when there was no response.
-        body: the body, as far as it came.
+        body: as far as it came.
         response_bytes: its length.
-        failure: what went wrong on the wire; None when a whole response came, errors by HTTP included.
+        failure: what went wrong on the wire; None for a complete response, HTTP errors included.
         detail: libcurl's words about the failure.
     """
 
@@ -92,7 +88,7 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
 
 
-# How a request was answered: reads of a response what a sample keeps, after its clock has stopped.
+# Judges: they decode only what a sample keeps, and never raise.
 
 _REASON_LENGTH = 300
 _HTTP_OK = range(200, 300)
@@ -102,7 +98,7 @@ _REQUEST_TIMEOUT = 408
 _TOO_MANY_REQUESTS = 429
 
 
-# The bounds are those of the sample columns: an answer beyond them is not one of a search engine.
+# The bounds are those of the sample columns; no search engine answers beyond them.
 _MOST_SHARDS = 2**15 - 1
 _MOST_HITS = 2**63 - 1
 _Int16 = Annotated[int, msgspec.Meta(ge=0, le=_MOST_SHARDS)]
@@ -140,7 +136,7 @@ class _Status(msgspec.Struct, gc=False):
 
 
 class _BulkResponse(msgspec.Struct, gc=False):
-    """The few keys of a bulk answer that matter; `items` is only looked at when something failed."""
+    """`items` is only decoded when something failed."""
 
     errors: bool
     took: _Int32 = -1
@@ -214,12 +210,7 @@ _judged_before: dict[bytes, Answer] = {}
 
 
 def judge_search(status: int, body: bytes) -> Answer:
-    """Say how a search ended that was answered; decodes only what a sample keeps, and never raises.
-
-    Args:
-        status: the HTTP status.
-        body: the whole body.
-    """
+    """Judge a search by its HTTP status and complete body."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     # Empty, and so unknown, where the key is missing.
@@ -240,7 +231,7 @@ def judge_search(status: int, body: bytes) -> Answer:
 
 
 def judge_multi_search(status: int, body: bytes) -> Answer:
-    """The same for a batch: its hits are those of all searches, its outcome the first that is not OK."""
+    """Judge a batch: the hits of all its searches, and the first outcome that is not OK."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     try:
@@ -265,7 +256,7 @@ def judge_multi_search(status: int, body: bytes) -> Answer:
 
 
 def judge_bulk(status: int, body: bytes) -> Answer:
-    """The same for a bulk request: one document that was refused makes it partial."""
+    """Judge a bulk request: a single refused document makes it partial."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     try:
@@ -279,12 +270,12 @@ def judge_bulk(status: int, body: bytes) -> Answer:
 
 
 def judge_plain(status: int, body: bytes) -> Answer:
-    """The same for any other request: its status is all that counts."""
+    """Judge any other request, by its status alone."""
     return Answer(Outcome.OK) if status in _HTTP_OK else refusal(status, body)
 
 
 def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
-    """A judge for whom these statuses are as good as 200."""
+    """A judge that accepts these statuses like 200."""
     if not statuses:
         return judge
 
@@ -295,7 +286,7 @@ def accepting(judge: Judge, statuses: Collection[int]) -> Judge:
 
 
 def judge_shards(status: int, body: bytes) -> Answer:
-    """The same for a request that all shards of an index take part in, such as a refresh."""
+    """Judge a request that all shards of an index take part in, such as a refresh."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     try:
@@ -310,7 +301,7 @@ def judge_shards(status: int, body: bytes) -> Answer:
 
 
 def judge_health(status: int, body: bytes) -> Answer:
-    """The same for cluster health: a node answers in time with the state it is in, wanted or not."""
+    """Judge cluster health: on a timeout, the node still answers with its current state."""
     if status not in _HTTP_OK and status != _REQUEST_TIMEOUT:
         return refusal(status, body)
     try:
@@ -323,7 +314,7 @@ def judge_health(status: int, body: bytes) -> Answer:
 
 
 def judge_snapshot(status: int, body: bytes) -> Answer:
-    """The same for taking or restoring a snapshot, whether it was waited for or not."""
+    """Judge taking or restoring a snapshot, whether or not it was waited for."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     try:
@@ -346,7 +337,7 @@ def judge_snapshot(status: int, body: bytes) -> Answer:
 
 
 def judge_rows(status: int, body: bytes) -> Answer:
-    """The same for ES|QL: where some shards gave nothing, the answer says so, with a status of 200."""
+    """Judge ES|QL: if some shards gave nothing, the answer says so with status 200."""
     if status not in _HTTP_OK:
         return refusal(status, body)
     try:
@@ -365,13 +356,13 @@ def _of_shards(failed: int) -> Answer:
 
 
 def refusal(status: int, body: bytes) -> Answer:
-    """What a status outside of 2xx means."""
+    """The answer for a status outside of 2xx."""
     outcome = Outcome.REJECTED if status == _TOO_MANY_REQUESTS else Outcome.HTTP_ERROR
     return Answer(outcome, reason=_error_reason(status, body))
 
 
 def _first_error(body: bytes) -> str:
-    """The reason of the first document of a bulk request that was refused, and how many were."""
+    """The first refused document's reason, and how many were refused."""
     failed = [
         status
         for item in _decode_items(body).items
@@ -402,7 +393,7 @@ def _judged(found: _SearchResponse) -> Answer:
 
 
 def _judge_one(raw: msgspec.Raw) -> Answer:
-    """One search of a batch: a response, or an error with a status of its own."""
+    """One search of a batch: a response, or an error with its own status."""
     body = bytes(raw)
     try:
         status = _decode_status(body).status
@@ -412,10 +403,9 @@ def _judge_one(raw: msgspec.Raw) -> Answer:
 
 
 def is_unsupported(status: int, body: bytes) -> str | None:
-    """Say in the node's words why it cannot do an operation at all: an aggregation that it lacks, say.
+    """The node's reason why it cannot do an operation at all, such as an unknown aggregation.
 
-    Returns:
-        The node's error type and reason; None when the response is anything else, other errors included.
+    None for any other response, other errors included.
     """
     if status not in (_BAD_REQUEST, _METHOD_NOT_ALLOWED):
         return None
@@ -446,7 +436,7 @@ def _describe(cause: _Cause) -> str:
 
 
 def _error_reason(status: int, body: bytes) -> str:
-    """The node's words about an error, with the status before them."""
+    """The node's words about an error, after the status."""
     try:
         error = _decode_error(body).error
     except UNDECODABLE:
@@ -460,6 +450,6 @@ def _error_reason(status: int, body: bytes) -> str:
 
 
 def shorten(text: str) -> str:
-    """A reason on one line, cut where it gets long."""
+    """A reason on one line, truncated."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _REASON_LENGTH else flat[: _REASON_LENGTH - 3] + "..."

@@ -1,4 +1,4 @@
-"""The one measured wire client: libcurl over kept-alive connections, timed by libcurl's own clocks."""
+"""The measured wire client: libcurl over kept-alive connections, timed by libcurl's own clocks."""
 
 import contextlib
 import itertools
@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import time
-from types import TracebackType
 from typing import Any, Self
 
 import pycurl
@@ -17,22 +16,21 @@ from benchctl.network import TROUBLES, Trouble, set_trust
 from benchctl.results.samples import Outcome
 
 MOST_ANSWER_BYTES = 256 << 20
-"""Of a measured answer, unpacked; a larger one is a failure, and would take the memory of the whole run."""
+"""Limit of a measured answer, decompressed; a larger one is a failure, and would exhaust the run's memory."""
 
 _CONNECT_TIMEOUT_MS = 10_000
-# What a piece of a body costs beside its bytes; a node may send it byte by byte.
+# Overhead of a chunk of a body; a node may send it byte by byte.
 _PIECE_BYTES = 64
 # Most answers fit, so Python is called once for a body, not once for every 16 kB of it.
 _BUFFER_BYTES = 256 * 1024
 _A_DAY_S = 86_400
 _NS_PER_US = 1_000
-# A connection that has just brought a whole answer is taken to be open still.
+# A connection that has just delivered a complete answer is assumed to be open.
 _FRESH_NS = 300_000
 _TOTAL_TIME = pycurl.TOTAL_TIME_T
 _FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
 _STATUS = pycurl.RESPONSE_CODE
 
-# What became of a request, by why there was no whole answer.
 _FAILURES = {
     Trouble.REFUSED: Outcome.REFUSED,
     Trouble.UNRESOLVED: Outcome.REFUSED,
@@ -50,18 +48,14 @@ _GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0, judge_p
 
 
 class _Closing:
-    """A context manager that closes."""
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; harmless when repeated."""
+        """Close the connections; idempotent."""
         raise NotImplementedError
 
 
@@ -69,13 +63,15 @@ class WireClient(_Closing):
     """One connection to one host, for one thread at a time; a context manager.
 
     libcurl silently repeats a request when a kept-alive connection breaks before the first byte of the
-    answer. A benchmark must not: the node may have worked on both, and the sample would hide the failure. So
-    a connection that died while idle is replaced before a request, and none is opened in the middle of one.
+    answer. A
+    benchmark must not: the node may have worked on both, and the sample would hide the failure. So a
+    connection
+    that died while idle is replaced before a request, and none is opened in the middle of one.
 
     Args:
-        endpoint: the cluster, or its address.
+        endpoint: the cluster, or its URL.
         host: which of its hosts, from 0.
-        most_bytes: that an answer may take in memory.
+        most_bytes: limit of an answer in memory.
     """
 
     def __init__(
@@ -104,7 +100,7 @@ class WireClient(_Closing):
         return self._interrupted
 
     def connect(self) -> Exchange:
-        """Open the connection by a request that is not a search, so that no measured one pays for it."""
+        """Open the connection with a request that is not a search, so that no measured one pays for it."""
         return self.send(_GREETING)
 
     def send(self, request: Request) -> Exchange:
@@ -116,11 +112,11 @@ class WireClient(_Closing):
         chunks.clear()
         self._left_bytes = self._most_bytes
         now_ns = time.monotonic_ns()
-        # Looking costs a system call, for which the interpreter lock is let go and fought for again.
+        # The check is a system call, which releases the interpreter lock and contends for it again.
         stale = bool(self._sockets) and now_ns > self._fresh_until_ns and self._is_readable()
         self._may_open = stale or not self._sockets
         if stale:
-            # libcurl would send into it, and take an answer that nobody asked for for the one to come.
+            # libcurl would reuse it, and take stray data for the answer.
             curl.setopt(pycurl.FRESH_CONNECT, 1)
         failure, detail = None, ""
         start_ns = time.monotonic_ns()
@@ -164,7 +160,7 @@ class WireClient(_Closing):
                 current.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the connection; harmless when repeated."""
+        """Close the connection; idempotent."""
         self._curl.close()
         while self._sockets:
             self._sockets.pop().close()
@@ -226,7 +222,7 @@ class WireClient(_Closing):
             self._curl.setopt(pycurl.WRITEFUNCTION, self._chunks.append)
 
     def _take(self, chunk: bytes) -> int | None:
-        """Keep a piece of a body; 0 makes libcurl give up."""
+        """Keep a chunk of a body; 0 makes libcurl give up."""
         self._left_bytes -= len(chunk) + _PIECE_BYTES
         if self._left_bytes < 0:
             self._chunks.clear()
@@ -240,7 +236,9 @@ class WireClient(_Closing):
             # This node may close behind an answer without a word: from now on every request looks first.
             self._fresh_ns = 0
             return Outcome.RESET, "the connection broke before the answer began"
-        if code == pycurl.E_RECV_ERROR and self._received_nonsense():
+        # Received, but no valid chunks or headers; TLS leaves no such sign.
+        malformed = self._base_url.startswith("http:") and self._curl.getinfo(pycurl.OS_ERRNO) == 0
+        if code == pycurl.E_RECV_ERROR and malformed:
             return Outcome.BAD_BODY, detail
         if code in {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}:
             detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
@@ -249,18 +247,14 @@ class WireClient(_Closing):
             raise err
         return _FAILURES[trouble], detail
 
-    def _received_nonsense(self) -> bool:
-        """Whether libcurl could receive, but not make chunks or headers of it; TLS has no such tell."""
-        return self._base_url.startswith("http:") and self._curl.getinfo(pycurl.OS_ERRNO) == 0
-
     def _connect_ns(self) -> int:
-        """Time to a connection that can be used, TLS included."""
+        """Time until the connection is usable, TLS included."""
         getinfo = self._curl.getinfo
         usable_us: int = max(getinfo(pycurl.CONNECT_TIME_T), getinfo(pycurl.APPCONNECT_TIME_T))
         return usable_us * _NS_PER_US
 
     def _is_readable(self) -> bool:
-        """Whether there is something to read on an idle connection: its end, or what nobody asked for."""
+        """Whether an idle connection has data to read: its end, or something unsolicited."""
         poller = select.poll()
         poller.register(self._sockets[-1], select.POLLIN)
         return bool(poller.poll(0))
@@ -269,10 +263,10 @@ class WireClient(_Closing):
         if not self._may_open or self._interrupted:
             return pycurl.SOCKET_BAD
         # libcurl works on a duplicate of the descriptor; ours is for `interrupt` and for looking at it idle.
-        opened = socket.socket(address.family, address.socktype, address.protocol)
-        self._sockets.append(opened)
+        ours = socket.socket(address.family, address.socktype, address.protocol)
+        self._sockets.append(ours)
         self._opened = True
-        return opened
+        return ours
 
     def _close_socket(self, descriptor: int) -> int:
         inode = os.fstat(descriptor).st_ino
@@ -284,11 +278,9 @@ class WireClient(_Closing):
 
 
 class RoundRobinClient(_Closing):
-    """One connection to every host of a cluster; each request goes to the next one. A context manager.
+    """One connection to every host of a cluster, used in turn; a context manager.
 
-    Args:
-        endpoint: the cluster.
-        first: which host gets the first request, so that clients do not all begin with the same.
+    `first` is the host of the first request, so that clients do not all begin with the same.
     """
 
     def __init__(self, endpoint: Endpoint, first: int) -> None:
@@ -302,7 +294,7 @@ class RoundRobinClient(_Closing):
         return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:
-        """Open all connections; the first failure, or the last success."""
+        """Open all connections; returns the first failure, or the last success."""
         for wire in self._wires:
             greeting = wire.connect()
             if greeting.failure is not None:
@@ -310,7 +302,7 @@ class RoundRobinClient(_Closing):
         return greeting
 
     def send(self, request: Request) -> Exchange:
-        """Send a request to the next host, whatever became of the one before."""
+        """Send a request to the next host, whatever became of the previous one."""
         return next(self._turns).send(request)
 
     def interrupt(self) -> None:
@@ -319,7 +311,7 @@ class RoundRobinClient(_Closing):
             wire.interrupt()
 
     def close(self) -> None:
-        """Close the connections; harmless when repeated."""
+        """Close the connections; idempotent."""
         for wire in self._wires:
             wire.close()
 
@@ -328,11 +320,9 @@ MeasuredClient = WireClient | RoundRobinClient
 
 
 def open_client(endpoint: Endpoint | str, client: int = 0) -> MeasuredClient:
-    """A client's way to a cluster; nothing is sent before it is told to connect.
+    """A client's connections to a cluster; nothing is sent yet.
 
-    Args:
-        endpoint: the cluster, or its address.
-        client: which client, from 0; with several hosts, client i begins with host i modulo their number.
+    With several hosts, client i (from 0) begins with host i modulo their number.
     """
     endpoint = Endpoint.of(endpoint)
     if len(endpoint.hosts) == 1:

@@ -1,7 +1,7 @@
-"""Bodies whose values change from request to request, as a pure function of seed, key and request number.
+"""Bodies whose values change from request to request: a pure function of seed, key and request number.
 
-Nothing here depends on a library's distributions or on the platform: random bits come from counters, draws
-and Zipf tables are integers, and dates are formatted from their fields.
+Nothing here depends on a library's distributions or the platform: random bits come from counters, draws and
+Zipf tables are integers, and dates are formatted from their fields.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from benchctl.track.values import (
     split_text,
 )
 
-# The positions that a request draws from one source: one, or both ends of a range.
+# The positions that a request draws from one source: both ends of a range, or one position twice.
 Positions: TypeAlias = tuple[int, ...]
 Draw: TypeAlias = Callable[[int], Positions]
 Render: TypeAlias = Callable[[int], bytes]
@@ -46,7 +46,7 @@ _ZIPF_DIGITS = 24  # more than the 64 bits of a table
 
 
 class _Form(Enum):
-    """How a value stands in the encoded text."""
+    """How a value appears in the encoded text."""
 
     JSON = "a whole JSON value"
     STRING = "part of a JSON string"
@@ -54,7 +54,7 @@ class _Form(Enum):
 
 
 class _Stream(Enum):
-    """What random bits are for: every use has bits of its own."""
+    """Purposes of random bits; each has its own stream."""
 
     PLACE = 1
     WIDTH = 2
@@ -66,7 +66,7 @@ class _Stream(Enum):
 
 @dataclass(frozen=True)
 class _Slot:
-    """A placeholder among the pieces: which source, which end of it, in what form."""
+    """A placeholder among the pieces: its source, which end of a range, and its renderer."""
 
     source: int
     end: int
@@ -88,19 +88,19 @@ class _Pieces:
 
 
 class Bodies:
-    """What the requests of one task carry; safe to share between threads.
+    """What the requests of one task carry; thread-safe.
 
-    Bodies with the same seed and key give a source of the same name the same value in the same request: the
-    path and the body of a request agree, and the searches of a batch differ only if their keys do.
+    For the same seed and key, sources of the same name have the same value in the same request: path and body
+    agree, and the searches of a batch differ only if their keys do.
 
     Args:
-        template: JSON with placeholders, or a text with them; `check_values` has accepted it.
-        values: name -> source; those that the template does not use are not drawn.
+        template: JSON or text with placeholders, accepted by `check_values`.
+        values: name -> source; unused ones are not drawn.
         seed: of the run.
         key: what else the values depend on, such as the task's name.
 
     Raises:
-        ValueError: a placeholder stands for no value, or a source is wrong: it was not checked.
+        ValueError: a placeholder has no value, or a source is invalid.
     """
 
     def __init__(self, template: Any, values: Mapping[str, ValueSource], *, seed: int, key: str) -> None:  # noqa: ANN401 - any JSON
@@ -112,18 +112,14 @@ class Bodies:
         self._text = _Pieces(self._cut(template, _Form.PLAIN)) if isinstance(template, str) else None
 
     def encode(self, number: int) -> bytes:
-        """The compact JSON of one request; always the same object when nothing changes.
+        """The compact JSON of one request; the same object every time when it has no placeholders.
 
-        Args:
-            number: of the request, from 0, over all clients of the task.
+        `number` is the request's, from 0, over all clients of the task.
         """
         return self._fill(self._json, number)
 
     def text(self, number: int) -> str:
         """The text of one request.
-
-        Args:
-            number: as for `encode`.
 
         Raises:
             ValueError: the template is not a string.
@@ -183,17 +179,11 @@ class Bodies:
 
 
 def zipf_table(size: int, alpha: float) -> list[int]:
-    """Cumulative probabilities of Zipf's law, in units of 2^-64.
+    """Cumulative probabilities of Zipf's law for ranks 1 to `size`, in units of 2^-64; the last is 2^64.
 
-    Rank k (from 1) has a weight of k^-alpha, by decimal arithmetic, whose ln and exp are correctly rounded by
-    definition, while those of a C library differ.
-
-    Args:
-        size: how many ranks.
-        alpha: 0 is uniform.
-
-    Returns:
-        For every rank the probability of it and all before; the last is 2^64.
+    Rank k has weight k^-alpha (alpha 0 is uniform), by decimal arithmetic, whose ln and exp are correctly
+    rounded
+    by definition, unlike a C library's.
     """
     decimal = Context(prec=_ZIPF_DIGITS, traps=[])  # no traps: a hopeless rank's weight may underflow to 0
     exponent = Decimal(repr(-alpha))
@@ -214,7 +204,6 @@ def _word(stream: int, number: int) -> int:
 
 
 def _draw(source: ValueSource, root: int) -> Draw:
-    """What every request draws from a source."""
     if isinstance(source, Choice):
         return _choose(source, mix_key(root, _Stream.PLACE.value))
     if source.pool is None:
@@ -233,7 +222,7 @@ def _choose(source: Choice, stream: int) -> Draw:
 
 
 def _fresh(grid: Grid, root: int, for_place: _Stream, for_width: _Stream) -> Draw:
-    """Draws from a grid: the width first, then one of the places that a range of this width has.
+    """Draws from a grid: first the width, then one of the places where a range of that width fits.
 
     A word times a bound, shifted right, is uniform with a bias of at most bound / 2^64.
     """
@@ -257,7 +246,7 @@ def _fresh(grid: Grid, root: int, for_place: _Stream, for_width: _Stream) -> Dra
 
 
 def _pooled(grid: Grid, pool: Pool, root: int) -> Draw:
-    """Draws from a pool for its share of the requests, fresh ones for the others."""
+    """Draws from a pool for its share of the requests, otherwise fresh ones."""
     members: dict[Positions, None] = {}
     fill = _fresh(grid, root, _Stream.POOL_PLACE, _Stream.POOL_WIDTH)
     for number in count():
@@ -279,7 +268,6 @@ def _pooled(grid: Grid, pool: Pool, root: int) -> Draw:
 
 
 def _renderer(source: ValueSource, form: _Form) -> Render:
-    """How a position of a source is written."""
     if isinstance(source, Choice):
         return [_shown(item, form) for item in source.items].__getitem__
     if isinstance(source, Date | DateRange):

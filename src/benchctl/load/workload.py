@@ -1,4 +1,4 @@
-"""The contracts between operations, which know what to ask, and clients, which ask it."""
+"""The contracts between operations, which know what to send, and clients, which send it."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from benchctl.track.operations.common import Operation, Varying
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for one request of a script."""
+    """The exchange and answer of one request of a script."""
 
     exchange: Exchange
     answer: Answer
@@ -29,22 +29,22 @@ Pause = float
 
 @dataclass(frozen=True)
 class Together:
-    """Scripts that run at the same time, each request over whichever connection is free."""
+    """Scripts that run concurrently; each request uses whichever connection is free."""
 
     scripts: "tuple[Script, ...]"
 
 
 Send = Callable[[Request], Reply]
-"""Sends a request over the client's connection, keeps its sample, and gives what came back."""
+"""Sends a request over the client's connection, records its sample, and returns the reply."""
 
 
 @dataclass(frozen=True)
 class Driven:
-    """Code that sends its requests itself, one after the other, and cannot yield them.
+    """Code that sends its requests itself, one at a time, and cannot yield them.
 
-    Attributes:
-        run: called with what sends a request, and with what tells whether the client is to end. What became
-            of its requests is for the code to judge: the script that yielded it says how the whole ended.
+    `run` gets a function that sends a request, and one that tells whether the client is to stop. It judges
+    its own
+    requests; the outcome of the operation is up to the script that yielded it.
     """
 
     run: Callable[[Send, Callable[[], bool]], None]
@@ -56,15 +56,14 @@ Item = Request | Pause | Together | Driven
 Script = Generator[Item, Reply | None, Answer | None]
 """Several requests as one operation: yields each and is sent its reply; None after a pause or driven code.
 
-What scripts that ran together came to is the reply to them: their answer is OK when all of theirs were.
-
-Its return value is the answer of the whole; None takes the last one. A script ends at its first failed
-request unless it knows better; whoever runs it records every request, and the whole.
+Concurrent scripts get one combined reply, whose answer is OK when all of theirs were. The return value is the
+operation's answer; None takes the last one. A script normally ends at its first failed request; its runner
+records every request, and the operation.
 """
 
 
 class Program(Protocol):
-    """What one client asks, one operation after the other."""
+    """What one client sends, one operation after the other."""
 
     def __call__(self) -> Request | Script | None:
         """The next operation, encoded; None when there are no more."""
@@ -77,12 +76,11 @@ class Source:
 
     Attributes:
         open: blocks of its bytes, which may end anywhere.
-        document_count: how many documents it holds.
         corpus: the name of its corpus.
-        index: where its documents go; None when their own lines say so, or a data stream is meant.
+        index: where its documents go; None when their action lines name it, or for a data stream.
         data_stream: the same for a data stream.
         type: of its documents, for nodes old enough to have types.
-        has_actions: whether a line before each document says what to do with it.
+        has_actions: whether each document is preceded by an action line.
     """
 
     open: Callable[[], Iterator[bytes]]
@@ -96,22 +94,21 @@ class Source:
 
 @dataclass(frozen=True)
 class WorkContext:
-    """What an operation needs to know of where it runs.
+    """What an operation needs to know of its environment.
 
     Attributes:
         index_name: the track's index, for operations that name none.
-        index_body: settings and mappings of it.
+        index_body: its settings and mappings.
         seed: of the run.
-        documents: opens the corpus: blocks of bytes, one document a line; None where there is none.
+        documents: opens the corpus: blocks of bytes, one document per line; None where there is none.
         document_count: of the corpus.
-        engine: whose paths differ from the other's for SQL.
-        indices: settings and mappings of all the track's indices, by name; empty for those of the only one.
+        indices: settings and mappings of all the track's indices, by name; empty when there is only one.
         data_streams: names of the track's.
         templates: the track's, of all kinds.
-        sources: the corpora's files, where there is more than one stream of documents for one index.
-        assertions: whether answers have to be as operations assert.
+        sources: the corpora's files, if there is more than one stream of documents for one index.
+        assertions: whether to check the operations' assertions.
         plugin: the track's Python plug-in, where it may be executed.
-        version: of the engine, as its node says; empty while none is up.
+        version: of the engine, as its node reports it; empty while none is up.
     """
 
     index_name: str
@@ -130,10 +127,10 @@ class WorkContext:
 
 
 class Workload(Protocol):
-    """One task's operation, ready to be asked by all its clients.
+    """One task's operation, ready for all its clients.
 
     Attributes:
-        endless: whether it can be asked as often as one likes; a corpus that is sent ends by itself.
+        endless: whether it can be repeated indefinitely; indexing a corpus ends by itself.
         connections: how many a client needs.
     """
 
@@ -141,60 +138,43 @@ class Workload(Protocol):
     connections: int
 
     def program(self, client: int) -> Program:
-        """What one client asks.
-
-        Args:
-            client: which client, from 0.
-        """
+        """What one client sends; clients are numbered from 0."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds, such as the open corpus."""
+        """Release what it holds, such as the open corpus."""
         ...
 
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """For whom an operation is made ready.
-
-    Attributes:
-        context: where it runs.
-        clients: how many there are.
-        key: the task's own, on which its values depend.
-    """
+    """For whom an operation is prepared; its values depend on `key`, the task's."""
 
     context: WorkContext
     clients: int
     key: str
 
     def index(self, name: str | None) -> str:
-        """An index, or the track's own, as it stands in a path."""
+        """An index, by default the track's own, as a path component."""
         return quote(name or self.context.index_name or "_all", safe=",*")
 
     def bodies(self, operation: Varying, template: Any, *, part: str = "") -> Bodies:  # noqa: ANN401 - any JSON
         """What requests carry, with the operation's values.
 
-        Args:
-            operation: whose values.
-            template: JSON or text.
-            part: which of several, when each is to have values of its own.
+        `part` separates several templates of an operation, when each is to have values of its own.
         """
         return Bodies(template, operation.values, seed=self.context.seed, key=self.key + part)
 
 
 Opener = Callable[[Any, WorkOrder], Workload]
-"""Makes the work of one class of operations: what it takes is what tables of openers have as keys."""
+"""Makes the workload of one class of operations, its key in tables of openers."""
 
 OpenWorkload = Callable[[Operation, WorkOrder], Workload]
-"""Makes the work of any operation, for those that hold others: composites, and plug-ins that call them."""
+"""Makes the workload of any operation, for composites and for plug-ins that call built-in operations."""
 
 
 class Repeated:
-    """The same request for everybody every time: the wire need not load it again.
-
-    Args:
-        request: what is asked.
-    """
+    """The same request every time, for all clients: the wire need not load it again."""
 
     def __init__(self, request: Request) -> None:
         self.endless = True
@@ -202,19 +182,17 @@ class Repeated:
         self._request = request
 
     def program(self, client: int) -> Program:  # noqa: ARG002 - all clients ask alike
-        """What one client asks."""
+        """The request, again and again."""
         return lambda: self._request
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 class Numbered:
-    """Another request or script every time, by its number over all clients of the task.
+    """A new request or script every time, made from its number over all clients of the task.
 
-    Args:
-        make: request number -> what is asked.
-        clients: client c of n asks for the numbers c, c + n, c + 2n and so on, whoever is faster.
+    Client c of n makes numbers c, c + n, c + 2n and so on, whichever client is faster.
     """
 
     def __init__(self, make: Callable[[int], Request | Script], clients: int) -> None:
@@ -224,20 +202,20 @@ class Numbered:
         self._clients = clients
 
     def program(self, client: int) -> Program:
-        """What one client asks."""
+        """The work of every n-th number."""
         numbers = count(client, self._clients)
         make = self._make
         return lambda: make(next(numbers))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
-    """Send a request within a script: `yield from` it, and have the reply.
+    """Send a request within a script: `yield from` it to get the reply.
 
     Raises:
-        TypeError: whoever runs the script sent no reply.
+        TypeError: the script's runner sent no reply.
     """
     reply = yield request
     if reply is None:
@@ -245,49 +223,43 @@ def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
     return reply
 
 
-# An operation of several requests as one sample: when it began and ended, and what came of it.
-
 CANCELLED = Answer(Outcome.CANCELLED)
 
 
-class Whole:
-    """An operation of several requests, put together from their replies.
-
-    Args:
-        began_ns: when it began, for one that sends nothing.
+class ScriptTotal:
+    """Combines the replies of a script into one sample.
 
     Attributes:
-        answer: the first that was not well, else the last.
+        answer: the first that is not OK, else the last.
     """
 
     def __init__(self, began_ns: int) -> None:
         self.answer = Answer(Outcome.OK)
         self._began_ns = began_ns
         self._replies: list[Reply] = []
-        # Whose status and body speak for the whole: the first that failed, else the last.
+        # Supplies status and body: the first that failed, else the last.
         self._decisive: Exchange | None = None
 
     def add(self, reply: Reply) -> None:
-        """One more of its requests."""
+        """Add the reply of another request."""
         self._replies.append(reply)
         if self.answer.outcome is Outcome.OK:
             self.answer = reply.answer
             self._decisive = reply.exchange
 
     def conclude(self, answer: Answer | None) -> None:
-        """What the script says of the whole; by default its first failure, or its last reply."""
+        """Take the script's own answer, unless a request failed."""
         if answer is not None and self.answer.outcome is Outcome.OK:
             self.answer = answer
 
     def cancel(self) -> None:
-        """It was ended from outside."""
+        """Mark it as stopped from outside."""
         self.answer = CANCELLED
 
     def exchange(self, now_ns: int) -> Exchange:
-        """All of it as if it were one request, from the first one's start to the last one's end.
+        """The script as a single exchange, from its first request's start to its last one's end.
 
-        Args:
-            now_ns: the end of one that sent nothing.
+        `now_ns` is the end of one that sent nothing.
         """
         if self._decisive is None:
             return Exchange(self._began_ns, 0, 0, now_ns, 0, b"", 0)

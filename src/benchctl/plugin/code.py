@@ -1,4 +1,4 @@
-"""Which Python files a track's plug-in consists of, and the consent to execute them."""
+"""The Python files of a track's plug-in, and consent to execute them."""
 
 import ast
 import hashlib
@@ -14,10 +14,10 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.track.operations.catalogue import FILE_NAMES
 
-# Files, read once: the digest is of what would be executed.
+# Files are read once, so that the digest is of what gets executed.
 
 SERVED = frozenset({"esrally", "osbenchmark"})
-"""Top-level packages that plug-ins import and benchctl stands in for."""
+"""Top-level packages that plug-ins import and benchctl provides."""
 
 _MOST_FILES = 2_000
 _MOST_BYTES = 2**26
@@ -27,15 +27,16 @@ _MOST_BYTES = 2**26
 class Code:
     """A plug-in's source text.
 
-    A plug-in is the package that its track's folder is, as Rally has it, and may import packages and modules
-    that lie beside that folder. Nothing that is not in here is ever executed as a part of it.
+    As in Rally, a plug-in is the package formed by its track's folder, and may import packages and modules
+    beside that
+    folder. Only what is in here is ever executed as part of it.
 
     Attributes:
-        root: the folder that its package lies in.
+        root: the folder that has its package.
         package: name of the track's folder.
         main: name of its main module, `track` or `workload`.
         files: path relative to the root, with slashes -> content.
-        digest: SHA-256 over names and contents of all of them.
+        digest: SHA-256 over names and contents of all files.
     """
 
     root: Path
@@ -51,16 +52,16 @@ class Code:
 
     @property
     def names(self) -> frozenset[str]:
-        """Top-level names that it imports its own modules by."""
+        """Top-level names by which it imports its own modules."""
         return frozenset(PurePosixPath(path).parts[0].removesuffix(".py") for path in self.files)
 
     @property
     def processes(self) -> bool:
-        """Whether it may change what the track asks although nothing there names it."""
+        """Whether it may change the track even though no operation refers to it."""
         return any(b"_processor(" in content for content in self.files.values())
 
     def describe(self) -> str:
-        """Its files in a few words, for whoever has to decide whether to trust them."""
+        """A summary of its files, for deciding whether to trust them."""
         names = sorted(self.files, key=lambda name: (PurePosixPath(name).name != f"{self.main}.py", name))
         shown = ", ".join(names[:_SHOWN])
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -71,13 +72,10 @@ _SHOWN = 6
 
 
 def read_code(folder: Path) -> Code | None:
-    """The plug-in in a track's folder; None when there is none. Nothing of it is executed.
-
-    Args:
-        folder: of the track.
+    """The plug-in in a track's folder, without executing it; None when there is none.
 
     Raises:
-        UsageError: a file cannot be read, or there are more than a plug-in can have.
+        UsageError: a file cannot be read, or there are too many.
     """
     folder = folder.resolve()
     main = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
@@ -98,14 +96,14 @@ def read_code(folder: Path) -> Code | None:
 
 
 def _python_files(root: Path, name: str) -> Iterator[Path]:
-    """The files of a package or module; hidden folders are not part of one."""
+    """The files of a package or module, without hidden folders."""
     if (root / f"{name}.py").is_file() and not (root / name).is_dir():
         yield root / f"{name}.py"
     for folder, inner, names in os.walk(root / name):
         inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "__pycache__")
         for one in sorted(names):
             path = Path(folder) / one
-            if one.endswith(".py") and path.is_file():  # a pipe or a device would be read for ever
+            if one.endswith(".py") and path.is_file():  # reading a pipe or device might never end
                 yield path
 
 
@@ -121,14 +119,14 @@ def _content(path: Path, so_far: int) -> bytes:
 
 
 def _imported(source: bytes) -> set[str]:
-    """Top-level names that a file imports and that are not Python's own or served by benchctl."""
+    """Top-level names that a file imports, except the standard library and what benchctl provides."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # It cannot be executed either, and whoever tries says why.
+        # Executing it will fail, with an explanation.
         return set()
     except SystemError:
-        # The parser of CPython 3.11 counts wrongly when several threads parse (python/cpython#106905).
+        # CPython 3.11's parser is not thread-safe (python/cpython#106905).
         tree = ast.parse(source)
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -140,26 +138,21 @@ def _imported(source: bytes) -> set[str]:
 
 
 def _digest(main: str, files: Mapping[str, bytes]) -> str:
-    """Over the main file's name and every file's, with lengths between, so that no two plug-ins share one."""
-    whole = hashlib.sha256()
+    """Over the main file's name and all files, with lengths in between, so that no two plug-ins collide."""
+    digest = hashlib.sha256()
     for name, content in sorted({"": main.encode(), **files}.items()):
-        whole.update(f"{len(name.encode())} {len(content)} ".encode())
-        whole.update(name.encode() + content)
-    return whole.hexdigest()
-
-
-# Consent: given for one command, or remembered for its very content.
+        digest.update(f"{len(name.encode())} {len(content)} ".encode())
+        digest.update(name.encode() + content)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class Consent:
     """Which plug-ins may be executed.
 
-    A remembered consent is to the digest of all files: when one of them changes, it is gone.
-
-    Args:
-        home: where consents are remembered.
-        given: whether this command was told to trust the plug-in, whatever is remembered.
+    Consent is remembered for the digest of all files: any change revokes it. `given` is consent for this
+    command
+    only.
     """
 
     home: Home
@@ -170,11 +163,11 @@ class Consent:
         return self.given or self.is_remembered(code)
 
     def is_remembered(self, code: Code) -> bool:
-        """Whether a consent to it is remembered."""
+        """Whether consent to it is remembered."""
         return (self.home.trusted / f"{code.digest}.json").is_file()
 
     def remember(self, code: Code) -> None:
-        """Remember a consent.
+        """Remember consent.
 
         Raises:
             BenchctlError: the home cannot be written to.
@@ -191,7 +184,7 @@ class Consent:
             raise BenchctlError(f"cannot write {path}: {err.strerror}") from err
 
     def forget(self, code: Code) -> int:
-        """Take back the consents to a plug-in, those to earlier contents of the same file included.
+        """Revoke consent to a plug-in, including earlier contents of the same file.
 
         Returns:
             How many there were.
@@ -213,12 +206,7 @@ def _main_file(text: str) -> str | None:
 
 
 def refusal(problem: str, code: Code | None) -> UsageError:
-    """What to say when something needs a plug-in that may not be executed.
-
-    Args:
-        problem: what needs it, and what would be missing.
-        code: the plug-in; None where there is none.
-    """
+    """The error when something needs a plug-in, None if there is none, that may not be executed."""
     if code is None:
         return UsageError(problem)
     return UsageError(

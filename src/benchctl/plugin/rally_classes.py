@@ -1,4 +1,4 @@
-"""Rally's and OpenSearch Benchmark's classes that plug-ins raise, catch and derive from; written anew."""
+"""Reimplementation of Rally's and OpenSearch Benchmark's classes that plug-ins raise, catch and extend."""
 
 import asyncio
 import itertools
@@ -17,12 +17,7 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 
 
 class RallyError(Exception):
-    """The root of them.
-
-    Args:
-        message: what is wrong.
-        cause: what brought it about.
-    """
+    """Root of the exceptions."""
 
     def __init__(self, message: object = "", cause: object = None) -> None:
         super().__init__(message, cause)
@@ -34,7 +29,7 @@ class RallyError(Exception):
 
 
 class RallyAssertionError(RallyError):
-    """Something cannot be as it is."""
+    """An assumption is violated."""
 
 
 class RallyTaskAssertionError(RallyAssertionError):
@@ -42,23 +37,23 @@ class RallyTaskAssertionError(RallyAssertionError):
 
 
 class SystemSetupError(RallyError):
-    """Something is not set up as it has to be."""
+    """Something is not set up correctly."""
 
 
 class DataError(RallyError):
-    """Data are not as they have to be."""
+    """Invalid data."""
 
 
 class InvalidSyntax(RallyError):  # noqa: N818 - the name that plug-ins know
-    """A track says something that means nothing."""
+    """Invalid syntax in a track."""
 
 
 class InvalidName(RallyError):  # noqa: N818 - the name that plug-ins know
-    """A name means nothing."""
+    """An unknown name."""
 
 
 class NotFound(RallyError):  # noqa: N818 - the name that plug-ins know
-    """There is no such thing."""
+    """Something does not exist."""
 
 
 class TrackConfigError(RallyError):
@@ -66,23 +61,21 @@ class TrackConfigError(RallyError):
 
 
 class TrackSyntaxError(InvalidSyntax):
-    """A track cannot be read."""
+    """A track cannot be parsed."""
 
 
 class Unsupported(SystemSetupError):  # noqa: N818 - what is so, not a mistake of the plug-in
-    """What a plug-in asks for, and benchctl does not do: the task that needs it is n/a."""
+    """A plug-in needs something benchctl does not support: its task is n/a."""
 
 
-def _others(*names: str) -> dict[str, type[RallyError]]:
-    """Exceptions that public plug-ins rarely name, each a class of its own."""
-    return {name: type(name, (RallyError,), {}) for name in names}
-
-
-OTHERS = _others(
-    "BuildError", "ConfigError", "ConfigurationError", "DataStreamingError", "InstallError",
-    "InvalidExtensionException", "LaunchError", "MappingsError", "SupplyError", "UserInterrupted",
-)  # fmt: skip
-"""Name -> class."""
+OTHERS: dict[str, type[RallyError]] = {
+    name: type(name, (RallyError,), {})
+    for name in (
+        "BuildError", "ConfigError", "ConfigurationError", "DataStreamingError", "InstallError",
+        "InvalidExtensionException", "LaunchError", "MappingsError", "SupplyError", "UserInterrupted",
+    )
+}  # fmt: skip
+"""Exceptions that public plug-ins rarely use: name -> class."""
 
 NotFoundError = NotFound
 BenchmarkError = RallyError
@@ -97,26 +90,21 @@ WorkloadSyntaxError = TrackSyntaxError
 
 
 class Scheduler(ABC):
-    """Spaces the requests of one client, and is told of every one of them."""
+    """Spaces the requests of one client, and is notified of each."""
 
     parameter_source: Any = None
 
     def before_request(self, now: float) -> None:  # noqa: B027 - schedulers need not care
-        """A request is about to be sent.
-
-        Args:
-            now: seconds of a monotonic clock.
-        """
+        """A request is about to be sent; `now` is in seconds of a monotonic clock."""
 
     def after_request(self, *facts: Any) -> None:  # noqa: ANN401, B027 - foreign; schedulers need not care
-        """A request has been answered: now, weight, unit, what else is known."""
+        """A request has been answered: now, weight, unit, further facts."""
 
     @abstractmethod
     def next(self, current: float) -> float:
-        """When the next request is due, in seconds from the task's start; 0 for at once.
+        """When the next request is due, in seconds from the task's start; 0 for immediately.
 
-        Args:
-            current: what it said before; 0 at first.
+        `current` is the previous result; 0 at first.
         """
         raise NotImplementedError("abstract method")
 
@@ -126,17 +114,12 @@ class SimpleScheduler(ABC):
 
     @abstractmethod
     def next(self, current: float) -> float:
-        """As of `Scheduler`."""
+        """See `Scheduler`."""
         raise NotImplementedError("abstract method")
 
 
 class DeterministicScheduler(SimpleScheduler):
-    """Evenly.
-
-    Args:
-        task: the task.
-        target_throughput: of one client, a second.
-    """
+    """Evenly spaced, at a client's throughput per second."""
 
     name = "deterministic"
 
@@ -150,10 +133,10 @@ class DeterministicScheduler(SimpleScheduler):
 
 
 class Unthrottled(Scheduler):
-    """At once."""
+    """Immediately."""
 
     def next(self, current: float) -> float:
-        """Now."""
+        """Immediately."""
         del current
         return 0
 
@@ -162,13 +145,7 @@ class Unthrottled(Scheduler):
 
 
 class ParamSource:
-    """Makes the parameters of requests.
-
-    Args:
-        track: that it belongs to.
-        params: all that the track says about the operation.
-        kwargs: more, as Rally evolves.
-    """
+    """Makes the parameters of requests from those of the operation."""
 
     def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
         self.track = track
@@ -177,17 +154,17 @@ class ParamSource:
         self.kwargs = kwargs
 
     def partition(self, partition_index: int, total_partitions: int) -> "ParamSource":
-        """The source of one client; the same for all unless a class says otherwise."""
+        """The source of one client; by default all share it."""
         del partition_index, total_partitions
         return self
 
     @property
     def infinite(self) -> bool:
-        """Whether it has no end of its own."""
+        """Whether it never ends."""
         return self.size() is None
 
     def size(self) -> int | None:
-        """How often parameters can be had; None for ever."""
+        """How many parameters there are; None for no end."""
         return None
 
     def params(self) -> dict[str, Any]:
@@ -209,28 +186,24 @@ class DelegatingParamSource(ParamSource):
         self.delegate = delegate
 
     def params(self) -> dict[str, Any]:
-        """What the function gives."""
+        """The function's result."""
         return self.delegate(self.track, self._params, **self.kwargs)
 
 
 class SearchParamSource(ParamSource):
-    """Searches as the track says them; plug-ins change its `query_params`."""
+    """Searches as in the track; plug-ins change its `query_params`."""
 
     def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
         super().__init__(track, params, **kwargs)
         self.query_params = dict(params)
 
     def params(self) -> dict[str, Any]:
-        """What is asked."""
+        """The search's parameters."""
         return self.query_params
 
 
 class _CreateTemplates(ParamSource):
-    """Templates to create.
-
-    Attributes:
-        template_definitions: (name, body) of each, for plug-ins to change.
-    """
+    """Templates to create; plug-ins may change `template_definitions`: (name, body) of each."""
 
     _declared = ""
 
@@ -240,12 +213,11 @@ class _CreateTemplates(ParamSource):
         self.template_definitions = _definitions(params, getattr(track, self._declared))
 
     def params(self) -> dict[str, Any]:
-        """All of them."""
         return {"templates": self.template_definitions, "request-params": self.request_params}
 
 
 class CreateComposableTemplateParamSource(_CreateTemplates):
-    """Index templates to create: one of its own, or those that the track declares."""
+    """Index templates to create: its own, or those that the track declares."""
 
     _declared = "composable_templates"
 
@@ -278,7 +250,7 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 class IndexIdConflict(Enum):
-    """Which conflicts of ids a source makes."""
+    """Which id conflicts a source makes."""
 
     NoConflicts = 0
     SequentialConflicts = 1
@@ -286,12 +258,12 @@ class IndexIdConflict(Enum):
 
 
 class Slice:
-    """Consecutive lines of a file.
+    """Lines of a file from an offset on.
 
     Args:
-        source_class: opens files, such as those of `io`.
-        offset: lines to pass over.
-        number_of_lines: lines to give.
+        source_class: opens files, such as `FileSource`.
+        offset: lines to skip.
+        number_of_lines: lines to yield.
     """
 
     def __init__(self, source_class: Any, offset: int, number_of_lines: int) -> None:  # noqa: ANN401 - foreign
@@ -330,9 +302,11 @@ class Slice:
 class BulkIndexParamSource(ParamSource):
     """Documents of the track's corpora, in bulk.
 
-    benchctl reads them by itself: an operation with such a source is its own `bulk` with these parameters,
-    which plug-ins may change when the source is made. One that makes each request's parameters out of Rally's
-    has no such thing here.
+    benchctl reads them itself: an operation with such a source becomes its own `bulk` with these parameters,
+    which
+    plug-ins may change when the source is created. A class that derives each request's parameters from
+    Rally's is
+    unsupported.
     """
 
     def __init__(self, track: Any, params: dict[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 - foreign
@@ -365,7 +339,7 @@ class BulkIndexParamSource(ParamSource):
 
     @property
     def bulk_params(self) -> dict[str, Any]:
-        """What is left to benchctl."""
+        """The parameters for benchctl's own operation."""
         own = {
             "bulk-size": self.bulk_size,
             "ingest-percentage": self.ingest_percentage,
@@ -376,7 +350,7 @@ class BulkIndexParamSource(ParamSource):
         return {**self._params, **own}
 
     def params(self) -> dict[str, Any]:
-        """There is no single request's.
+        """Unsupported: requests are benchctl's own.
 
         Raises:
             Unsupported: always.
@@ -387,20 +361,20 @@ class BulkIndexParamSource(ParamSource):
         )
 
 
-# Runners, and what goes with them.
+# Runners.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Client(Protocol):
-    """What a runner gets of its engine's client beside the client's own methods."""
+    """What a runner gets besides the methods of its engine's client."""
 
     async def perform_request(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401 - foreign
         """Send any request."""
         ...
 
     async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Do one of benchctl's own operations."""
+        """Do a built-in operation."""
         ...
 
 
@@ -418,7 +392,7 @@ class Runner:
         """One operation.
 
         Returns:
-            None, (weight, unit), or a dictionary of which `weight`, `unit` and `success` are understood.
+            None, (weight, unit), or a dictionary of which `weight`, `unit` and `success` are used.
         """
         raise NotImplementedError("abstract operation")
 
@@ -426,7 +400,7 @@ class Runner:
         return False
 
     def _default_kw_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What most methods of clients take, without what is not given."""
+        """The given ones among the arguments that most client methods accept."""
         names = {
             "body": "body",
             "headers": "headers",
@@ -447,7 +421,7 @@ class Runner:
 
 
 class OpenSearchRunner(Runner):
-    """The same as OpenSearch Benchmark has it."""
+    """OpenSearch Benchmark's variant."""
 
     def _transport_request_params(self, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a tuple of dictionaries
         """(parameters of the URL, headers)."""
@@ -466,11 +440,7 @@ def _headers(params: dict[str, Any]) -> dict[str, str]:
 
 
 class Delegator:
-    """Passes on to another runner.
-
-    Args:
-        delegate: that one.
-    """
+    """Wraps another runner."""
 
     def __init__(self, delegate: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
         super().__init__(*args, **kwargs)
@@ -478,19 +448,14 @@ class Delegator:
 
 
 def unwrap(runner: Any) -> Any:  # noqa: ANN401 - foreign
-    """The runner within all that pass on to another."""
+    """The innermost wrapped runner."""
     while (inner := getattr(runner, "delegate", None)) is not None:
         runner = inner
     return runner
 
 
 class Retry(Runner, Delegator):
-    """Tries another runner again, as the operation's parameters say.
-
-    Args:
-        delegate: the other runner.
-        retry_until_success: whether it is tried until it succeeds, where the parameters do not say.
-    """
+    """Retries another runner according to the operation's parameters, by default `retry_until_success`."""
 
     def __init__(self, delegate: Any, retry_until_success: bool = False) -> None:  # noqa: ANN401, FBT001, FBT002 - Rally's signature
         super().__init__(delegate=delegate)
@@ -507,7 +472,7 @@ class Retry(Runner, Delegator):
         return False
 
     async def __call__(self, es: Any, params: dict[str, Any]) -> Any:  # noqa: ANN401 - foreign
-        """As the other runner's, tried again after a timeout or where it says that it did not succeed."""
+        """Call the other runner, again after a timeout or when it reports failure."""
         until = params.get("retry-until-success", self.retry_until_success)
         most = None if until else 1 + int(params.get("retries", 0))
         on_error = params.get("retry-on-error", False) or until
@@ -536,10 +501,10 @@ def _is_timeout(err: Exception) -> bool:
 
 
 class BulkIndex(Runner):
-    """Sends a bulk body that the parameters hold."""
+    """Sends a bulk body from the parameters."""
 
     async def __call__(self, es: Client, params: dict[str, Any]) -> dict[str, Any]:
-        """One bulk request; what was not taken is counted, and makes it fail."""
+        """One bulk request; refused documents are counted, and make it fail."""
         index = None if params.get("action-metadata-present", True) else params.get("index")
         request = dict(params.get("request-params") or {})
         request |= {name: params[name] for name in ("pipeline", "refresh", "timeout") if params.get(name)}
@@ -556,7 +521,7 @@ class BulkIndex(Runner):
         return {"index": params.get("index"), "weight": size, "unit": unit, **stats}
 
     def simple_stats(self, bulk_size: int, unit: str, response: Mapping[str, Any]) -> dict[str, Any]:
-        """What was taken, and what not."""
+        """Counts of accepted and refused documents."""
         del unit
         refused = [one for one in _items(response) if one.get("status", 200) > _LAST_OK]
         return {
@@ -567,7 +532,7 @@ class BulkIndex(Runner):
         }
 
     def detailed_stats(self, params: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-        """The same; plug-ins add to it."""
+        """The same; plug-ins extend it."""
         return self.simple_stats(mandatory(params, "bulk-size", self), params.get("unit", "docs"), response)
 
     def __repr__(self) -> str:
@@ -583,11 +548,7 @@ def _items(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 class BuiltIn(Runner):
-    """An operation type of benchctl's own as a runner, for plug-ins that call others.
-
-    Attributes:
-        kind: the operation type.
-    """
+    """A built-in operation type, `kind`, as a runner, for plug-ins that call others."""
 
     kind = ""
 
@@ -600,12 +561,12 @@ class BuiltIn(Runner):
 
 
 def built_in(kind: str) -> type[BuiltIn]:
-    """The class of a type's runner."""
+    """The runner class of a type."""
     return type(class_name(kind), (BuiltIn,), {"kind": kind})
 
 
 def class_name(kind: str) -> str:
-    """How Rally calls the class of an operation type: `PutSettings` for `put-settings`."""
+    """Rally's class name of an operation type: `PutSettings` for `put-settings`."""
     return "".join(part.capitalize() for part in kind.split("-"))
 
 
@@ -614,11 +575,11 @@ BUILT_IN = {class_name(kind): built_in(kind) for kind in OPERATION_TYPES} | {
     "IndicesRecovery": built_in("wait-for-recovery"),
     "IndicesStats": built_in("index-stats"),
 }
-"""Rally's name of a class -> the class that does the same."""
+"""Rally's class name -> the class that does the same."""
 
 
 def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:  # noqa: ANN401 - of any type
-    """A parameter that has to be there."""
+    """A mandatory parameter."""
     try:
         return params[key]
     except KeyError:
@@ -629,41 +590,41 @@ def mandatory(params: Mapping[str, Any], key: str, op: object) -> Any:  # noqa: 
 
 
 def escape(value: object) -> str | None:
-    """A value of a URL's parameter."""
+    """A value of a URL parameter."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def remove_prefix(string: str, prefix: str) -> str:
-    """A text without how it begins."""
+    """Like `str.removeprefix`."""
     return string.removeprefix(prefix)
 
 
 def time_func(function: F) -> F:
-    """OpenSearch Benchmark's mark of what is to be timed; benchctl times every request at its wire."""
+    """OpenSearch Benchmark's decorator for timing; benchctl times every request on the wire."""
     return function
 
 
 class RequestContextHolder:
-    """How those drivers learn when a request began; benchctl learns that at its wire."""
+    """How these drivers learn when a request began; benchctl measures it on the wire."""
 
     @contextmanager
     def new_request_context(self) -> Iterator["RequestContextHolder"]:
-        """Nothing is held."""
+        """Does nothing."""
         yield self
 
     def on_client_request_start(self) -> None:
-        """The wire knows."""
+        """Does nothing."""
 
     def on_client_request_end(self) -> None:
-        """The wire knows."""
+        """Does nothing."""
 
     def on_request_start(self) -> None:
-        """The wire knows."""
+        """Does nothing."""
 
     def on_request_end(self) -> None:
-        """The wire knows."""
+        """Does nothing."""
 
 
 request_context_holder = RequestContextHolder()

@@ -1,4 +1,4 @@
-"""What plug-ins call of Rally: small functions of its `utils`, and its loader."""
+"""The functions of Rally's `utils` and loader that plug-ins call."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -14,10 +14,10 @@ _FALSE = frozenset({"false", "no", "f", "n", "0"})
 
 
 def to_bool(value: object) -> bool:
-    """A truth from a text.
+    """Parse a boolean.
 
     Raises:
-        ValueError: it says neither.
+        ValueError: it is none.
     """
     text = str(value).lower()
     if text in _TRUE or text in _FALSE:
@@ -26,32 +26,27 @@ def to_bool(value: object) -> bool:
 
 
 def basename(path: str) -> str:
-    """The last part of a path."""
+    """Like `os.path.basename`."""
     return os.path.basename(path)  # noqa: PTH119 - plug-ins give texts and want texts
 
 
 def dirname(path: str) -> str:
-    """All but the last part of a path."""
+    """Like `os.path.dirname`."""
     return os.path.dirname(path)  # noqa: PTH120 - plug-ins give texts and want texts
 
 
 def ensure_dir(directory: str, mode: int = 0o777) -> None:
-    """Make a folder where there is none."""
+    """Create a folder unless it exists."""
     os.makedirs(directory, mode, exist_ok=True)  # noqa: PTH103 - plug-ins give texts
 
 
 def splitext(file_name: str) -> tuple[str, str]:
-    """A path without its last ending, and that."""
+    """Like `os.path.splitext`."""
     return os.path.splitext(file_name)  # noqa: PTH122 - plug-ins give texts and want texts
 
 
 class FileSource:
-    """A file that gives several lines at a time, as bytes.
-
-    Args:
-        file_name: its path.
-        mode: taken from Rally's signature; lines are bytes in any case.
-    """
+    """A file read by several lines at a time, always as bytes."""
 
     def __init__(self, file_name: str, mode: str = "rb") -> None:
         del mode
@@ -64,26 +59,26 @@ class FileSource:
         return self
 
     def close(self) -> None:
-        """Close it; harmless when repeated."""
+        """Close it; idempotent."""
         if self._file is not None:
             self._file.close()
         self._file = None
 
     def seek(self, offset: int) -> None:
-        """Go to a byte."""
-        self._opened.seek(offset)
+        """Go to a byte offset."""
+        self._open_file.seek(offset)
 
     def read(self) -> bytes:
-        """All that is left."""
-        return self._opened.read()
+        """The rest."""
+        return self._open_file.read()
 
     def readline(self) -> bytes:
         """The next line; empty at the end."""
-        return self._opened.readline()
+        return self._open_file.readline()
 
     def readlines(self, num_lines: int) -> list[bytes]:
         """The next lines, fewer at the end."""
-        lines = (self._opened.readline() for _ in range(num_lines))
+        lines = (self._open_file.readline() for _ in range(num_lines))
         return [line for line in lines if line]
 
     def __enter__(self) -> Self:
@@ -94,19 +89,19 @@ class FileSource:
         self.close()
 
     @property
-    def _opened(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         if self._file is None:
             raise DataError(f"{self.file_name} is not open")
         return self._file
 
 
 def to_dict(text: str) -> dict[str, Any]:
-    """Parameters from JSON, from the path of a JSON file, or from `name:value` with commas in between."""
+    """Parameters from JSON, the path of a JSON file, or comma-separated `name:value`."""
     return parse_rally_params(text)
 
 
 def confdir(name: str) -> Callable[[], str]:
-    """Where a driver keeps its settings and data: a hidden folder at home, or where a variable says."""
+    """The folder of a driver's settings and data: hidden in the home folder, or from a variable."""
 
     def found() -> str:
         home = os.environ.get(f"{name.upper()}_HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
@@ -116,25 +111,25 @@ def confdir(name: str) -> Callable[[], str]:
 
 
 def parse_int_parameter(key: str, params: Mapping[str, Any], default: int | None = None) -> int:
-    """A parameter that is a whole number."""
+    """An integer parameter."""
     found: int = _parsed(key, params, default, int)
     return found
 
 
 def parse_float_parameter(key: str, params: Mapping[str, Any], default: float | None = None) -> float:
-    """A parameter that is a number."""
+    """A number parameter."""
     found: float = _parsed(key, params, default, float)
     return found
 
 
 def parse_string_parameter(key: str, params: Mapping[str, Any], default: str | None = None) -> str:
-    """A parameter that is a text."""
+    """A string parameter."""
     found: str = _parsed(key, params, default, str)
     return found
 
 
 def parse_bool_parameter(key: str, params: Mapping[str, Any], default: bool | None = None) -> bool:  # noqa: FBT001 - theirs
-    """A parameter that is a truth."""
+    """A boolean parameter."""
     found: bool = _parsed(key, params, default, bool)
     return found
 
@@ -148,39 +143,35 @@ def _parsed(key: str, params: Mapping[str, Any], default: Any, kind: type) -> An
     return value
 
 
-# How a track's files are prepared and its templates rendered.
+# Preparation of a track's files, and rendering of its templates.
 
 
 class TrackProcessor:
-    """Changes the track after it was read, and prepares files for it."""
+    """Changes the track after loading, and prepares its files."""
 
     def on_after_load_track(self, track: Any) -> None:  # noqa: ANN401 - foreign
-        """Nothing is changed."""
+        """Changes nothing."""
 
     def on_prepare_track(self, track: Any, data_root_dir: str) -> Iterable[Any]:  # noqa: ANN401 - foreign
-        """Nothing is left to do.
-
-        Returns:
-            (function, its arguments) of what is to be done.
-        """
+        """(function, its arguments) of each thing to do: none."""
         del track, data_root_dir
         return ()
 
 
 class WorkloadProcessor:
-    """The same in OpenSearch Benchmark's words."""
+    """OpenSearch Benchmark's name of the same."""
 
     def on_after_load_workload(self, input_workload: Any, **_: Any) -> None:  # noqa: ANN401 - foreign
-        """Nothing is changed."""
+        """Changes nothing."""
 
     def on_prepare_workload(self, workload: Any, data_root_dir: str) -> Iterable[Any]:  # noqa: ANN401 - foreign
-        """Nothing is left to do; see `TrackProcessor`."""
+        """Nothing to do; see `TrackProcessor`."""
         del workload, data_root_dir
         return ()
 
 
 class DefaultTrackPreparator(TrackProcessor):
-    """Rally's own way to provide a track's documents, which benchctl does by itself."""
+    """Rally's way of providing a track's documents, which benchctl does itself."""
 
     def __init__(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - foreign
         self.cfg: Any = None
@@ -189,14 +180,14 @@ class DefaultTrackPreparator(TrackProcessor):
 
 
 class DefaultWorkloadPreparator(DefaultTrackPreparator, WorkloadProcessor):
-    """The same in OpenSearch Benchmark's words."""
+    """OpenSearch Benchmark's name of the same."""
 
 
 def download(url: str, local_path: str, *_: object, **__: object) -> None:
-    """A file that is there already is taken; nothing goes out to the network while something is measured.
+    """Use an existing file; nothing is downloaded while something is measured.
 
     Raises:
-        Unsupported: it is not there; the message says where to put it.
+        Unsupported: it is missing; the message tells where to put it.
     """
     if not os.path.exists(local_path):  # noqa: PTH110 - plug-ins give texts
         raise Unsupported(
@@ -206,7 +197,7 @@ def download(url: str, local_path: str, *_: object, **__: object) -> None:
 
 
 class Downloader:
-    """Fetches files of a track."""
+    """Downloads files of a track."""
 
     def __init__(self, offline: bool = True, test_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - Rally's
         self.offline = offline
@@ -221,15 +212,15 @@ class Downloader:
 
 
 class Decompressor:
-    """Unpacks files of a track."""
+    """Decompresses files of a track."""
 
     def decompress(
         self, archive_path: str, documents_path: str, uncompressed_size: int | None = None
     ) -> None:
-        """A file that is unpacked already is taken.
+        """Use an already decompressed file.
 
         Raises:
-            Unsupported: it is not.
+            Unsupported: it is missing.
         """
         del uncompressed_size
         if not os.path.exists(documents_path):  # noqa: PTH110 - plug-ins give texts
@@ -240,13 +231,7 @@ class Decompressor:
 
 
 class DocumentSetPreparator:
-    """Provides files of documents for plug-ins that work on them.
-
-    Args:
-        track_name: for messages of Rally's.
-        downloader: fetches them.
-        decompressor: unpacks them.
-    """
+    """Provides files of documents for plug-ins that process them."""
 
     def __init__(self, track_name: str, downloader: Any, decompressor: Any) -> None:  # noqa: ANN401 - foreign
         self.track_name = track_name
@@ -254,14 +239,14 @@ class DocumentSetPreparator:
         self.decompressor = decompressor
 
     def is_locally_available(self, file_name: str) -> bool:
-        """Whether a file is there."""
+        """Whether a file exists."""
         return os.path.isfile(file_name)  # noqa: PTH113 - plug-ins give texts
 
     def prepare_document_set(self, document_set: Any, data_root: str) -> None:  # noqa: ANN401 - foreign
-        """Have the unpacked file at its place.
+        """Make sure the decompressed file exists.
 
         Raises:
-            Unsupported: it would have to be downloaded or unpacked.
+            Unsupported: it would have to be downloaded or decompressed.
         """
         name = document_set.document_file or document_set.document_archive
         path = os.path.join(data_root, name)  # noqa: PTH118 - plug-ins give texts
@@ -269,7 +254,7 @@ class DocumentSetPreparator:
             self.downloader.download(document_set.base_url, path, document_set.uncompressed_size_in_bytes)
 
     def prepare_bundled_document_set(self, document_set: Any, data_root: str) -> bool:  # noqa: ANN401 - foreign
-        """Whether the unpacked file is in a folder."""
+        """Whether the decompressed file is in a folder."""
         return self.is_locally_available(os.path.join(data_root, document_set.document_file or ""))  # noqa: PTH118 - texts
 
 
@@ -279,6 +264,6 @@ def render_template_from_file(
     *_: Any,  # noqa: ANN401 - foreign
     **__: Any,  # noqa: ANN401 - foreign
 ) -> str:
-    """The text of a template beside the track, with values for its variables."""
+    """Render a template beside the track, with these variables."""
     path = Path(template_file_name)
     return Renderer(path.parent, template_vars or {}, lenient=True).render(path).text

@@ -16,15 +16,15 @@ from benchctl.track.operations.common import Operation as AnyOperation
 
 
 class _OperationType(Enum):
-    """benchctl's operation types as plug-ins name them: by their classes in Rally."""
+    """Built-in operation types by the names of their classes in Rally."""
 
     @property
     def admin_op(self) -> bool:
-        """Whether tables leave it out unless the track says otherwise."""
+        """Whether reports omit it unless the track says otherwise."""
         return not OPERATION_TYPES[self.value].shown
 
     def to_hyphenated_string(self) -> str:
-        """The type as tracks name it."""
+        """The type's name in tracks."""
         return str(self.value)
 
     @classmethod
@@ -44,7 +44,7 @@ OperationType = _OperationType("OperationType", {class_name(kind): kind for kind
 
 
 class TypeName(str):
-    """A document type: a text, and in the oldest plug-ins an object with a name."""
+    """A document type: a string, which the oldest plug-ins use as an object with a name."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ class DataStream:
 
 @dataclass
 class IndexTemplate:
-    """A template of indices, of either kind."""
+    """An index template, of either kind."""
 
     name: str
     pattern: str | None
@@ -82,7 +82,7 @@ class IndexTemplate:
 
 @dataclass
 class ComponentTemplate:
-    """A part of composable templates."""
+    """A component of composable templates."""
 
     name: str
     content: dict[str, Any]
@@ -91,7 +91,7 @@ class ComponentTemplate:
 class Documents:
     """A file of documents.
 
-    Not a dataclass: plug-ins derive classes from it that make properties of some attributes.
+    Not a dataclass: plug-ins derive classes that turn some attributes into properties.
     """
 
     SOURCE_FORMAT_BULK = "bulk"
@@ -132,16 +132,16 @@ class Documents:
                 setattr(self, name, value)
 
     def has_compressed_corpus(self) -> bool:
-        """Whether it is known by its packed file."""
+        """Whether its compressed file is known."""
         return self.document_archive is not None  # type: ignore[attr-defined]
 
     def has_uncompressed_corpus(self) -> bool:
-        """Whether it is known by its plain file."""
+        """Whether its uncompressed file is known."""
         return self.document_file is not None  # type: ignore[attr-defined]
 
     @property
     def number_of_lines(self) -> int:
-        """In the plain file."""
+        """Lines of the uncompressed file."""
         lines: int = self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)  # type: ignore[attr-defined]
         return lines
 
@@ -160,7 +160,7 @@ class DocumentCorpus:
     meta_data: dict[str, Any] = field(default_factory=dict)
 
     def number_of_documents(self, source_format: str = Documents.SOURCE_FORMAT_BULK) -> int:
-        """How many there are in files of that format."""
+        """Number of documents in files of that format."""
         return sum(
             one.number_of_documents  # type: ignore[attr-defined]
             for one in self.documents
@@ -173,7 +173,7 @@ class DocumentCorpus:
         target_indices: Sequence[str] | None = None,
         target_data_streams: Sequence[str] | None = None,
     ) -> "DocumentCorpus":
-        """With those of its documents that go to one of these places."""
+        """The corpus with only the documents for these targets."""
         wanted = {
             "source_format": [source_format] if source_format else None,
             "target_index": target_indices,
@@ -221,7 +221,7 @@ class Task:
 
     @property
     def target_throughput(self) -> float | None:
-        """Requests a second over all clients."""
+        """Requests per second over all clients."""
         if self.params.get("target-interval"):
             return 1 / float(self.params["target-interval"])
         found: float | None = self.params.get("target-throughput")
@@ -233,7 +233,7 @@ class Task:
 
 @dataclass
 class Challenge:
-    """A schedule with a name."""
+    """A named schedule."""
 
     name: str
     description: str = ""
@@ -247,7 +247,7 @@ class Challenge:
 
 @dataclass
 class Track:
-    """The whole."""
+    """The track."""
 
     name: str
     description: str = ""
@@ -265,18 +265,18 @@ class Track:
 
     @property
     def default_challenge(self) -> Challenge | None:
-        """The one marked so, or the only one."""
+        """The marked or only challenge."""
         marked = [one for one in self.challenges if one.default]
         return marked[0] if marked else self.challenges[0] if len(self.challenges) == 1 else None
 
     @property
     def selected_challenge(self) -> Challenge | None:
-        """The one that is being run."""
+        """The challenge being run."""
         return next((one for one in self.challenges if one.selected), None)
 
     @property
     def selected_challenge_or_default(self) -> Challenge | None:
-        """The one that is being run, or would be."""
+        """The challenge being run, or the default."""
         return self.selected_challenge or self.default_challenge
 
     selected_test_procedure = selected_challenge
@@ -284,11 +284,11 @@ class Track:
 
     @property
     def test_procedures(self) -> list[Challenge]:
-        """The challenges in OpenSearch Benchmark's words."""
+        """OpenSearch Benchmark's name of challenges."""
         return self.challenges
 
     def find_challenge_or_default(self, name: str) -> Challenge | None:
-        """One of them by name.
+        """A challenge by name, or the default.
 
         Raises:
             InvalidName: there is none of that name.
@@ -315,13 +315,7 @@ class Track:
 
 
 def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) -> Track:
-    """A track for plug-ins; theirs to change, nothing of it reaches benchctl's own.
-
-    Args:
-        track: as it was read.
-        challenge: that is being run.
-        root: the track's folder.
-    """
+    """A track for plug-ins to change, with the challenge being run; benchctl's own is not affected."""
     known = dict(track.challenges)
     if challenge is not None:
         known[challenge.name] = challenge

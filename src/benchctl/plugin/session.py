@@ -1,4 +1,4 @@
-"""A plug-in while it is in use: imported under a private name, loaded once in a process, with its track."""
+"""A plug-in in use: imported under a private name, loaded once per process, with its track."""
 
 import builtins
 import fcntl
@@ -25,24 +25,24 @@ from benchctl.track import model
 
 
 class PluginError(BenchctlError):
-    """A plug-in's code failed, or did not keep to the protocol."""
+    """A plug-in's code failed, or violated the protocol."""
 
 
 class PluginNeedsError(PluginError):
-    """A plug-in wants what benchctl does not do: its task is n/a, and nobody's mistake."""
+    """A plug-in needs something unsupported: its task is n/a."""
 
 
 @contextmanager
 def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
-    """Run foreign code: what it raises becomes a PluginError.
+    """Run foreign code: its exceptions become a PluginError.
 
     Args:
-        code: whose code it is.
-        doing: what it was called for, for the message: `param source 'x'`.
+        code: the plug-in.
+        doing: what is called, for the message: `param source 'x'`.
         may_end: whether StopIteration is part of the protocol, and passes.
 
     Raises:
-        PluginError: it raised anything else but KeyboardInterrupt.
+        PluginError: it raised anything but KeyboardInterrupt.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
 
 
 def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
-    """The one line for an exception that left a plug-in's code."""
+    """The one-line error for an exception from a plug-in's code."""
     if isinstance(err, SystemExit):
         return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
     if isinstance(err, Unsupported):
@@ -63,14 +63,14 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     where = _place(err, code)
     text, hint = f"{type(err).__name__}: {_words(err)}", ""
     if isinstance(err, ModuleNotFoundError) and err.name:
-        # Python's own words name the package.
+        # Python's message names the package.
         text = str(err)
         hint = f"install the package that has '{err.name.partition('.')[0]}' beside benchctl"
     return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
 
 
 def _words(err: BaseException) -> str:
-    """What an exception says; its own code may fail, too."""
+    """An exception's message, whose code may fail, too."""
     try:
         return str(err)
     except Exception as second:  # noqa: BLE001 - foreign code
@@ -78,7 +78,7 @@ def _words(err: BaseException) -> str:
 
 
 def _place(err: BaseException, code: Code) -> str:
-    """File and line of the innermost of the plug-in's own frames; its main file when there is none."""
+    """File and line of the innermost of the plug-in's own frames, else its main file."""
     own = {str(code.root / name) for name in code.files}
     if isinstance(err, SyntaxError) and err.filename in own:
         return f"{err.filename}:{err.lineno or 1}"
@@ -88,24 +88,25 @@ def _place(err: BaseException, code: Code) -> str:
     return f"{Path(frames[-1].filename)}:{frames[-1].lineno}"
 
 
-# Imports of plug-in code: its own modules from the text that was digested, under a private name.
+# Imports of plug-in code: its own modules, from the digested text, under a private name.
 #
-# Plug-in modules get an `__import__` of their own instead of a finder in `sys.meta_path`: nothing that
-# benchctl or a library imports meanwhile, in whatever thread, can land in a plug-in, and a plug-in's imports
-# within functions still work when they run. It executes the bytes that were read for the digest, never a file
-# that has changed since, nor a compiled one that lies beside it.
+# Plug-in modules get their own `__import__` instead of a finder in `sys.meta_path`: imports by benchctl or a
+# library, in any thread, cannot resolve to a plug-in, and a plug-in's imports within functions still work
+# when they run. It executes the bytes that were read for the digest, never a file that has changed since, nor
+# a compiled one beside it.
 
 
 class Importer:
     """The modules of one plug-in.
 
-    They stand in `sys.modules` under their private names, where Python's own libraries look for the module of
-    a class, until they are closed.
+    Until they are closed, they are in `sys.modules` under their private names, where Python's libraries look
+    up a
+    class's module.
 
     Args:
         code: the plug-in.
-        served: modules that benchctl stands in for, by their full names; they win over installed packages of
-            these names, which would bring a driver of their own.
+        served: modules that benchctl provides, by full name; they win over installed packages of these names,
+            which would bring a different driver.
         tag: makes the private name unique.
     """
 
@@ -114,7 +115,7 @@ class Importer:
         self._code = code
         self._served = served
         self._sources = dict(_modules(code))
-        # Python's own modules win: a folder `random` beside a track must not replace the library's.
+        # The standard library wins: a folder `random` beside a track must not replace it.
         self._own = code.names - sys.stdlib_module_names
         # Standard output is for results.
         own = {"__import__": self._import, "print": _print}
@@ -140,7 +141,7 @@ class Importer:
         return module
 
     def close(self) -> None:
-        """Take its modules out of `sys.modules`."""
+        """Remove its modules from `sys.modules`."""
         for name in self._loaded:
             sys.modules.pop(f"{self.prefix}.{name}", None)
         self._loaded.clear()
@@ -175,7 +176,7 @@ class Importer:
         fromlist: tuple[str, ...] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """What an `import` statement in a plug-in's module calls; see Python's `__import__`."""
+        """Implements `import` statements of the plug-in's modules; see Python's `__import__`."""
         natural = self._natural(name, globals_ or {}, level)
         top = natural.partition(".")[0]
         if top in SERVED:
@@ -199,10 +200,10 @@ class Importer:
         return ".".join([*base, name] if name else base)
 
     def _serve(self, name: str, top: str, fromlist: tuple[str, ...] | None) -> ModuleType:
-        """One of the modules that benchctl stands in for.
+        """A module that benchctl provides.
 
         Raises:
-            ImportError: it does not have what is asked for, which is said by name.
+            ImportError: it lacks what is asked for, which is named.
         """
         module = self._served.get(name)
         if module is None:
@@ -214,12 +215,12 @@ class Importer:
 
 
 def _print(*values: object, **options: Any) -> None:  # noqa: ANN401 - as of `print`
-    """Python's own, to standard error unless the plug-in says otherwise."""
+    """Python's own, to standard error by default."""
     print(*values, **{**options, "file": options.get("file") or sys.stderr})  # noqa: T201 - foreign words
 
 
 def _modules(code: Code) -> Mapping[str, str | None]:
-    """Natural name of every module -> path of its file; None for folders that are packages without one."""
+    """Natural name of every module -> path of its file; None for packages without one."""
     found: dict[str, str | None] = {}
     for path in code.files:
         parts = PurePosixPath(path).with_suffix("").parts
@@ -230,8 +231,6 @@ def _modules(code: Code) -> Mapping[str, str | None]:
     return found
 
 
-# What a plug-in registers when it is loaded: the object that its `register` function gets.
-
 _META_DATA: Mapping[str, Any] = {
     "async_runner": True,
     "rally_version": "2.13.0",
@@ -241,14 +240,14 @@ _META_DATA: Mapping[str, Any] = {
 
 @dataclass
 class Registry:
-    """Rally's and OpenSearch Benchmark's registry; the names of its methods are theirs.
+    """What a plug-in registers; methods are named as in Rally and OpenSearch Benchmark.
 
     Attributes:
         param_sources: name -> function or class.
         runners: operation type -> coroutine function, or object with `async __call__`.
         schedulers: name -> function or class.
-        processors: what wants to work on the track before it is run.
-        meta_data: what plug-ins ask of whoever loads them.
+        processors: of the track, before it is run.
+        meta_data: about the driver, for plug-ins.
     """
 
     param_sources: dict[str, Any] = field(default_factory=dict)
@@ -258,53 +257,48 @@ class Registry:
     meta_data: Mapping[str, Any] = field(default_factory=lambda: dict(_META_DATA))
 
     def register_param_source(self, name: str, param_source: Any) -> None:  # noqa: ANN401 - foreign
-        """A source of parameters: `f(track, params, **kwargs)`, or a class."""
+        """Register a parameter source: `f(track, params, **kwargs)`, or a class."""
         self.param_sources[named(name)] = param_source
 
     def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:  # noqa: ANN401 - foreign
-        """What does an operation of a type.
+        """Register a runner of an operation type.
 
-        One that is not asynchronous is for a Rally before its version 2: its tasks are n/a.
+        One that is not asynchronous is for Rally before version 2: its tasks are n/a.
         """
         name = named(operation_type)
         self.runners[name] = runner if kwargs.get("async_runner", False) else _Blocking(name)
 
     def register_scheduler(self, name: str, scheduler: Any) -> None:  # noqa: ANN401 - foreign
-        """What spaces the requests of tasks: `f(current)`, or a class."""
+        """Register a scheduler: `f(current)`, or a class."""
         self.schedulers[named(name)] = scheduler
 
     def register_track_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
-        """What changes the track before it is run; it gets what it has a place for, as in Rally."""
-        for name, made in (("downloader", Downloader), ("decompressor", Decompressor)):
+        """Register a track processor; it gets what it has attributes for, as in Rally."""
+        for name, kind in (("downloader", Downloader), ("decompressor", Decompressor)):
             if hasattr(processor, name):
-                setattr(processor, name, made())
+                setattr(processor, name, kind())
         self.processors.append(processor)
 
     def register_workload_processor(self, processor: Any) -> None:  # noqa: ANN401 - foreign
-        """The same in OpenSearch Benchmark's words."""
+        """OpenSearch Benchmark's name of the same."""
         self.register_track_processor(processor)
 
     def register_standard_value_source(
         self, operation_name: str, field_name: str, source: Callable[[], object]
     ) -> None:
-        """OpenSearch Benchmark's values for queries that it randomises when told to; nothing tells it."""
+        """OpenSearch Benchmark's values for optional query randomization; ignored."""
 
     def register_query_randomization_info(self, operation_name: str, *info: object) -> None:
-        """Where those values go."""
+        """Where those values go; ignored."""
 
 
 class _Blocking:
-    """Stands for a runner that would wait for its answers itself."""
+    """Replaces a runner that is not asynchronous."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     async def __call__(self, *_: object) -> NoReturn:
-        """Nothing is sent.
-
-        Raises:
-            Unsupported: always.
-        """
         raise Unsupported(
             f"the runner of operation type '{self._name}' is not asynchronous: it has to be registered with "
             "async_runner=True, as Rally since version 2 demands"
@@ -312,12 +306,12 @@ class _Blocking:
 
 
 def named(name: object) -> str:
-    """A name as the track writes it; plug-ins may also give Rally's own enumeration."""
+    """A name as in tracks; plug-ins may also use Rally's enumeration."""
     hyphenated = getattr(name, "to_hyphenated_string", None)
     return str(hyphenated() if callable(hyphenated) else name)
 
 
-TRIAL_S: Final = 60.0
+LOADING_LIMIT_S: Final = 60.0
 _END_S: Final = 10.0
 
 
@@ -345,11 +339,7 @@ _PARSE = ("parse_bool_parameter", "parse_float_parameter", "parse_int_parameter"
 
 
 def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
-    """Every module that plug-ins can import of the two, by its full name.
-
-    Args:
-        registry: of the plug-in, for those that ask for a runner by its operation type.
-    """
+    """All modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
     found: dict[str, ModuleType] = {}
 
     def runner_for(operation_type: object) -> Any:  # noqa: ANN401 - foreign
@@ -409,12 +399,9 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
 
 
 class _Client:
-    """A client of its own that a plug-in would make."""
+    """A client that a plug-in tries to create."""
 
     def __init__(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - foreign
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
         raise rally_classes.Unsupported(
             "the track's plug-in makes a client of its own: benchctl asks nodes only over the client that "
             "runners are given"
@@ -425,19 +412,16 @@ def _of(module: ModuleType, names: tuple[str, ...]) -> dict[str, Callable[..., A
     return {name: getattr(module, name) for name in names}
 
 
-# A plug-in while it is in use.
-
-
 @dataclass(frozen=True)
 class PluginUse:
-    """How load finds a plug-in, here or in another process; consent has been given to its digest.
+    """How the load finds a plug-in, in any process; its digest has been consented to.
 
     Attributes:
         folder: of the track.
-        digest: of the files that may be executed, and no others.
+        digest: of the files that may be executed.
         track: for the plug-in to read.
-        challenge: that is being run.
-        session: which use of it: one fork's tasks share what its modules hold, the next fork's do not.
+        challenge: being run.
+        session: one fork's tasks share its modules' state, the next fork's do not.
     """
 
     folder: Path
@@ -448,11 +432,7 @@ class PluginUse:
 
 
 class Loaded:
-    """A plug-in whose code has been executed.
-
-    Args:
-        code: whose execution the user has consented to.
-        tag: makes the names of its modules unique.
+    """A plug-in whose code has been executed, with the user's consent; `tag` makes its modules' names unique.
 
     Raises:
         PluginError: its code failed; the message has file and line.
@@ -474,18 +454,18 @@ class Loaded:
         """The track for a challenge, after the plug-in's processors.
 
         Raises:
-            PluginError: a processor failed, or needs what benchctl does not do.
+            PluginError: a processor failed, or needs something unsupported.
         """
         name = "" if challenge is None else challenge.name
         with self._lock:
             if name not in self._tracks:
-                made = track_of(track, challenge, self.code.path.parent)
-                with self.code.path.open("rb") as alone:
+                processed = track_of(track, challenge, self.code.path.parent)
+                with self.code.path.open("rb") as lock_file:
                     # Processes of one fork would write the same files.
-                    fcntl.flock(alone, fcntl.LOCK_EX)
+                    fcntl.flock(lock_file, fcntl.LOCK_EX)
                     for processor in self.registry.processors:
-                        self._process(processor, made)
-                self._tracks[name] = made
+                        self._process(processor, processed)
+                self._tracks[name] = processed
             return self._tracks[name]
 
     def close(self) -> None:
@@ -509,7 +489,7 @@ class Loaded:
                     change(track)
                 prepare = getattr(processor, f"on_prepare_{kind}", None)
                 work = None if prepare is None else prepare(track, str(self.code.path.parent))
-                # The oldest ones say only whether they did something.
+                # The oldest ones only return whether they did something.
                 for function, given in () if work is None or isinstance(work, bool) else work:
                     function(**given)
 
@@ -524,11 +504,6 @@ class _Sessions:
         self._count = 0
 
     def get(self, use: PluginUse) -> Loaded:
-        """The loaded plug-in.
-
-        Raises:
-            BenchctlError: it is not the one that may be executed any more, or its code failed.
-        """
         key = (use.folder, use.digest, use.session)
         with self._lock:
             if self._key != key or self._loaded is None:
@@ -552,7 +527,7 @@ _sessions = _Sessions()
 
 
 def loaded_plugin(use: PluginUse) -> Loaded:
-    """The plug-in of a use, loaded where it is not yet.
+    """The plug-in of a use, loaded if necessary.
 
     Raises:
         BenchctlError: it has changed since consent was given, or its code failed.
@@ -560,27 +535,22 @@ def loaded_plugin(use: PluginUse) -> Loaded:
     return _sessions.get(use)
 
 
-def tried(
-    code: Code, needed: Sequence[Mapping[str, frozenset[str]]], within_s: float = TRIAL_S
+def check_registered(
+    code: Code, needed: Sequence[Mapping[str, frozenset[str]]], within_s: float = LOADING_LIMIT_S
 ) -> list[list[str]]:
-    """Execute a plug-in in a process of its own, which it may end or hold up without harm to this one.
-
-    Args:
-        code: whose execution the user has consented to.
-        needed: as of `missing_names`, once a challenge.
-        within_s: how long it may take to load.
+    """Execute a plug-in in a separate process, which it may kill or block, to check what it registers.
 
     Returns:
-        What it does not register of each.
+        What it does not register of `needed`, for each challenge; see `missing_names`.
 
     Raises:
         PluginError: its code failed.
-        BenchctlError: it ended the process, or did not come to its end.
+        BenchctlError: it ended the process, or took longer than `within_s`.
     """
     # Spawned, not forked: the caller may have threads.
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_try, args=(theirs, code, needed))
+    process = context.Process(target=_check, args=(theirs, code, needed))
     process.start()
     theirs.close()
     loading = f"loading {code.main}.py of the plug-in {code.path}"
@@ -596,7 +566,7 @@ def tried(
         ) from err
     finally:
         ours.close()
-        # Threads of its own may go on for ever.
+        # Its threads may never end.
         process.kill()
         process.join()
     if isinstance(found, list):
@@ -605,7 +575,7 @@ def tried(
     raise PluginError(message, hint=hint)
 
 
-def _try(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset[str]]]) -> None:
+def _check(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset[str]]]) -> None:
     follow_parent()
     try:
         loaded = Loaded(code, f"{code.digest[:12]}_check")
@@ -615,11 +585,9 @@ def _try(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset[s
 
 
 def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[str]:
-    """What of the names that a track needs a plug-in does not register, a phrase each.
+    """The names that a track needs and a plug-in does not register, one phrase each.
 
-    Args:
-        loaded: the plug-in.
-        needed: `param source`, `operation type`, `scheduler` -> names.
+    `needed` maps `param source`, `operation type` and `scheduler` to names.
     """
     registry = loaded.registry
     known = {

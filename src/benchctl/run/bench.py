@@ -1,4 +1,4 @@
-"""What every run on this machine shares, and what it tells whoever watches it."""
+"""What all runs on this machine share, and how a run reports its progress."""
 
 import threading
 from collections.abc import Mapping
@@ -10,29 +10,23 @@ from benchctl.home import Home
 from benchctl.results.model import ForkRecord
 from benchctl.results.store import RunStore
 
-# What a run tells whoever watches it; the run itself never prints.
-
 
 class Observer(Protocol):
-    """Told what is happening; must not take long, since forks wait for it."""
+    """Is told what happens, since a run itself never prints; must be quick, since forks wait for it."""
 
     def note(self, text: str) -> None:
         """Something worth keeping on the screen."""
 
     def stage(self, text: str) -> None:
-        """What is being done now, until the next stage."""
+        """What is being done, until the next stage."""
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """How far the present step is, in its own units (`documents`, `bytes`, `requests`)."""
+        """Progress of the current step, in its own unit (`documents`, `bytes`, `requests`)."""
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
         """Fork `number` of `total`, counted over all variants from 1.
 
-        Args:
-            variant: whose it is.
-            number: of it.
-            total: how many there are.
-            remaining_s: seconds until the last of them is over, this one included; None while unknown.
+        `remaining_s` is the time until the last one is over, including this one; None while unknown.
         """
 
     def fork_done(self, record: ForkRecord) -> None:
@@ -40,7 +34,7 @@ class Observer(Protocol):
 
 
 class SilentObserver:
-    """Watches nothing: for tests and for callers that only want the record."""
+    """Ignores everything: for tests, and for callers that only want the record."""
 
     def note(self, text: str) -> None:
         """Ignore it."""
@@ -58,19 +52,15 @@ class SilentObserver:
         """Ignore it."""
 
 
-# What every run on this machine shares.
-
-
 @dataclass(frozen=True)
 class Bench:
-    """What every run on this machine shares.
+    """What all runs on this machine share.
 
     Attributes:
-        home: where everything is kept that runs have in common.
+        home: everything that runs have in common.
         store: of the runs.
-        observer: told what happens.
         stop: set from outside to end a task early.
-        endpoints: variant -> where it is and with which credentials, for clusters that run already.
+        endpoints: variant -> address and credentials, for clusters that are already running.
     """
 
     home: Home

@@ -1,4 +1,4 @@
-"""Building a prepared index: a node on a scratch folder, filled, stopped, its data kept; or gone on with."""
+"""Building a prepared index: a node on a scratch folder, filled, stopped, its data kept; resumable."""
 
 import shlex
 import shutil
@@ -26,15 +26,11 @@ from benchctl.results.model import IndexFacts
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
 
-# What a node start leaves behind: its logs, moved to where they stay, and errors that name the new place.
-
 
 def keep_logs(folder: Path, target: Path) -> None:
-    """Move the folder of a node start (log, GC log, settings); one that stands there already is replaced.
+    """Move the folder of a node start (log, GC log, settings), if there is one; replaces the target.
 
-    Args:
-        folder: of the start; nothing happens when it was never made.
-        target: where it goes; may be on another file system.
+    The target may be on another file system.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -52,15 +48,15 @@ def keep_logs(folder: Path, target: Path) -> None:
 
 @contextmanager
 def logs_kept_of_failure(folder: Path, target: Path) -> Iterator[None]:
-    """Keep the logs of a node start that fails inside the block, where they outlive its scratch folder.
+    """Keep the logs of a node start that fails inside the block, beyond its scratch folder.
 
     Raises:
-        BenchctlError: the one of the block, with the path where the logs are now.
+        BenchctlError: the block's, with the new path of the logs.
     """
     try:
         yield
     except BenchctlError as err:
-        # That the logs cannot be kept is less news than why the node failed.
+        # Why the node failed matters more than that its logs cannot be kept.
         with suppress(BenchctlError):
             keep_logs(folder, target)
         if folder.is_dir():
@@ -69,7 +65,7 @@ def logs_kept_of_failure(folder: Path, target: Path) -> Iterator[None]:
 
 
 def relocated(err: BenchctlError, folder: Path, target: Path) -> BenchctlError:
-    """The same error, its text pointing to where a folder was moved."""
+    """The same error, with the new path of a folder."""
     return BenchctlError(
         err.message.replace(str(folder), str(target)),
         hint=err.hint.replace(str(folder), str(target)),
@@ -77,11 +73,8 @@ def relocated(err: BenchctlError, folder: Path, target: Path) -> BenchctlError:
     )
 
 
-# Sending documents to a node or cluster that is being prepared: parcel after parcel, in bulk.
-
-
 MOST_DOCUMENTS_PER_BODY = 2000
-# Nodes take 100 MB; bodies of a tenth are as fast, and a few of them are in memory at a time.
+# Nodes accept 100 MB; bodies of a tenth are as fast, and several are in memory at a time.
 MOST_BODY_BYTES = 8_000_000
 
 
@@ -96,12 +89,11 @@ def send_parcels(
     """Send all documents, in order, each body by the next free client.
 
     Args:
-        parcels: what goes where; their documents are numbered through.
+        parcels: numbered consecutively.
         endpoint: of the node or cluster.
         clients: concurrent senders.
-        on_progress: told the number of documents acknowledged so far.
-        checkpoints: which documents are still to be sent, and how to put them by; None for all of them, and
-            for losing them in an interruption.
+        on_progress: called with the number of documents acknowledged so far.
+        checkpoints: which documents are missing, and how to save progress; None to send all of them without.
 
     Raises:
         BenchctlError: the node refused documents or went away, or documents cannot be read.
@@ -120,7 +112,7 @@ def send_parcels(
 
 
 def _streams(parcels: Sequence[Parcel], missing: Sequence[Range]) -> Iterator[Stream]:
-    """The missing documents, each parcel's to where they go."""
+    """The missing documents, each parcel's for its target."""
     first = 0
     for parcel in parcels:
         for start, stop in within(missing, first, first + parcel.documents):
@@ -129,7 +121,7 @@ def _streams(parcels: Sequence[Parcel], missing: Sequence[Range]) -> Iterator[St
 
 
 def bodies(parcel: Parcel, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Documents [start, stop) of a parcel as bodies of bulk requests; all of them unless told otherwise.
+    """Documents [start, stop) of a parcel, by default all, as bodies of bulk requests.
 
     Yields:
         (documents, body).
@@ -143,18 +135,15 @@ def bodies(parcel: Parcel, start: int = 0, stop: int | None = None) -> Iterator[
     return frame_bodies(blocks, per_body, framing=frame_created if parcel.data_stream else None)
 
 
-# Preparations that may take hours: what is put by of them on the way, and going on from there.
-
-
 @dataclass(frozen=True)
 class Keeping:
-    """When an ingest is put by.
+    """When an ingest is saved.
 
     Attributes:
-        after_s: one that is interrupted earlier begins anew: Ctrl-C on a small corpus leaves nothing behind.
-        every_bytes: of bulk requests, between two checkpoints. What is lost when benchctl or its node is
-            killed takes about a minute to send again; a checkpoint costs a second or two, and writes segments
-            that are smaller than they would have been. Corpora below that are indexed as if there were none.
+        after_s: one that is interrupted earlier starts over: Ctrl-C on a small corpus leaves nothing behind.
+        every_bytes: of bulk requests, between two checkpoints: about a minute of sending, which is lost when
+            benchctl or its node is killed. A checkpoint costs a second or two, and makes segments smaller.
+            Smaller corpora are indexed without.
     """
 
     after_s: float = 20.0
@@ -165,24 +154,24 @@ USUAL = Keeping()
 
 
 class OutdatedError(Exception):
-    """What was put by is not what its manifest says; it is discarded by now."""
+    """A checkpoint did not match its manifest; it has been discarded."""
 
 
 class Resumption:
-    """What is put by of one index, before and while it is built.
+    """The checkpoint of one index, before and while it is built.
 
     Args:
-        home: where it is kept.
+        home: has the checkpoints.
         key: of the index.
-        keeping: when it is put by.
-        title: how progress calls the index.
+        keeping: when it is saved.
+        title: the index's name in progress messages.
         observer: told what happens.
 
     Attributes:
-        before: how far earlier goes came.
+        before: progress of earlier attempts.
 
     Raises:
-        BenchctlError: what is there is damaged.
+        BenchctlError: the checkpoint is damaged.
     """
 
     def __init__(
@@ -198,11 +187,11 @@ class Resumption:
 
     @property
     def bytes_put_by(self) -> int:
-        """On disk already, of what the index will take."""
+        """How much of the index's size is on disk already."""
         return self._partial.size_bytes() if self.before.documents else 0
 
     def note_others(self) -> None:
-        """Say what is put by of other indices: nobody else would, and it may be of no use any more."""
+        """Report checkpoints of other indices, which may be obsolete: nobody else would."""
         for root, size in self._partial.others():
             self._observer.note(
                 f"{root} holds {size / 1e6:,.0f} MB of another index whose preparation was interrupted; "
@@ -210,7 +199,7 @@ class Resumption:
             )
 
     def take_up(self, data: Path) -> None:
-        """Put what earlier goes left into an empty data folder, before its node is started.
+        """Put the checkpoint of earlier attempts into an empty data folder, before its node is started.
 
         Raises:
             BenchctlError: the disk refuses.
@@ -220,10 +209,10 @@ class Resumption:
             self._partial.take_up(data)
 
     def intervals(self, client: SearchClient) -> Intervals | None:
-        """Check that a node which was started on what earlier goes left has exactly that.
+        """Check that a node started on a checkpoint has exactly its documents.
 
         Returns:
-            The indices' declared refresh intervals; None when there is nothing, and all has to be made.
+            The indices' declared refresh intervals; None without a checkpoint.
 
         Raises:
             OutdatedError: it has more or fewer documents.
@@ -246,15 +235,11 @@ class Resumption:
         return self.before.intervals
 
     def checkpoints(self, client: SearchClient, data: Path, intervals: Intervals) -> Checkpoints | None:
-        """For an ingest into a running node.
+        """Checkpoints of an ingest into a running node with this data folder.
 
-        None where lines of the corpus replace or delete documents, so that their number does not tell what
-        has arrived: such an ingest begins anew.
-
-        Args:
-            client: of the node.
-            data: its data folder.
-            intervals: the indices' declared refresh intervals.
+        None if action lines of the corpus replace or delete documents, so that counting does not tell what
+        has arrived:
+        such an ingest starts over.
         """
         if any(file.has_actions for file in self._key.corpus.files):
             return None
@@ -271,7 +256,7 @@ class Resumption:
             try:
                 self._partial.save(client, self._key.places.target, data, self.before, sent)
             except NodeRequestError:
-                # The node is gone or about to; whoever sends to it will say so.
+                # The node is gone or going; its senders will report that.
                 return
             except BenchctlError as err:
                 self._warn(err)
@@ -283,8 +268,8 @@ class Resumption:
             after_s=max(0.0, self._keeping.after_s - self.before.seconds),
         )
 
-    def whole(self, sent: Sent) -> Sent:
-        """What was sent over all goes."""
+    def total(self, sent: Sent) -> Sent:
+        """What was sent over all attempts."""
         before = self.before
         return Sent(
             before.documents + sent.documents,
@@ -296,15 +281,15 @@ class Resumption:
         )
 
     def discard(self) -> None:
-        """The index is finished, or has to be begun anew: remove what is put by of it."""
+        """Remove the checkpoint: the index is finished, or has to start over."""
         self._partial.discard()
 
     @contextmanager
-    def said(self) -> Iterator[None]:
-        """Say of an interruption or a failure inside the block what is put by, if anything is.
+    def reported(self) -> Iterator[None]:
+        """Tell of an interruption or failure inside the block what is saved, if anything is.
 
         Raises:
-            BenchctlError: for an interrupt, too, where something is put by.
+            BenchctlError: also for an interrupt, if something is saved.
         """
         try:
             yield
@@ -344,25 +329,13 @@ class Resumption:
         self._warned = True
 
 
-# Building a prepared index: a node on a scratch folder, filled, stopped, and its data kept.
-
-
 # A dying JVM closes its sockets a moment before its process is gone.
 NODE_DEATH_S = 1.0
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """What all indices of a variant are built with.
-
-    Attributes:
-        home: where everything is kept.
-        jdk: what nodes run on.
-        heap_mb: their heap, MiB.
-        parcels: the documents.
-        keeping: when an ingest is put by.
-        observer: told what happens.
-    """
+    """What all indices of a variant are built with; `heap_mb` in MiB."""
 
     home: Home
     jdk: Jdk
@@ -373,16 +346,12 @@ class Workshop:
 
 
 def build_index(shop: Workshop, key: IndexKey, *, title: str, more: int) -> PreparedIndex:
-    """Build an index, or finish one that an interrupted preparation had begun, and keep it.
+    """Build an index, or resume its interrupted preparation, and keep it.
 
-    Args:
-        shop: what with.
-        key: of the index.
-        title: how progress calls it.
-        more: builds of the same kind that are to follow.
+    `title` is its name in progress messages; `more` builds of the same kind are to follow.
 
     Raises:
-        BenchctlError: a step failed; what was half done is gone, but for an ingest that took long.
+        BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.
     """
     try:
         return _build(shop, key, title, more)
@@ -397,12 +366,12 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
     put_by = resumption.bytes_put_by
     kept_logs = shop.home.logs / f"index-{key.folder_name}"
     with (
-        resumption.said(),
+        resumption.reported(),
         building(shop.home, key, free=lambda folder: free_bytes(folder) + put_by, more=more) as root,
         logs_kept_of_failure(root / "boot", kept_logs),
     ):
         resumption.take_up(root / "data")
-        facts = _filled(shop, key, root, title, resumption)
+        facts = _fill(shop, key, root, title, resumption)
         shutil.rmtree(root / "boot", ignore_errors=True)
         prepared = keep(shop.home, key, root, facts)
     resumption.discard()
@@ -410,7 +379,7 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
     return prepared
 
 
-def _filled(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Resumption) -> IndexFacts:
+def _fill(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: Resumption) -> IndexFacts:
     shop.observer.stage(f"{title}: starting a node to build the index")
     with boot(
         key.installation,
@@ -438,11 +407,11 @@ def _filled(shop: Workshop, key: IndexKey, root: Path, title: str, resumption: R
                 checkpoints=checkpoints,
             )
         except BenchctlError:
-            # The process knows better than the connection why it is gone.
+            # The process tells more than the connection about why it is gone.
             node.check_alive(within_s=NODE_DEATH_S)
             raise
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
-        facts = finish(node.client, key, intervals, resumption.whole(sent))
+        facts = finish(node.client, key, intervals, resumption.total(sent))
         shop.observer.stage(f"{title}: stopping the node that built the index")
         node.stop()
     return facts

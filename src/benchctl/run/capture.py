@@ -1,4 +1,4 @@
-"""An index of a live cluster becomes a track: its body, a sample of its documents, searches that suit it."""
+"""Makes a track of a live cluster's index: its body, a sample of its documents, suitable searches."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from benchctl.engine.live_index import (
     Hit,
     LiveIndex,
     Operation,
+    integer_setting,
     page_size,
     plan_draw,
     read_hits,
     read_live_index,
     read_page,
     suggest_operations,
-    whole,
 )
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
@@ -32,11 +32,11 @@ from benchctl.track.load import load_track
 
 DOCUMENTS_FILE = "documents.json.zst"
 
-_FRAME_BYTES = 4 * 2**20  # frames of their own can be unpacked side by side
+_FRAME_BYTES = 4 * 2**20  # separate frames can be decompressed in parallel
 _LEVEL = 6
 # Where a template would begin within a text.
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
-_LOOKED_AT = 10  # documents that say how large others are
+_LOOKED_AT = 10  # documents whose size is representative
 _TASK = """    {
       "operation": %s,
       "warmup-iterations": {{ warmup_iterations | default(50) }},
@@ -69,16 +69,16 @@ _MAIN = """{%% import "rally.helpers" as rally with context %%}
 
 @dataclass(frozen=True)
 class Captured:
-    """What became of an index.
+    """A captured track.
 
     Attributes:
         folder: of the track.
-        documents: in it.
-        held: documents of the index.
+        documents: in the track.
+        held: documents in the index.
         uncompressed_bytes: of the documents.
         compressed_bytes: of their file.
         operations: names of the searches.
-        left_out: settings of the index that another cluster may lack something for.
+        left_out: settings of the index that depend on something another cluster may lack.
     """
 
     folder: Path
@@ -107,20 +107,15 @@ def capture(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Captured:
-    """Make a track of an index. The cluster is only asked.
+    """Make a track of the index `name`, with `docs` of its documents or all; the cluster is only read.
 
-    Args:
-        client: of the cluster.
-        facts: of the same.
-        name: of the index.
-        folder: of the track; it must not be there yet. An attempt that fails leaves nothing.
-        docs: how many documents to take; None for all.
-        seed: of the choice.
-        progress: told the number of newly written documents.
+    The folder must not exist; a failed attempt leaves nothing behind. `progress` is called with the number of
+    newly
+    written documents.
 
     Raises:
-        UsageError: the folder is there, or the index cannot become a track.
-        BenchctlError: the cluster refuses, or does not give all.
+        UsageError: the folder exists, or the index cannot become a track.
+        BenchctlError: the cluster refuses, or its answers are incomplete.
     """
     index = read_live_index(client, name)
     draw = plan_draw(client, name, docs=docs, seed=seed)
@@ -142,10 +137,10 @@ def capture(
 
 
 def check_free(folder: Path) -> None:
-    """A folder that is there is never written to.
+    """Refuse an existing folder.
 
     Raises:
-        UsageError: it is there.
+        UsageError: it exists.
     """
     if folder.exists():
         raise UsageError(
@@ -155,10 +150,10 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def _construction(folder: Path) -> Iterator[Path]:
-    """A folder beside the given one that takes its place on success and vanishes otherwise.
+    """A folder beside the given one that replaces it on success and is removed otherwise.
 
     Raises:
-        UsageError: the place is taken, or cannot be written.
+        UsageError: the target exists, or cannot be written.
     """
     check_free(folder)
     building = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -175,7 +170,7 @@ def _construction(folder: Path) -> Iterator[Path]:
 
 
 def _page(client: SearchClient, index: LiveIndex) -> int:
-    """Hits of a page, by the size of the first documents."""
+    """Page size, estimated from the first documents."""
     first = read_page(client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}}))
     hits = first.hits.hits
     sizes = [len(_encoded(hit)) for hit in hits]
@@ -185,7 +180,7 @@ def _page(client: SearchClient, index: LiveIndex) -> int:
 def _write_documents(
     path: Path, pages: Iterator[list[Hit]], index: LiveIndex, progress: Callable[[int], None]
 ) -> _Written:
-    """Documents, one a line, with action lines where they have to say to which shard they go."""
+    """One document per line, preceded by action lines if the index needs routing."""
     packer = zstandard.ZstdCompressor(level=_LEVEL)
     documents = raw_bytes = 0
     waiting = bytearray()
@@ -208,7 +203,7 @@ def _write_documents(
 
 
 def _action(hit: Hit, index: str) -> bytes:
-    """What a bulk request does with a document; parents are found by their ids."""
+    """The action line of a document; parents are found by their ids."""
     routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
     return _encoded({"index": {"_index": index, "_id": hit["_id"], **routing}})
 
@@ -254,14 +249,14 @@ def _write_track(
 
 
 def _index_body(index: LiveIndex) -> str:
-    """The body with shards and replicas as parameters: a node alone can hold no replicas."""
+    """The body with shards and replicas as parameters: a single node cannot have replicas."""
     settings = dict(index.settings)
     shards = settings.pop("index.number_of_shards", "1")
     settings.pop("index.number_of_replicas", None)
     settings.pop("index.auto_expand_replicas", None)
     body = {"settings": settings, "mappings": index.mappings, "aliases": index.aliases}
     head = (
-        f'"index.number_of_shards": {{{{ number_of_shards | default({whole(shards)}) }}}},\n'
+        f'"index.number_of_shards": {{{{ number_of_shards | default({integer_setting(shards)}) }}}},\n'
         '    "index.number_of_replicas": {{ number_of_replicas | default(0) }}'
     )
     text = _literal({key: value for key, value in body.items() if value or key == "settings"})
@@ -271,7 +266,7 @@ def _index_body(index: LiveIndex) -> str:
 
 
 def _literal(value: object) -> str:
-    """JSON that Jinja2 leaves as it is."""
+    """JSON that Jinja2 does not interpret."""
     return _TEMPLATE.sub("\\\\u007b", json.dumps(value, indent=2, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""What every fork begins on, and which documents there are: generated ones, those of files, or none."""
+"""What every fork starts on, and the documents of a run: generated, from files, or none."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,24 +21,18 @@ from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOpera
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
 from benchctl.track.operations.search import Bulk, RawRequest
 
-# What every fork begins on: a copy of prepared data, or an empty node and the challenge's own data.
-
-
 _BULK = "bulk"
 _RESTORE = "restore-snapshot"
 
 
 def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Challenge] = ()) -> DataOrigin:
-    """How the data of forks comes to be.
+    """Whether forks start on prepared data, or on an empty node because the challenge makes its own data.
 
-    A challenge makes its data when it creates what the track declares, restores a snapshot, or sends the
-    track's corpora. One that only sends generated documents to an index of its own track appends to what was
-    prepared, and so does one that makes further indices.
-
-    Args:
-        track: with the operations of the challenges.
-        schedules: the measured challenges, in order.
-        warmups: those that run on every fresh node before them.
+    A challenge makes its data when it creates what the track declares, restores a snapshot, or indexes the
+    track's
+    corpora. One that only sends generated documents to an index of its own appends to what was prepared, and
+    so
+    does one that creates further indices. `warmups` run on every fresh node before the measured `schedules`.
 
     Raises:
         UsageError: a challenge would run before there is any data.
@@ -63,13 +57,7 @@ def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Ch
 
 
 def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOrigin) -> tuple[Corpus, ...]:
-    """Of a track's corpora what a run sends: all that is prepared, or what its own tasks ask for.
-
-    Args:
-        track: with the operations of the challenges.
-        schedules: the measured challenges.
-        origin: what forks begin on.
-    """
+    """The corpora that a run sends: all for prepared data, otherwise those that its tasks ask for."""
     if origin == "prepared":
         return track.corpora
     tasks = [track.operations[task.operation] for challenge in schedules for task in challenge.schedule]
@@ -85,7 +73,7 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
 
 
 def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
-    """Data streams that a plan's own tasks make or fill, by name."""
+    """Data streams that a plan's own tasks create or fill, by name."""
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     found: dict[str, None] = {}
     for challenge in plan.schedules:
@@ -97,14 +85,14 @@ def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
 
 
 def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
-    """Whether any task takes documents from a corpus."""
+    """Whether any task sends documents of a corpus."""
     return any(
         _sends(track.operations[task.operation]) for challenge in schedules for task in challenge.schedule
     )
 
 
 def _makes(challenge: Challenge, track: Track, declared: tuple[str, ...]) -> bool:
-    """Whether a challenge makes what the track's searches ask."""
+    """Whether a challenge makes the data that the track's searches ask for."""
     operations = {**track.operations, **challenge.operations}
     return any(
         _makes_data(operations[task.operation], declared, bool(track.corpora)) for task in challenge.schedule
@@ -117,12 +105,12 @@ def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: b
         return _is_among(names_of(named), declared)
     if isinstance(operation, RawRequest):
         return operation.method == "PUT" and operation.path.partition("?")[0].strip("/") in declared
-    # Those of a plug-in are known by the name of their type alone.
+    # By name, which includes a plug-in's operations.
     return operation.type_name == _RESTORE or (corpora and _sends(operation))
 
 
 def _is_among(names: tuple[str, ...], declared: tuple[str, ...]) -> bool:
-    """Nothing named, or nothing declared, means whatever there is."""
+    """No names, or nothing declared, means everything."""
     return not names or not declared or not set(names).isdisjoint(declared)
 
 
@@ -132,7 +120,7 @@ def _sends(operation: TrackOperation) -> bool:
 
 def _asks_for(operation: TrackOperation, corpus: Corpus, documents: Documents) -> bool:
     if not isinstance(operation, Bulk):
-        # What a plug-in sends, only its code knows.
+        # Only a plug-in's code knows what it sends.
         return True
     return (
         _chosen(corpus.name, names_of(operation.corpora))
@@ -145,24 +133,21 @@ def _chosen(name: str | None, names: tuple[str, ...]) -> bool:
     return not names or name in names
 
 
-# Which documents a run has: generated ones, those of a track's files, or a file of the user's own.
-
-
 GENERATED_DOCUMENTS = 1_000_000
-"""Documents of a generated corpus unless the user says otherwise."""
+"""Default size of a generated corpus."""
 
 _NONE = CorpusSpec(seed=0, documents=0, generator_version=0, digest="")
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """Which documents are to come from files, as the user said.
+    """The user's options about documents from files.
 
     Attributes:
         local: a file of documents for the track's only index; None for those of the track.
-        has_actions: whether a line before each of its documents says what to do with it.
-        folders: where files of the track are looked for beside its own folder.
-        docs: how many documents are used altogether; None for all.
+        has_actions: whether each of its documents is preceded by an action line.
+        folders: searched for files of the track in addition to its own folder.
+        docs: number of documents in total; None for all.
         at_most: whether fewer will do when there are no more.
     """
 
@@ -175,48 +160,47 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class GeneratedReader:
-    """Opens the generated corpus of a plan, wherever its readers are."""
+    """Opens the generated corpus of a plan, in any process."""
 
     home: Home
     corpus: CorpusSpec
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Documents [start, stop); all of them unless told otherwise."""
-        made = ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed)
-        return open_documents(made, start=start, stop=stop)
+        """Documents [start, stop), by default all."""
+        corpus = ensure_corpus(self.home, self.corpus.documents, seed=self.corpus.seed)
+        return open_documents(corpus, start=start, stop=stop)
 
 
 @dataclass(frozen=True)
 class FileReader:
-    """Opens a file of documents, wherever its readers are."""
+    """Opens a file of documents, in any process."""
 
     home: Home
     file: CorpusFile
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Documents [start, stop) of those that are used; all of them unless told otherwise."""
+        """Documents [start, stop) of those that are used, by default all."""
         return open_file(self.file, start=start, stop=stop, home=self.home)
 
 
 class Reader(Protocol):
-    """Opens documents, as often as one likes."""
+    """Opens documents, repeatedly."""
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Blocks of whole lines: documents [start, stop), all of them unless told otherwise."""
+        """Blocks of whole lines: documents [start, stop), by default all."""
         ...
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """Documents that go to one place when an index is prepared.
+    """Documents for one target when an index is prepared.
 
     Attributes:
         reader: opens them.
-        documents: how many there are.
-        bytes_each: of one, on average.
-        index: where they go; None when their own lines say so, or to a data stream.
+        bytes_each: mean size.
+        index: where they go; None when their action lines name it, or for a data stream.
         data_stream: the same for a data stream.
-        has_actions: whether a line before each document says what to do with it.
+        has_actions: whether each document is preceded by an action line.
     """
 
     reader: Reader
@@ -228,7 +212,7 @@ class Parcel:
 
     @property
     def target(self) -> str:
-        """Where they go; empty when their own lines say so."""
+        """Where they go; empty when their action lines name it."""
         return self.index or self.data_stream or ""
 
 
@@ -239,18 +223,13 @@ def expected_corpus(
     schedules: Sequence[Challenge],
     origin: DataOrigin,
 ) -> CorpusSpec:
-    """What a plan says of its documents before any file was read: of files, what the track says.
+    """A plan's documents before any file was read: for files, according to the track.
 
-    Args:
-        generated: which documents are generated, where any are.
-        files: what the user said of files.
-        track: of the plan.
-        schedules: the measured challenges.
-        origin: what forks begin on.
+    `generated` are the generated documents, if there are any.
 
     Raises:
-        UsageError: there is nothing to fill the track with, or the user's own file is not there or does not
-            fit it.
+        UsageError: there is nothing to fill the track with, or the user's own file is missing or does not
+            fit.
     """
     wanted = places(track)
     if files.local is None and (files.has_actions or files.folders) and not track.corpora:
@@ -283,23 +262,23 @@ def expected_corpus(
 
 
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:
-    """Whether anything may have to be filled: clusters that run already are, unless they may be filled."""
+    """Whether anything may have to be filled: running clusters only if they may be."""
     return any(spec.target is None or spec.target.fill for spec in variants)
 
 
 def is_generated(plan: Plan) -> bool:
-    """Whether benchctl makes the documents of a plan itself."""
+    """Whether benchctl generates the documents of a plan."""
     return plan.corpus.documents > 0 and not plan.corpus.files
 
 
 def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observer: Observer) -> CorpusSpec:
-    """Look at the files of a new plan's documents, if they are in files; each is read once, and remembered.
+    """Scan the files of a new plan's documents, if it has any; each is read once, and remembered.
 
     Returns:
-        The plan's corpus with its files; as it is where it is generated.
+        The plan's corpus with its files; unchanged if it is generated.
 
     Raises:
-        UsageError: one is missing, or not what the track says.
+        UsageError: one is missing, or does not match the track.
         BenchctlError: one is damaged or cannot be fetched.
     """
     lines = 0
@@ -320,10 +299,10 @@ def find_corpus(plan: Plan, track: Track, files: FileOptions, home: Home, observ
 
 
 def check_files(plan: Plan, home: Home) -> None:
-    """Whether the files of a plan that was made before still hold what they held.
+    """Check that the files of an existing plan are unchanged.
 
     Raises:
-        BenchctlError: one is gone, or another.
+        BenchctlError: one is missing or has changed.
     """
     for file in plan.corpus.files:
         try:
@@ -339,13 +318,7 @@ def check_files(plan: Plan, home: Home) -> None:
 
 
 def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
-    """What is sent to prepare a plan's data, in this order.
-
-    Args:
-        plan: its documents are known.
-        track: of the plan.
-        home: where corpora are kept.
-    """
+    """What is sent to prepare a plan's data, in order; its documents must be known."""
     corpus = plan.corpus
     if not corpus.files:
         wanted = places(track)
@@ -367,8 +340,8 @@ def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
 
 
 def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
-    """What tasks that send documents take them from; empty where those are generated."""
-    # Operations that name the track's only corpus mean the file that is used in its place.
+    """Where tasks that send documents take them from; empty if those are generated."""
+    # Operations that name the track's only corpus mean the file that replaces it.
     only = track.corpora[0].name if len(track.corpora) == 1 else ""
     return tuple(
         Source(
@@ -387,7 +360,7 @@ def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
 def _local(
     path: Path, files: FileOptions, track: Track, home: Home, progress: Callable[[int], None]
 ) -> CorpusFile:
-    """The user's own file, in the place of the track's documents."""
+    """The user's own file, replacing the track's documents."""
     wanted = places(track)
     index = wanted.indices[0].name if wanted.indices else ""
     look = partial(local_file, path, index=index, home=home, has_actions=files.has_actions, progress=progress)
@@ -410,7 +383,7 @@ def _declared(
     observer: Observer,
     progress: Callable[[int], None],
 ) -> tuple[CorpusFile, ...]:
-    """What the track's corpora say, as far as the plan needs it."""
+    """The track's corpora, as far as the plan needs them."""
     needed = needed_corpora(track, plan.schedules, plan.origin)
     if not needed:
         return ()
@@ -419,7 +392,7 @@ def _declared(
         needed,
         folders=(*files.folders, _folder_of(plan)),
         home=home,
-        # What the track declares is all that there is; wanting more of it is for `find_documents` to refuse.
+        # With `at_most`, less than asked for is fine; otherwise `find_documents` refuses.
         docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
         progress=progress,
         downloading=observer.progress,

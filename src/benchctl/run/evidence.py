@@ -1,4 +1,4 @@
-"""Evidence of a node start: who collects it, and where it is kept."""
+"""Evidence of a node start: its collectors, and where it is kept."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ from benchctl.errors import BenchctlError
 from benchctl.results.plan import EvidenceKind
 from benchctl.run.session import Serving
 
-# A shorter log is worth more to grep than the space it takes.
+# Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
 _LEVEL = 3
 
@@ -39,12 +39,12 @@ _COLLECTORS: dict[EvidenceKind, Callable[[Scene], Collector]] = {
 
 
 def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
-    """What collects these kinds on that scene, in order."""
+    """A collector for each kind, in order."""
     return [_COLLECTORS[kind](scene) for kind in kinds]
 
 
 def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
-    """Refuse a runtime that these kinds cannot come from: before anything is measured on it.
+    """Refuse a runtime that cannot provide these kinds.
 
     Raises:
         BenchctlError: it lacks what is needed.
@@ -54,34 +54,30 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
 
 
 class Collection:
-    """The collectors of one node start.
-
-    Args:
-        collecting: in the order in which they are called.
-    """
+    """The collectors of one node start, in the order in which they are called."""
 
     def __init__(self, collecting: Sequence[Collector] = ()) -> None:
         self._collecting = tuple(collecting)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """JVM flags that the node gets behind its variant's."""
+        """JVM flags, appended to the variant's."""
         return tuple(flag for one in self._collecting for flag in one.flags())
 
     def begin(self, serving: Serving) -> None:
-        """The first task is about to start; as of `Collector`. Of a cluster there is nothing to collect."""
+        """As for `Collector`, before the first task; a cluster has no evidence."""
         if isinstance(serving, Node):
             for one in self._collecting:
                 one.begin(serving)
 
     def measured(self, serving: Serving) -> None:
-        """The last task is done; as of `Collector`."""
+        """As for `Collector`, after the last task."""
         if isinstance(serving, Node):
             for one in self._collecting:
                 one.measured(serving)
 
     def end(self) -> None:
-        """The node is gone. All are told, whatever becomes of one of them.
+        """As for `Collector`, for all of them even if one fails.
 
         Raises:
             BenchctlError: the first that one of them raised.
@@ -98,14 +94,12 @@ class Collection:
 
 @contextmanager
 def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Collection]:
-    """Collect evidence of the node that is started and stopped within the block, and keep it.
-
-    What there is of it is kept, too, when the node or the block fails.
+    """Collect and keep evidence of the node that runs within the block, even if either fails.
 
     Args:
         kinds: of evidence.
         scene: its folder is made here.
-        kept: where its content stays; what is there already is replaced.
+        kept: where its content stays; replaced.
 
     Raises:
         BenchctlError: the block's; else a collector failed, or the disk is full or cannot be written.
@@ -116,7 +110,7 @@ def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Itera
     try:
         yield collection
     except BaseException:
-        # Why the node failed is more news than that evidence of it is not complete; and threads must end.
+        # Why the node failed matters more than incomplete evidence; but threads must end.
         with suppress(BenchctlError):
             _close(collection, scene.folder, kept)
         raise
@@ -131,18 +125,16 @@ def _close(collection: Collection, folder: Path, kept: Path) -> None:
 
 
 def keep_evidence(folder: Path, target: Path) -> None:
-    """Move evidence to where it stays; long logs are packed, and get `.zst` behind their names.
+    """Move evidence to where it stays, replacing the target; long logs are compressed to `.zst`.
 
-    Args:
-        folder: where it was collected.
-        target: of it; may be on another file system, and is replaced.
+    The target may be on another file system.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
     """
     with disk_errors(f"keep evidence in {target}"):
         for log in sorted(folder.rglob("*.log")):
-            # A node may leave anything there, such as a link to what is not its own.
+            # A node may leave anything there, such as a link to somebody else's file.
             if not log.is_symlink() and log.lstat().st_size >= _PACKED_FROM_BYTES:
                 _pack(log)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +146,7 @@ def keep_evidence(folder: Path, target: Path) -> None:
 
 
 def _pack(log: Path) -> None:
-    # A reader can tell by these that a byte is another, or missing.
+    # With these, readers detect corruption and truncation.
     packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, write_content_size=True)
     packed = log.with_name(f"{log.name}.zst")
     with open_regular(log, follow=False) as source, packed.open("xb") as target:

@@ -1,4 +1,4 @@
-"""Whether a host is fit to measure: looked at before anything starts, for a night as its suite says."""
+"""Whether a host is fit to measure, checked before anything starts; for nights, by their suite's limits."""
 
 import math
 import time
@@ -20,24 +20,23 @@ from benchctl.results.plan import Plan
 from benchctl.yaml_file import Duration, Percent, fraction, seconds
 
 SAMPLE_S: Final = 2.0
-"""How long CPUs are watched, seconds: a benchmark's neighbours are rarely idle for longer."""
+"""How long CPUs are observed, seconds: other load is rarely idle for longer."""
 
 MOST_STEAL: Final = 0.02
-"""Share of CPU time that a hypervisor may take before a host is noisy."""
+"""Share of CPU time stolen by the hypervisor beyond which a host is noisy."""
 
 BESIDE_HEAP_MB: Final = 1024
-"""Memory that a node needs beside its heap, MiB: its own, and a little of its index in the page cache."""
-
-# Before a run, for which somebody may be waiting: long enough to tell 20 % from nothing.
+"""Memory that a node needs beside its heap, MiB: native memory, and some of its index in the page cache."""
+# Before an interactive run: long enough to tell 20 % from nothing.
 _GLANCE_S: Final = 0.5
 _SETTLE_POLL_S: Final = 10.0
-_CLOCK_SLACK: Final = timedelta(minutes=5)  # a clock that is set by the network may step so far
-_FIRST_YEAR: Final = 2026  # what a clock says before it is set
+_CLOCK_SLACK: Final = timedelta(minutes=5)  # network time may step the clock so far
+_FIRST_YEAR: Final = 2026  # earlier, the clock has not been set
 _GB: Final = 1e9
 _MIB: Final = 2**20
 
 Policy = Literal["mark", "refuse"]
-"""Measure, and mark the night as noisy; or do not measure."""
+"""Measure, but mark the night as noisy; or do not measure."""
 
 NotNegative = Annotated[float, Meta(ge=0)]
 
@@ -68,15 +67,15 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a host was doing just then.
+    """The state of a host.
 
     Attributes:
         now: wall clock, with its offset.
         load1: one-minute load average.
-        busy: share of all CPUs' time that was used over the sample, from 0 to 1.
-        steal: share that the hypervisor took; None where the kernel does not say.
+        busy: share of all CPUs' time used during the sample, from 0 to 1.
+        steal: share that the hypervisor took; None where the kernel does not tell.
         free_disk_bytes: on the disk of benchctl's home.
-        free_memory_bytes: that can be had without swapping.
+        free_memory_bytes: available without swapping.
     """
 
     now: datetime
@@ -94,7 +93,7 @@ class Fitness:
     Attributes:
         refused: why not; empty to measure.
         noise: why the night is noisy; empty when it is not.
-        notes: what else a reader should know.
+        notes: for readers.
     """
 
     refused: tuple[str, ...] = ()
@@ -110,14 +109,14 @@ def snapshot(
     now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
     free: FreeBytes = free_bytes,
 ) -> Snapshot:
-    """Look at the host.
+    """Observe the host.
 
     Args:
         home: whose disk matters.
-        sample_s: for how long its CPUs are watched, seconds.
-        pause: how to spend the sample.
+        sample_s: how long its CPUs are observed, seconds.
+        pause: waits for so many seconds.
         now: the wall clock.
-        free: says what is free on a disk.
+        free: free bytes of a disk.
     """
     busy, steal = _cpu_shares(pause, sample_s)
     return Snapshot(
@@ -139,32 +138,32 @@ def settle(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> float:
-    """Wait until the host is quiet, or for as long as the limits say.
+    """Wait until the host is quiet, or for as long as the limits allow.
 
     Args:
         limits: of the suite.
-        note: told once that it waits.
+        note: called once if it waits.
         cpus: of the host; None to ask it.
-        look: says (load, busy share); takes a moment itself. None for the host's own.
-        clock: seconds that never jump.
-        pause: how to spend the time between two looks.
+        look: returns (load, busy share), after a moment; None for the host's own.
+        clock: monotonic seconds.
+        pause: waits for so many seconds.
 
     Returns:
-        Seconds that it waited; `examine` says whether that was enough.
+        Seconds waited; `examine` tells whether that was enough.
     """
     look = look or (lambda: (psutil.getloadavg()[0], _cpu_shares(pause)[0]))
     cpus = cpus or psutil.cpu_count() or 1
     begun = clock()
-    told = False
+    waiting = False
     while noisy := _load_noise(limits, cpus, *look()):
         left_s = seconds(limits.settle) - (clock() - begun)
         if left_s <= 0:
             break
-        if not told:
+        if not waiting:
             note(f"{'; '.join(noisy)}: waiting for a quiet host, {limits.settle} at most")
-            told = True
+            waiting = True
         pause(min(_SETTLE_POLL_S, left_s))
-    return clock() - begun if told else 0.0
+    return clock() - begun if waiting else 0.0
 
 
 def examine(
@@ -174,14 +173,14 @@ def examine(
     heap_mb: int,
     last: tuple[int, str] | None,
 ) -> Fitness:
-    """Hold a host against what a suite wants of it.
+    """Check a host against a suite's limits.
 
     Args:
         environment: the host.
-        seen: what it was doing.
+        seen: its state.
         limits: of the suite.
-        heap_mb: of a node; one is up at a time.
-        last: number and start, ISO 8601, of the last night that was measured; None when there is none.
+        heap_mb: of a node, MiB; one is up at a time.
+        last: number and start, ISO 8601, of the last measured night; None when there is none.
     """
     refused = _lacks(seen, limits, heap_mb)
     noise: list[str] = []
@@ -209,17 +208,11 @@ def check_quiet(
     required: bool,
     look: Callable[[Home], Snapshot] | None = None,
 ) -> None:
-    """Say in one line what is wrong with the host of runs that are about to begin, or refuse it.
+    """Note what is wrong with the host before runs, in one line, or refuse it.
 
-    The load average is not a reason: it remembers what has just ended, such as the run before.
-
-    Args:
-        home: of the runs.
-        plans: of the runs; those in test mode have figures that mean nothing.
-        environment: the host.
-        note: told what is wrong.
-        required: refuse.
-        look: at the host; None to do it for half a second.
+    The load average is not considered: it still includes what has just ended, such as the previous run. Runs
+    in test
+    mode are exempt, unless `required` refuses the host.
 
     Raises:
         BenchctlError: it is refused.
@@ -245,7 +238,7 @@ def check_quiet(
 
 
 def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
-    """What there is too little of to measure at all."""
+    """Resources that do not suffice to measure at all."""
     found = []
     if seen.free_disk_bytes < limits.least_free_gb * _GB:
         found.append(
@@ -276,7 +269,7 @@ def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> lis
 
 
 def _clock_notes(now: datetime, last: tuple[int, str] | None) -> list[str]:
-    """A clock that cannot be right: nights are in the order of their numbers all the same."""
+    """A clock that cannot be right; nights are ordered by number, so it does not matter to them."""
     found = []
     if now.year < _FIRST_YEAR:
         found.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
@@ -289,11 +282,11 @@ def _clock_notes(now: datetime, last: tuple[int, str] | None) -> list[str]:
 
 
 def _cpu_shares(pause: Callable[[float], None], sample_s: float = SAMPLE_S) -> tuple[float, float | None]:
-    """(busy, stolen) shares of all CPUs' time over a sample; waiting for a disk is not busy, a load is."""
+    """(busy, stolen) shares of all CPUs' time during a sample; waiting for a disk is not busy."""
     before = psutil.cpu_times()
     pause(sample_s)
     after = psutil.cpu_times()
-    # Guests' time is in that of users and nice already.
+    # Guest time is included in user and nice.
     names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     spent = {name: getattr(after, name, 0.0) - getattr(before, name, 0.0) for name in names}
     total = sum(spent.values())

@@ -1,4 +1,4 @@
-"""What a run says before it starts: how it will end, and what earlier runs say that it is going to see."""
+"""What a run announces before it starts: how it will end, and what to expect from earlier runs."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -16,31 +16,30 @@ from benchctl.run.plan import boots
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history
 
-# The first request waits for it: about 2 ms each.
+# Reading them delays the start, by about 2 ms each.
 _MOST_RECORDS = 100
 
 
-# Bytes: an archive of Maven Central, what becomes of it with the archive of its classes, a Java runtime.
+# Bytes: an archive from Maven Central, unpacked with its class-data-sharing archive, and a Java runtime.
 _ARCHIVE_BYTES = {"elasticsearch": 81e6, "opensearch": 46e6}
 _UNPACKED_BYTES = {"elasticsearch": 175e6, "opensearch": 125e6}
 _RUNTIME_BYTES = 120e6
-# Seconds, measured on two cores: fetching and unpacking; an index but for its documents, with its answers.
+# Seconds, measured on two cores: fetching and unpacking; an index without its documents, with its answers.
 _ENGINE_S = 20.0
 _INDEX_S = 20.0
 _DOCUMENTS_PER_S = 12_000.0
-# Of forks that nobody has measured yet: a node start with its end, and a request.
+# Without earlier runs: a node's start and stop, and a request.
 _START_S = 5.0
 _REQUEST_S = 0.003
 _REQUEST_S_PER_DOCUMENT = 1e-8
 
 
 def preparation(plans: Sequence[tuple[Plan, float | None]], home: Home) -> list[str]:
-    """The steps of runs, and roughly what they take: lines for readers. Nothing of it is done.
+    """The steps of runs and roughly what they take, as lines for readers; nothing is done.
 
-    Args:
-        plans: that are about to start, with the seconds of one fork of every variant; None where no earlier
-            run says.
-        home: what is there already is looked up by name.
+    `plans` come with the seconds of one fork of every variant, None without earlier runs; what `home` has
+    already is
+    looked up by name.
     """
     steps: list[str] = []
     download = disk = seconds = 0.0
@@ -85,7 +84,7 @@ def _engines(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _builds(plans: Iterable[Plan]) -> dict[tuple[str, str, str, int], int]:
-    """(engine, version, track, documents) of each prepared index -> how often it is built."""
+    """(engine, version, track, documents) of each prepared index -> number of builds."""
     found: dict[tuple[str, str, str, int], int] = {}
     for plan in plans:
         for engine, version in _engines(plan) if plan.origin == "prepared" else ():
@@ -95,7 +94,7 @@ def _builds(plans: Iterable[Plan]) -> dict[tuple[str, str, str, int], int]:
 
 
 def _fork_s(plan: Plan) -> float:
-    """Of one fork, by rule."""
+    """Estimate for one fork."""
     request_s = _REQUEST_S + _REQUEST_S_PER_DOCUMENT * plan.corpus.documents
     tasks = [task for challenge in (*plan.warmup_challenges, *plan.schedules) for task in challenge.schedule]
     asking = sum(
@@ -106,24 +105,13 @@ def _fork_s(plan: Plan) -> float:
 
 
 def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | None = None) -> History:
-    """What a store says about a plan.
-
-    Args:
-        store: of the runs.
-        plan: that is about to start.
-        fingerprint: of this host.
-        most: newest runs to look at; None for all.
-    """
+    """The history of a plan on a host, from the newest `most` runs of a store."""
     return collect_history(itertools.islice(store.newest(), most), plan, fingerprint)
 
 
 def announce(store: RunStore, plan: Plan, fingerprint: str, observer: Observer) -> float:
-    """Say it.
-
-    Returns:
-        Seconds that a fork is expected to take, on average over the variants.
-    """
-    # A sixth of a second of scipy, which `benchctl run --help` need not wait for.
+    """Announce a run; returns the expected seconds of a fork, on average over the variants."""
+    # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
     from benchctl.report.forecast import forecast_lines  # noqa: PLC0415 - see above
 
     rule = stop_text(plan)

@@ -1,4 +1,4 @@
-"""The host that a run is measured on: what it is, and how fast it was just then."""
+"""The host of a run: what it is, and how fast it was at the time."""
 
 import hashlib
 import os
@@ -24,13 +24,12 @@ _MEMORY_KERNEL_ROUNDS = 32
 
 
 def describe_host() -> Environment:
-    """Ask the host for everything that a reader of the results may want to know."""
+    """Everything about the host that a reader of the results may want to know."""
     cpu = _cpu_model()
     cpus = os.cpu_count() or 1
     memory = psutil.virtual_memory().total
     virtualization = _virtualization()
-    # What must be alike for two runs to be comparable; memory by the GiB, because kernels reserve a little
-    # more or less of it.
+    # What comparable runs must share; memory in GiB, because kernels reserve varying amounts.
     same = (socket.gethostname(), cpu, cpus, round(memory / 2**30), platform.machine(), virtualization)
     return Environment(
         fingerprint=hashlib.sha256(repr(same).encode()).hexdigest()[:16],
@@ -52,7 +51,7 @@ def describe_host() -> Environment:
 
 
 def probe_host() -> HostProbe:
-    """Run a CPU-bound and a memory-bound kernel, about 100 ms each, and note what else went on."""
+    """Time a CPU-bound and a memory-bound kernel, about 100 ms each, and other activity."""
     buffer = np.ones(_MEMORY_KERNEL_BYTES, np.uint8)
     before = psutil.cpu_times()
     cpu_ns = _clocked(_cpu_kernel)
@@ -85,7 +84,7 @@ def _cpu_kernel() -> int:
 
 
 def _memory_kernel(buffer: npt.NDArray[np.uint8]) -> None:
-    """Stream through a buffer that is larger than the caches; its pages were touched before the clock."""
+    """Stream through a buffer that is larger than the caches; its pages were touched before."""
     for _ in range(_MEMORY_KERNEL_ROUNDS):
         buffer += 1
 
@@ -136,7 +135,7 @@ def _commit() -> str | None:
 
 
 def _other_java() -> tuple[str, ...]:
-    """Java processes that are up before ours: they will share caches, memory and cores with the nodes."""
+    """Java processes that were up before ours, and share caches, memory and cores with the nodes."""
     running = psutil.process_iter(["pid", "name"])
     return tuple(f"pid {process.info['pid']}" for process in running if process.info["name"] == "java")
 

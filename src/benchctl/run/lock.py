@@ -1,4 +1,4 @@
-"""One measuring benchctl a host: two at once would measure each other."""
+"""One measuring benchctl per host: two at once would measure each other."""
 
 import errno
 import hashlib
@@ -15,28 +15,28 @@ import psutil
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 
-# An abstract Unix socket belongs to the host, not to a user's home, and the kernel frees it when its holder
-# dies in whatever way. Linux only, like the rest of node control.
+# An abstract Unix socket belongs to the host, not to a user's home, and the kernel frees it however its
+# holder dies. Linux only, like the rest of node control.
 LOCK_NAME = "\0benchctl-measuring"
 SHARE_VARIABLE: Final = "BENCHCTL_SHARE_HOST"
-"""Set to anything, it lets benchctls with different homes measure at once, and be measured by each other."""
+"""If set, benchctls with different homes may measure at once, and disturb each other."""
 POLL_S = 1.0
 
 
 class HostBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or report, not a mistake
-    """Another benchctl is measuring on this host; the message says which, and since when."""
+    """Another benchctl is measuring on this host; the message tells which, and since when."""
 
 
 def shares_host(environ: Mapping[str, str]) -> bool:
-    """Whether the host's lock is not to be taken, but only that of benchctl's home."""
+    """Whether to take only the lock of benchctl's home instead of the host's."""
     return bool(environ.get(SHARE_VARIABLE))
 
 
 def lock_name(environ: Mapping[str, str]) -> str:
-    """The lock that keeps others away: the host's, or that of this home, which never has two at work.
+    """The name of the lock: the host's, or that of this home, which never has two at work.
 
     Raises:
-        BenchctlError: the home that it is about cannot be used.
+        BenchctlError: the home cannot be used.
     """
     if not shares_host(environ):
         return LOCK_NAME
@@ -52,31 +52,27 @@ def host_lock(
     name: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold the host while measuring.
+    """Hold the host while measuring; refuse, or `wait`, if another benchctl does.
 
-    Args:
-        wait: wait for another benchctl to finish; False refuses at once.
-        on_wait: told once who holds the host.
-        name: of the lock; None for the one that the environment asks for.
-        pause: how to spend the time between two attempts.
+    `on_wait` is called once with who holds the host; `name` is the lock's, by default from the environment.
 
     Raises:
-        HostBusy: another benchctl is measuring and we do not wait.
+        HostBusy: another benchctl is measuring, and `wait` is False.
     """
     name = lock_name(os.environ) if name is None else name
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
-        told = False
+        waiting = False
         while not _bind(lock, name):
             if not wait:
                 raise HostBusy(
                     f"another benchctl is measuring on this host ({process_words(measuring_pid(name))})",
                     hint="two at once would measure each other: wait for it, or give --wait",
                 )
-            if not told:
+            if not waiting:
                 on_wait(process_words(measuring_pid(name)))
-                told = True
+                waiting = True
             pause(POLL_S)
-        # Nobody accepts: everyone who asks who holds the host stays in the queue until this ends.
+        # Never accepted: connections that ask for the holder stay in the queue until this ends.
         lock.listen(socket.SOMAXCONN)
         yield
 
@@ -92,13 +88,9 @@ def _bind(lock: socket.socket, name: str) -> bool:
 
 
 def measuring_pid(name: str = LOCK_NAME) -> int | None:
-    """The process that holds the host, by the credentials that the kernel keeps for a listening socket.
+    """The process that holds the host, from the kernel's credentials of the listening socket.
 
-    Args:
-        name: of the lock.
-
-    Returns:
-        None when nobody does, or it is not known who.
+    None when nobody does, or it is unknown.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
@@ -112,7 +104,7 @@ def measuring_pid(name: str = LOCK_NAME) -> int | None:
 
 
 def process_words(pid: int | None) -> str:
-    """A process, whose it is, and since when it runs."""
+    """A process, its user and start time, as text."""
     if pid is None:
         return "process unknown"
     try:

@@ -1,4 +1,4 @@
-"""Runs that are ready to measure, alone or several in turn: answers, forks, each on disk before the next."""
+"""Prepared runs, alone or interleaved: answers, then forks, each on disk before the next."""
 
 import random
 import statistics
@@ -29,14 +29,11 @@ from benchctl.run.session import AnySubject
 from benchctl.run.stopping import reason_to_stop, remaining_s, shortfall
 from benchctl.track.model import Track
 
-# What a reader must know about a run before it has begun: the host, and how the load is made.
-
-
 HIGH_LOAD_PER_CPU = 0.5
 
 
 def host_caveats(environment: Environment) -> tuple[str, ...]:
-    """What about the host makes its figures doubtful."""
+    """What makes figures from this host doubtful."""
     found = []
     if environment.other_java:
         found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
@@ -57,7 +54,7 @@ def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:
-    """What about the way of measuring a reader must know."""
+    """Caveats about how the load is generated."""
     found = []
     if plan.test_mode:
         found.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
@@ -77,7 +74,7 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
 
 
 def data_caveats(plan: Plan) -> tuple[str, ...]:
-    """What about the data of forks a reader must know."""
+    """Caveats about the data of forks."""
     if plan.origin == "prepared":
         return ()
     text = (
@@ -88,7 +85,7 @@ def data_caveats(plan: Plan) -> tuple[str, ...]:
 
 
 def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
-    """What a node lacks that the track asks for, and what stood in for it."""
+    """What stood in for data streams that the node lacks."""
     names = sorted({name for boot in fork.boots for name in boot.stand_ins})
     if not names:
         return ()
@@ -97,12 +94,9 @@ def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
     return (f"{fork.variant} has no data streams: {what} {verb} for {', '.join(names)}",)
 
 
-# A run that is ready to measure: its answers, its forks, each on disk before the next, and its end.
-
-
 # Logs, translogs and cluster states of a fork; the index itself is linked.
 FREE_BYTES_PER_FORK = 300 * 2**20
-# One failure may be bad luck; the second in a row of the same variant will be followed by a third.
+# One failure may be bad luck; after two in a row a variant will fail again.
 MAX_FAILURES_IN_A_ROW = 2
 
 
@@ -111,19 +105,19 @@ class Hopeless(BenchctlError):  # noqa: N818 - what is so, not a mistake of anyb
 
 
 class OpenRun:
-    """A run that is prepared and has its folder: answers, forks, and how it ended.
+    """A prepared run with its folder.
 
-    `execute` does all of it. What interleaves several runs holds each open with `going`, and asks for one
-    fork at a time.
+    `execute` does everything. Interleaved runs are each held open with `going`, and asked for one fork at a
+    time.
 
     Args:
-        bench: where.
-        folder: of the run; its record is in there.
-        record: as it stands.
+        bench: shared facilities.
+        folder: of the run, with its record.
+        record: its current state.
         track: of its plan.
         subjects: its variants, ready to boot.
-        ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
-        fork_s: seconds that a fork is expected to take, until the first is known.
+        ask_anew: ask all searches, even those with known answers.
+        fork_s: expected seconds of a fork, until the first is known.
     """
 
     def __init__(
@@ -151,7 +145,7 @@ class OpenRun:
 
     @property
     def record(self) -> RunRecord:
-        """As it stands."""
+        """Its current state."""
         return self._record
 
     @property
@@ -160,12 +154,12 @@ class OpenRun:
         return self._folder
 
     def extend(self, record: RunRecord) -> None:
-        """Have it miss the blocks that a record of it has been given beyond those that it has."""
+        """Replace the record by one with further blocks, which are then missing."""
         self._record = record
         self._folder.save(record)
 
     def execute(self, timings: dict[str, float]) -> RunRecord:
-        """Check the answers, run what is missing, and say how it ended."""
+        """Check the answers, run missing forks, and record how it ended."""
         with self.going(timings):
             self.ask(timings)
             clock = time.monotonic()
@@ -176,10 +170,9 @@ class OpenRun:
 
     @contextmanager
     def going(self, timings: dict[str, float]) -> Iterator[None]:
-        """Held open: what forks need is there, and however it ends, the record says how.
+        """Hold the run open for forks; however the block ends, the record tells how.
 
-        Args:
-            timings: seconds by what they were spent on, for the record; may grow meanwhile.
+        `timings` are seconds by activity, for the record; they may grow meanwhile.
 
         Raises:
             BenchctlError: it was interrupted.
@@ -188,11 +181,11 @@ class OpenRun:
         try:
             with ExitStack() as self._held:
                 if self._record.status != "running":
-                    self._update(status="running")  # it goes on: nobody is to delete it, or take it for ended
+                    self._update(status="running")  # resumed: it must not be deleted, or count as ended
                 yield
             status = "failed" if self._record.missing() else "complete"
         except BenchctlError as err:
-            # Of runs that are interleaved, the innermost hears of it first.
+            # An interleaved run further in has handled the interrupt.
             status = "interrupted" if err.exit_code == ExitCode.INTERRUPTED else "failed"
             raise
         except KeyboardInterrupt as err:
@@ -203,13 +196,13 @@ class OpenRun:
                 exit_code=ExitCode.INTERRUPTED,
             ) from err
         finally:
-            # A bug must not leave a run that looks as if it were still going on, either.
+            # Even after a bug, the run must not look as if it were still going on.
             self._held = self._runner = None
             self._finish(status, timings)
 
     def ask(self, timings: dict[str, float]) -> None:
-        """Compare the variants' answers, on node starts that are not measured, unless that is done."""
-        # Where every fork makes its own data there is none to ask beforehand.
+        """Compare the variants' answers, on unmeasured node starts, unless that was done."""
+        # If every fork makes its own data, there is none beforehand.
         if self._record.answers is not None or self._record.plan.origin == "empty":
             return
         clock = time.monotonic()
@@ -218,13 +211,13 @@ class OpenRun:
             subjects, self._record.plan, self._track, bench.home, bench.observer, ask_anew=self._ask_anew
         )
         timings["answers-s"] = time.monotonic() - clock
-        # Before the record says that there are any: a run that ends in between asks again.
+        # Before the record refers to them: a run that ends in between asks again.
         for kept in answered.kept:
             self._folder.write_answers(kept)
         self._update(answers=answered.check)
 
     def jobs(self) -> list[ForkJob]:
-        """The forks that are missing, in the order in which they run."""
+        """The missing forks, in the order in which they run."""
         missing = set(self._record.missing())
         return [
             ForkJob(self._subjects[spec.name], block, position)
@@ -233,8 +226,8 @@ class OpenRun:
             if (block, spec.name) in missing
         ]
 
-    def _begun(self) -> ForkRunner:
-        """What runs forks: CPUs are dealt out and workers started only once answers are known."""
+    def _fork_runner(self) -> ForkRunner:
+        """Runs forks; CPUs are pinned and workers started only once answers are known."""
         if self._runner is None:
             if self._held is None:
                 raise RuntimeError("the run is not held open")
@@ -254,7 +247,7 @@ class OpenRun:
             if reason:
                 self._bench.observer.note(reason)
                 self._update(stopped=reason, caveats=(*self._record.caveats, reason))
-                # Those for evidence are left.
+                # Only forks for evidence are left.
                 jobs = self.jobs()
                 continue
             fork_s = statistics.median(self._seconds) if self._seconds else self._fork_s
@@ -262,19 +255,19 @@ class OpenRun:
             self.fork(jobs.pop(0), total - left + 1, total, remaining_s(self._record, expected))
 
     def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
-        """Run one fork and put it on disk; while the run is held open.
+        """Run one fork and put it on disk, while the run is held open.
 
         Args:
-            job: of `jobs`.
-            number: of it, from 1, among all that whoever watches is told of.
-            total: how many these are.
-            left_s: seconds until the last is done, as expected; None while unknown.
+            job: one of `jobs`.
+            number: its number, from 1, for the observer.
+            total: how many there are.
+            left_s: expected seconds until the last is done; None while unknown.
 
         Raises:
             Hopeless: its variant failed too often.
             BenchctlError: there is no space, or results cannot be written.
         """
-        runner = self._begun()
+        runner = self._fork_runner()
         scratch = self._bench.home.scratch
         needed = FREE_BYTES_PER_FORK
         if self._record.plan.origin == "empty":
@@ -295,15 +288,11 @@ class OpenRun:
         self._give_up_when_hopeless(fork)
 
     def end_early(self, reason: str) -> None:
-        """Have it be complete with the blocks that it has: whoever asks for its forks needs no more.
-
-        Args:
-            reason: why, for readers of the record.
-        """
+        """Complete the run with the blocks it has; the reason goes into the record."""
         self._update(stopped=reason, caveats=(*self._record.caveats, reason))
 
     def _say_shortfall(self) -> None:
-        """That a run ended is not to be read as that it reached what it was asked for."""
+        """Note if the run ended without reaching what was asked for."""
         if not self._record.missing():
             lacking = shortfall(self._record)
             if lacking:
@@ -318,7 +307,7 @@ class OpenRun:
         self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
 
     def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
-        """A node that answered searches nobody sent has another JIT state than the schedule's."""
+        """With stray searches, a node's JIT state differs from the schedule's."""
         strays = [
             f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted} searches, "
             f"{boot.searches_sent} were sent"
@@ -348,7 +337,7 @@ class OpenRun:
 
     @property
     def _resume(self) -> str:
-        """The command that goes on with this run."""
+        """The command that resumes this run."""
         return f"benchctl run --resume {reference(self._folder, self._bench.home.runs)}"
 
     def _summary(self) -> str:
@@ -356,11 +345,8 @@ class OpenRun:
         return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
 
 
-# Several runs as one: block after block, the forks of all of them in one random order.
-
-
 TIME_UP: Final = "the time was up"
-"""How the reason begins where a block was not begun any more."""
+"""How the reason begins if no time was left for a block."""
 
 
 def interleave(
@@ -374,29 +360,30 @@ def interleave(
     prepared: Sequence[dict[str, float]] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> str:
-    """Ask all runs for their answers, then measure what they miss, so that time treats all of them alike.
+    """Check all runs' answers, then run their missing forks block by block, in one random order per block.
 
-    A variant that fails again and again is given up in its run; the others go on. Forks for evidence alone
-    are run in any case, also where the rest ends early.
+    So time affects all of them alike. A variant that fails repeatedly is given up in its run; the others go
+    on. Forks
+    for evidence run in any case, even if the rest ends early.
 
     Args:
-        runs: that are open; their blocks count as the same blocks.
+        runs: open ones; blocks of the same number are interleaved.
         seed: of the order within blocks, which does not depend on what is missing.
         observer: told what happens.
-        numbers: by which the runs are known in that order, where others that are whole have theirs, too;
-            empty for their positions.
-        left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence behind
-            it, is not begun, but for the first that is asked for. None for as long as it takes.
-        enough: asked before every block: why no more of them is needed, which all runs then keep as the
-            reason that they ended; empty to go on. None never to ask.
-        prepared: of every run, the seconds that preparing it took, for its record.
-        clock: seconds from any moment, by which forks are timed.
+        numbers: of the runs in that order, in which complete runs have numbers, too; empty for their
+            positions.
+        left_s: seconds that are left; a block that is not expected to fit, with the forks for evidence after
+            it, is not started, except the first. None for no limit.
+        enough: called before every block; why no more are needed, which all runs then record as their reason,
+            or empty to go on. None never to ask.
+        prepared: for every run, the seconds that preparing it took, for its record.
+        clock: seconds, by which forks are timed.
 
     Returns:
         Why it ended before all forks were there; empty when nothing is missing.
 
     Raises:
-        BenchctlError: it was interrupted, or nothing can be measured any more; every record says how it
+        BenchctlError: it was interrupted, or nothing can be measured any more; every record tells how it
             ended.
     """
     timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in runs]
@@ -416,23 +403,18 @@ def interleave(
 
 @dataclass(frozen=True)
 class _Order:
-    """Of the forks of a block: random, and the same whatever is missing.
-
-    Attributes:
-        seed: of it.
-        numbers: of the runs.
-    """
+    """The order of forks within a block: random, and the same whatever is missing."""
 
     seed: int
     numbers: Sequence[int]
 
     def place(self, block: int, run: int, variant: str) -> float:
-        """What a fork is sorted by."""
+        """Sort key of a fork."""
         return random.Random(f"{self.seed}/{block}/{self.numbers[run]}/{variant}").random()  # noqa: S311 - reproducible, not secret
 
 
 class _Blocks:
-    """The blocks that are missing, and how long forks take."""
+    """The missing blocks, and how long forks take."""
 
     def __init__(
         self,
@@ -456,7 +438,7 @@ class _Blocks:
         self._done = self._total - len(self._steps)
 
     def all(self) -> str:
-        """Measure them."""
+        """Run them; see `interleave`."""
         ended = ""
         for place, block in enumerate(sorted({job.block for _, job in self._steps})):
             if not ended and any(not self._extra(step) for step in self._of(block)):
@@ -474,12 +456,12 @@ class _Blocks:
         return f"given up after failures in a row: {names}"
 
     def _extra(self, step: tuple[int, ForkJob]) -> bool:
-        """Whether a fork is there for evidence alone."""
+        """Whether a fork is for evidence only."""
         number, job = step
         return self._runs[number].record.plan.is_extra(job.block)
 
     def _reason_to_end(self, block: int, *, first: bool) -> str:
-        """Why a block is not begun, nor any after it; empty to go on."""
+        """Why this and later blocks are not started; empty to go on."""
         reason = self._enough() if self._enough is not None else ""
         if reason:
             for run in self._runs:
@@ -491,7 +473,7 @@ class _Blocks:
         return f"{TIME_UP} after {block} blocks" if self._expected_s(steps) > self._left_s() else ""
 
     def _of(self, block: int) -> list[tuple[int, ForkJob]]:
-        """Its forks that are missing, in an order in which those that are not have their places, too."""
+        """Its missing forks, in an order that does not depend on which are missing."""
 
         def place(step: tuple[int, ForkJob]) -> float:
             number, job = step
@@ -505,7 +487,8 @@ class _Blocks:
             return
         begun = self._clock()
         self._done += 1
-        left_s = self._remaining_s()
+        # Unknown before the first fork is over.
+        left_s = self._expected_s(self._steps) if self._seconds else None
         self._steps.remove((number, job))
         try:
             self._runs[number].fork(job, self._done, self._total, left_s)
@@ -513,10 +496,6 @@ class _Blocks:
             self._hopeless.add(key)
             self._observer.note(f"{err.message}; the rest goes on without it")
         self._seconds.setdefault(key, []).append(self._clock() - begun)
-
-    def _remaining_s(self) -> float | None:
-        """What the forks that are not over are expected to take; None before the first is."""
-        return self._expected_s(self._steps) if self._seconds else None
 
     def _expected_s(self, steps: Sequence[tuple[int, ForkJob]]) -> float:
         known = [seconds for each in self._seconds.values() for seconds in each]

@@ -1,4 +1,4 @@
-"""A run from plan to record: what is new is prepared, what was cut off gone on with, if all is as it was."""
+"""A run from plan to record: new ones are prepared, interrupted ones resumed if nothing has changed."""
 
 import itertools
 import os
@@ -41,18 +41,18 @@ from benchctl.run.targets import corpus_of_targets, prepare_target, target_cavea
 from benchctl.stats.multiplicity import MOST_BLOCKS
 from benchctl.track.model import Track
 
-# All variants of a plan, ready to boot: running clusters, then documents, engines and indices.
-
 
 def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
-    """Everything that forks need: running clusters first, since what is wrong with them is found at once."""
+    """Everything that forks need; running clusters first, since their problems show at once."""
 
     @cache
     def corpus() -> tuple[CorpusSpec, Sequence[Parcel]]:
         spec = plan.corpus
         if is_generated(plan):
-            made = prepare_corpus(bench.home, spec.documents, spec.seed, bench.observer)
-            spec = msgspec.structs.replace(spec, digest=made.digest, generator_version=made.generator_version)
+            found = prepare_corpus(bench.home, spec.documents, spec.seed, bench.observer)
+            spec = msgspec.structs.replace(
+                spec, digest=found.digest, generator_version=found.generator_version
+            )
         return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
 
     targets = {
@@ -75,11 +75,11 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     return plan, subjects
 
 
-# What is no longer as it was when a run began: such a run cannot go on.
+# Changes since a run began that prevent resuming it.
 
 
 def environment_changes(before: Environment, now: Environment) -> list[str]:
-    """What differs between two descriptions of a host that a run may not cross."""
+    """Differences between two descriptions of a host that prevent resuming."""
     fixed = (
         "hostname", "kernel", "cpu_model", "cpus", "governor", "memory_bytes", "virtualization", "python",
         "benchctl", "benchctl_commit", "libcurl",
@@ -92,7 +92,7 @@ def environment_changes(before: Environment, now: Environment) -> list[str]:
 
 
 def track_changes(plan: Plan, track: Track) -> list[str]:
-    """Whether a track that was loaded again is another one than the plan's, or its plug-in."""
+    """Whether a reloaded track, or its plug-in, differs from the plan's."""
     changes = plugin_changes(plan)
     if plan.track_digest != track.digest:
         changes.append(f"track {track.name} was {plan.track_digest[:12]}, is {track.digest[:12]}")
@@ -100,14 +100,14 @@ def track_changes(plan: Plan, track: Track) -> list[str]:
 
 
 def corpus_changes(before: Plan, now: Plan) -> list[str]:
-    """Whether the documents are others."""
+    """Whether the documents differ."""
     if before.corpus.digest == now.corpus.digest:
         return []
     return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
 
 
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
-    """What differs in archives, runtimes and prepared indices; an index that was built again is another."""
+    """Differences in archives, runtimes and prepared indices; a rebuilt index is a different one."""
     changes = []
     known = {facts.variant: facts for facts in record.engines}
     for subject in subjects:
@@ -130,7 +130,7 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
 
 
 def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
-    """Whether CPUs that nodes and driver were pinned to cannot be had any more."""
+    """Whether CPUs that nodes and driver were pinned to are no longer available."""
     wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
     missing = set(wanted) - set(allowed)
     if not missing:
@@ -139,7 +139,7 @@ def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
 
 
 def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> bool:
-    """Equal keys say that the same was wanted; the times of the ingest tell one build from the next."""
+    """Equal keys only mean that the same was wanted; ingest times tell builds apart."""
     pairs = [
         (msgspec.structs.replace(one, cached=False), msgspec.structs.replace(other, cached=False))
         for one, other in zip(before, now, strict=False)
@@ -147,21 +147,18 @@ def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> boo
     return len(before) == len(now) and all(one == other for one, other in pairs)
 
 
-# A run from plan to record.
-
-
 @dataclass(frozen=True)
 class Extras:
-    """What a new run has beside its plan.
+    """Options of a new run beyond its plan.
 
     Attributes:
-        calibration: what the driver costs here, if that was measured: kept with the run.
-        tags: words to find it again by.
-        until_steady: let pilot forks choose for how long tasks warm up.
-        files: which documents are to come from files, as it was said when the plan was made.
-        left_s: seconds that forks may take, asked once all is prepared; None for as long as the plan says.
-        ask_anew: ask all searches, also those whose answers are kept beside prepared indices.
-        forecast: say what earlier runs let expect of it.
+        calibration: what the driver costs here, if that was measured; kept with the run.
+        tags: words to find it by.
+        until_steady: let pilot forks choose how long tasks warm up.
+        files: options about documents from files, as of planning.
+        left_s: seconds that forks may take, evaluated after preparation; None for the plan's limits.
+        ask_anew: ask all searches, even those with known answers.
+        forecast: announce what to expect from earlier runs.
     """
 
     calibration: Calibration | None = None
@@ -182,10 +179,10 @@ def start_run(
     """Prepare and run a new plan; its corpus digest may still be empty.
 
     Returns:
-        The run's folder and its final record; forks that failed are in the record.
+        The run's folder and its final record, which includes failed forks.
 
     Raises:
-        UsageError, BenchctlError: as of `open_run`, or the run was interrupted.
+        UsageError, BenchctlError: as for `open_run`, or the run was interrupted.
     """
     run, timings = open_run(bench, plan, track, extras)
     return run.folder, run.execute(timings)
@@ -194,13 +191,13 @@ def start_run(
 def open_run(
     bench: Bench, plan: Plan, track: Track, extras: Extras = NO_EXTRAS
 ) -> tuple[OpenRun, dict[str, float]]:
-    """Prepare a new plan, and give it its folder; nothing is measured yet.
+    """Prepare a new plan and create its folder, without measuring yet.
 
     Returns:
-        The run, and the seconds that preparing it took, for its record.
+        The run, and the seconds of its preparation, for the record.
 
     Raises:
-        UsageError: the plan's documents are not there, or no memory for its heaps.
+        UsageError: the plan's documents are missing, or there is not enough memory for its heaps.
         BenchctlError: preparation failed, or results cannot be written.
     """
     environment = describe_host()
@@ -257,13 +254,13 @@ def open_run(
 
 
 def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> RunRecord:
-    """Run the forks that a record is missing; none of a run that ended early by its own rule.
+    """Run the forks that a record is missing; none if it ended early by its own rule.
 
-    Of one that was cut off before its answers were known they are asked, with `ask_anew` as in `start_run`.
+    If it was interrupted before its answers were known, they are asked, with `ask_anew` as in `start_run`.
 
     Raises:
-        NotResumable: what is measured, or where, is not what it was.
-        BenchctlError: as of `start_run`.
+        NotResumable: what is measured, or where, has changed.
+        BenchctlError: as for `start_run`.
     """
     record = folder.load()
     if record.stopped and not record.missing():
@@ -275,11 +272,11 @@ def resume_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
 def add_blocks(
     bench: Bench, folder: RunFolder, track: Track, *, blocks: int, budget_s: float | None = None
 ) -> RunRecord:
-    """Add blocks to a finished run, once it is known that all is what it was; see `extended`.
+    """Add blocks to a finished run if nothing has changed; see `extended`.
 
     Raises:
-        NotResumable: what is measured, or where, is not what it was.
-        BenchctlError: as of `start_run`.
+        NotResumable: what is measured, or where, has changed.
+        BenchctlError: as for `start_run`.
     """
     run = reopen_run(bench, folder, track)
     run.extend(extended(run.record, blocks, budget_s))
@@ -287,14 +284,14 @@ def add_blocks(
 
 
 def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecord:
-    """A finished run with blocks that it does not have yet: somebody has seen its figures meanwhile.
+    """A finished run with further blocks, which counts as a look at its figures.
 
-    A rule by which it would end at once is not kept: more was asked for.
+    A rule that would end it at once is dropped: more was asked for.
 
     Args:
-        record: as it is.
+        record: the run.
         blocks: one fork of every variant each.
-        budget_s: for their forks; None for as long as they take.
+        budget_s: for their forks; None for no limit.
 
     Raises:
         UsageError: it is not finished, was not measured here, or there is no time for a single block.
@@ -309,20 +306,20 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
             hint=f"go on with: benchctl run --resume {record.id}",
         )
     first = 1 + max(record.own_blocks, default=-1)
-    # Whichever of these numbers are those of forks for evidence.
+    # Skip numbers that belong to forks for evidence.
     free = (block for block in itertools.count(first) if not record.plan.is_extra(block))
     added = tuple(itertools.islice(free, blocks))
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     rule = msgspec.structs.replace(
         rule,
-        # Beyond their bound its levels hold no more, but those for as many as there may ever be.
+        # Beyond its bound the rule's levels no longer hold; None uses those for the maximum.
         most=rule.most if rule.most and len(record.own_blocks) + blocks <= rule.most else None,
         budget_s=None if budget_s is None else budget_behind(record, budget_s),
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
     beyond = rule.decided and len(record.own_blocks) + blocks > MOST_BLOCKS
     if beyond or any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
-        # It was looked at after every block, and is not any more.
+        # So far it was looked at after every block; now no longer.
         looks += len(record.own_blocks) if rule.decided else 0
         rule = msgspec.structs.replace(rule, precision=None, decided=False, most=None)
     empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
@@ -333,14 +330,14 @@ def extended(record: RunRecord, blocks: int, budget_s: float | None) -> RunRecor
 
 
 def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> OpenRun:
-    """Prepare again what a run was measured on, so that it can go on.
+    """Prepare an existing run again, so that it can go on.
 
     Raises:
-        NotResumable: what is measured, or where, is not what it was.
-        BenchctlError: as of `open_run`.
+        NotResumable: what is measured, or where, has changed.
+        BenchctlError: as for `open_run`.
     """
     record = folder.load()
-    # First what costs nothing to find out: preparing may take long.
+    # Cheap checks first: preparing may take long.
     changes = environment_changes(record.environment, describe_host())
     changes += pin_changes(record.plan, allowed_cpus())
     _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
@@ -352,7 +349,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
 
 
 class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of anybody
-    """What is measured, or where, is not what it was when the run began."""
+    """What is measured, or where, has changed since the run began."""
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
@@ -365,6 +362,6 @@ def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
 
 
 def clean_scratch(home: Home) -> None:
-    """Remove what a killed benchctl left half-done; call it with the host lock held."""
+    """Remove leftovers of a killed benchctl; call it with the host lock held."""
     for leftover in home.scratch.iterdir():
         shutil.rmtree(leftover, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`--until-steady`: unmeasured forks that find out for how long tasks must warm up, before a run begins."""
+"""`--until-steady`: unmeasured forks before a run that find out how long tasks must warm up."""
 
 import math
 import shutil
@@ -14,7 +14,6 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.executor import WorkerPool
 from benchctl.report.command_line import command
-from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
@@ -25,25 +24,24 @@ from benchctl.run.plan import block_order, param_prefix, with_params
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Challenge, Task, Track
 
-# Fewer requests hardly ever show where a noisy task settles.
+# Fewer requests rarely show where a noisy task settles.
 FIRST_REQUESTS = 200
 MOST_ATTEMPTS = 4
-# No attempt begins that is expected to end later, counted from the start of the first.
+# No attempt starts that is expected to end later than this, counted from the start of the first.
 MOST_PILOT_S = 900.0
 _GROWTH = 2
 _ROUND = 10
 
 RunFork = Callable[[Plan, str, int], ForkRecord]
-"""Runs one fork of a plan: which variant, which attempt (from 0)."""
+"""Runs one fork of a plan, given its variant and attempt (from 0)."""
 
 
 @dataclass(frozen=True)
 class PilotBench:
-    """Where pilot forks run.
+    """Facilities of pilot forks.
 
     Attributes:
-        home: with the scratch folder that everything they leave goes to.
-        observer: told what happens.
+        home: its scratch folder takes everything they leave.
         stop: set from outside to end a task early.
         tags: of the run that follows.
     """
@@ -55,7 +53,7 @@ class PilotBench:
 
 
 def check_lengthening(plan: Plan) -> None:
-    """Refuse a plan of which nothing could be lengthened, before anything is prepared.
+    """Refuse a plan that the pilot could not lengthen, before anything is prepared.
 
     Raises:
         UsageError: no challenge counts its requests.
@@ -71,16 +69,10 @@ def check_lengthening(plan: Plan) -> None:
 def run_pilot(
     bench: PilotBench, plan: Plan, track: Track, subjects: Sequence[AnySubject]
 ) -> tuple[Plan, Pilot]:
-    """Run pilot forks like those of the run, and choose its counts; nothing of them is kept but the figures.
-
-    Args:
-        bench: where.
-        plan: of the run, as the user gave it.
-        track: of the plan.
-        subjects: its variants, ready to boot.
+    """Run pilot forks, and choose the run's counts; only the figures are kept.
 
     Returns:
-        The plan with the counts that were chosen, and how.
+        The plan with the chosen counts, and how they were found.
 
     Raises:
         BenchctlError: a pilot fork failed.
@@ -91,21 +83,27 @@ def run_pilot(
         stack.enter_context(pinned(plan.pin))
         workers = stack.enter_context(WorkerPool(plan.workers)) if plan.workers > 1 else None
 
-        def run_fork(trial: Plan, variant: str, attempt: int) -> ForkRecord:
+        def run_fork(attempted: Plan, variant: str, attempt: int) -> ForkRecord:
             runner = ForkRunner(
-                _like_compared(trial), track, folder, bench.home, bench.observer, bench.stop, workers=workers
+                _without_extra_forks(attempted),
+                track,
+                folder,
+                bench.home,
+                bench.observer,
+                bench.stop,
+                workers=workers,
             )
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork
 
         found = choose_counts(plan, run_fork, bench.observer, tags=bench.tags)
-    # What a failed fork has left there stays until the next run begins: its error points to it.
+    # After a failure the folder stays until the next run: the error refers to it.
     shutil.rmtree(folder.path, ignore_errors=True)
     return found
 
 
-def _like_compared(plan: Plan) -> Plan:
-    """A plan whose forks are like those that are compared, whatever their numbers."""
+def _without_extra_forks(plan: Plan) -> Plan:
+    """The plan without evidence from extra forks, so that no fork's number makes it one of these."""
     if plan.evidence is None or not plan.evidence.extra_forks:
         return plan
     return msgspec.structs.replace(plan, evidence=None)
@@ -119,13 +117,17 @@ def choose_counts(
     *,
     tags: Sequence[str] = (),
 ) -> tuple[Plan, Pilot]:
-    """Measure every task from its first request on, longer and longer, until all of them settle.
+    """Measure every task from its first request, longer and longer, until all have settled.
 
-    Settled is what `stats.steady.settling` says of the practical margin of throughput. Every attempt is
-    one fork of every variant, in an order of its own; where a task had not settled, all tasks of its
-    challenge get twice as many requests the next time, for all variants alike. In the end every challenge
-    warms up for as long as the slowest of its tasks took on the slowest variant, rounded up to tens; never
-    shorter than the user said. Measured iterations stay what the user gave.
+    `stats.steady.settling` decides, for the practical margin of throughput. Every attempt is one fork of
+    every
+    variant, in an order of its own; if a task has not settled, all tasks of its challenge get twice as many
+    requests
+    in the next attempt, for all variants alike. In the end every challenge warms up for as long as its
+    slowest task
+    took on the slowest variant, rounded up to tens, and at least as long as the user said. Measured
+    iterations
+    stay as the user gave them.
 
     Args:
         plan: as the user gave it.
@@ -152,13 +154,17 @@ def choose_counts(
     begun = clock()
     for attempt in range(MOST_ATTEMPTS):
         started = clock()
-        trial = with_params(plan, _trial_params(requests))
+        # Warm-up is measured, too: that is what the pilot examines.
+        params: dict[str, int] = {}
+        for prefix, count in requests.items():
+            params |= {f"{prefix}warmup_iterations": 0, f"{prefix}iterations": count}
+        attempted = with_params(plan, params)
         latest = [
-            _pilot_fork(run_fork(trial, spec.name, attempt), attempt, requests, observer)
+            _pilot_fork(run_fork(attempted, spec.name, attempt), attempt, requests, observer)
             for spec in block_order(plan, attempt)
         ]
         forks += latest
-        needs = list(_needs(trial, latest))
+        needs = list(_needs(attempted, latest))
         short = {need.prefix for need in needs if not need.settled} & requests.keys()
         if not short:
             break
@@ -169,23 +175,23 @@ def choose_counts(
         requests = {prefix: count * (_GROWTH if prefix in short else 1) for prefix, count in requests.items()}
     pilot = Pilot(
         forks=tuple(forks),
-        params=_chosen(plan, needs),
+        params=_warm_ups(plan, needs),
         unsettled=tuple(need.where for need in needs if not need.settled),
     )
     chosen = with_params(plan, pilot.params)
-    _tell(chosen, pilot, observer, tags)
+    _report(chosen, pilot, observer, tags)
     return chosen, pilot
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What one task of one variant takes.
+    """What one task of one variant needs.
 
     Attributes:
         prefix: of its challenge's parameters.
         where: the task, for readers.
-        warm_up: requests of each client before it had settled, or at least so many.
-        settled: whether it had.
+        warm_up: requests of each client until it settled; a lower bound if it did not.
+        settled: whether it did.
     """
 
     prefix: str
@@ -206,8 +212,8 @@ def _pilot_fork(fork: ForkRecord, attempt: int, requests: Mapping[str, int], obs
 
 
 def _needs(plan: Plan, forks: Sequence[PilotFork]) -> Iterator[_Need]:
-    """Of every task that tables show and every variant that can do it."""
-    # It takes half a second to load, which the summaries of the forks have just done.
+    """Of every reported task and every variant that supports it."""
+    # Slow to import (half a second), but done by now for the forks' summaries.
     from benchctl.stats.metrics import THROUGHPUT  # noqa: PLC0415 - see above
     from benchctl.stats.steady import settling  # noqa: PLC0415 - see above
 
@@ -220,18 +226,14 @@ def _needs(plan: Plan, forks: Sequence[PilotFork]) -> Iterator[_Need]:
             least, settled = settling(summary, THROUGHPUT.margin)
             yield _Need(
                 _prefix(plan, challenge),
-                f"{challenge.name}: {summary.label} of {fork.variant}{_why(summary)}",
+                f"{challenge.name}: {summary.label} of {fork.variant}"
+                + (f" (only {summary.samples} answers)" if summary.course is None else ""),
                 math.ceil(least / task.clients),
                 settled,
             )
 
 
-def _why(summary: TaskSummary) -> str:
-    """Why nothing is known of a task, if that is so."""
-    return f" (only {summary.samples} answers)" if summary.course is None else ""
-
-
-def _chosen(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
+def _warm_ups(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
     """Warm-up requests of every challenge that needs more than it declares."""
     chosen = {}
     for challenge in plan.schedules:
@@ -244,7 +246,7 @@ def _chosen(plan: Plan, needs: Sequence[_Need]) -> dict[str, int]:
     return chosen
 
 
-def _tell(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -> None:
+def _report(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -> None:
     listed = ", ".join(f"{name}={count}" for name, count in pilot.params.items())
     observer.note(f"pilot: {listed or 'no task needs more warm-up than it has'}")
     for where in pilot.unsettled:
@@ -252,16 +254,8 @@ def _tell(plan: Plan, pilot: Pilot, observer: Observer, tags: Sequence[str]) -> 
     observer.note(f"pilot: the same run without a pilot: {command(plan, tags=tags)}")
 
 
-def _trial_params(requests: Mapping[str, int]) -> dict[str, int]:
-    """Everything is measured, the warm-up, too: that is where the pilot looks."""
-    params: dict[str, int] = {}
-    for prefix, count in requests.items():
-        params |= {f"{prefix}warmup_iterations": 0, f"{prefix}iterations": count}
-    return params
-
-
 def _counted(challenge: Challenge) -> bool:
-    """Whether iterations set how long its tasks are: they do not mix with time periods."""
+    """Whether iterations bound its tasks: they do not mix with time periods."""
     return not any(task.time_period or task.warmup_time_period for task in challenge.schedule)
 
 

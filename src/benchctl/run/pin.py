@@ -1,4 +1,4 @@
-"""CPUs of nodes and of the driver: chosen or read from the command line, and kept to while forks run."""
+"""CPUs of nodes and of the driver: chosen or parsed, and applied while forks run."""
 
 import os
 import re
@@ -17,16 +17,14 @@ _BETWEEN_ROLES = re.compile(r",(?=[a-z]+=)")
 
 
 def allowed_cpus() -> tuple[int, ...]:
-    """The CPUs that this process may use: not always all of the host."""
+    """The CPUs that this process may use, possibly not all of the host's."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def cores_of(cpus: Iterable[int], topology: Path = _TOPOLOGY) -> tuple[tuple[int, ...], ...]:
-    """CPUs by the core that they are hardware threads of, in order; alone where the kernel does not say.
+    """These CPUs by core, in order; one each where the kernel does not tell.
 
-    Args:
-        cpus: only these.
-        topology: the kernel's folder of CPUs.
+    `topology` is the kernel's folder of CPUs.
     """
     wanted = set(cpus)
     cores = {tuple(sorted(wanted & set(_siblings(cpu, topology)))) for cpu in wanted}
@@ -41,16 +39,16 @@ def _siblings(cpu: int, topology: Path) -> tuple[int, ...]:
 
 
 def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
-    """What `--pin` means here.
+    """What `--pin` means on this host.
 
     Args:
         text: `auto`, or `node=CPUS,driver=CPUS`.
-        workers: processes that the driver's clients work in.
+        workers: processes of the driver's clients.
         allowed: CPUs that benchctl may use.
         cores: the same, by core.
 
     Raises:
-        UsageError: it makes no sense, or these CPUs cannot be had.
+        UsageError: it makes no sense, or these CPUs are not available.
     """
     if len(allowed) < 2:  # noqa: PLR2004 - one each
         raise UsageError(
@@ -63,9 +61,9 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
 
 
 def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
-    """As many of the last cores for the driver as it has processes, at most half of the CPUs.
+    """The last cores for the driver, as many as it has processes, but at most half of the CPUs.
 
-    Whole cores: what one hardware thread does slows its sibling down. A single core has to be divided.
+    Whole cores, since hardware threads slow their siblings down. A single core has to be split.
     """
     units = cores if len(cores) > 1 else [(cpu,) for cpu in allowed]
     wanted = min(workers, len(allowed) // 2)
@@ -99,10 +97,10 @@ def _parse(text: str) -> PinSpec:
 
 
 def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
-    """Whether these CPUs can be had.
+    """Check that these CPUs are available.
 
     Raises:
-        UsageError: some cannot.
+        UsageError: some are not.
     """
     missing = {*pin.node, *pin.driver} - set(allowed)
     if missing:
@@ -113,12 +111,7 @@ def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
 
 
 def pin_caveats(plan: Plan, cores: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """What a reader must know of a pinned run.
-
-    Args:
-        plan: of the run.
-        cores: of the host.
-    """
+    """Caveats of a pinned run on a host with these cores."""
     if plan.pin is None:
         return ()
     found = []
@@ -138,10 +131,9 @@ def pin_caveats(plan: Plan, cores: Sequence[Sequence[int]]) -> tuple[str, ...]:
 
 @contextmanager
 def pinned(pin: PinSpec | None) -> Iterator[None]:
-    """Keep this process, all of its threads and whatever it starts, to the driver's CPUs within the block.
+    """Restrict this process, all its threads and children to the driver's CPUs within the block.
 
-    Args:
-        pin: which; None for as it is.
+    None changes nothing.
 
     Raises:
         BenchctlError: the kernel refuses.
@@ -156,14 +148,14 @@ def pinned(pin: PinSpec | None) -> Iterator[None]:
             _move(thread, pin.driver)
         yield
     finally:
-        # Threads that came within the block inherited its CPUs; some of them may outlive it.
+        # Threads created within the block inherited its CPUs, and may outlive it.
         for thread in _threads():
             _move(thread, before.get(thread, usual))
 
 
 @contextmanager
 def thread_on(cpus: Sequence[int] | None) -> Iterator[None]:
-    """Keep the calling thread alone to these CPUs within the block; None for as it is.
+    """Restrict only the calling thread to these CPUs within the block; None for no change.
 
     Raises:
         BenchctlError: the kernel refuses.

@@ -1,4 +1,4 @@
-"""What is asked for, into a plan: everything is looked up and checked here, before any node starts."""
+"""Turns options into a plan: everything is looked up and checked before any node starts."""
 
 import math
 import random
@@ -35,21 +35,14 @@ from benchctl.track.load import filter_tasks, load_challenge, load_track, parse_
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
 
-# Which evidence a run may collect; checked before any node starts.
-
-
 EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
 
 
 def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> None:
-    """Evidence comes from the JVM that a node runs on, so that it must be benchctl that starts it.
-
-    Args:
-        evidence: what is wanted.
-        variants: of which.
+    """Check evidence options; evidence comes from the JVM, so benchctl must be the one to start it.
 
     Raises:
-        UsageError: nothing is wanted, in no fork, or of a node that is not benchctl's.
+        UsageError: no kind, no fork, or a node that benchctl does not start.
     """
     if not evidence.kinds:
         known = ", ".join(EVIDENCE_KINDS)
@@ -65,43 +58,36 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
         )
 
 
-# Options into a plan: everything is looked up and checked here, before any node starts.
-
-
 MAX_DEFAULT_HEAP_MB = 4096
-# (documents, MiB that serve so many)
+# (documents, heap that suffices for them in MiB)
 _SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
 MIN_HEAP_MB = 256
 MAX_SEED = 1 << 63
 
 SETTLING_DOCUMENTS = 100_000
-"""Of the corpus on which counts are raised, unless the user says otherwise."""
-
-# On a few hundred thousand documents, for operations whose track does not say more.
+"""Default corpus when counts are raised."""
+# For a few hundred thousand documents, unless the operation says otherwise.
 _SETTLES_AFTER = 200
 # A p90 of fewer is not precise.
 _LEAST_MEASURED = 100
-# Over 100 requests `range`, 3 ms each, differs between forks of one variant twice as much as over 500.
+# With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
 _WARM_UP_PER_MEASURED = 2
 MOST_WORKERS = 64
 
 Step = tuple[Place, ...]
-"""Tasks that run at the same time: one, or those of a parallel element."""
-
-
-# What variants ask of a plan, checked before any node starts.
+"""Tasks that run concurrently: one, or those of a parallel element."""
 
 
 def check_index_settings(variants: Iterable[VariantSpec], track: Track, origin: DataOrigin) -> None:
-    """What would have no effect is not asked for in vain.
+    """Refuse settings that would have no effect.
 
     Raises:
-        UsageError: a variant has index settings, and benchctl prepares no index that could get them.
+        UsageError: a variant has index settings, and no index is prepared that could get them.
     """
     name = next((spec.name for spec in variants if spec.index_settings), None)
     if name is None:
         return
-    # Those of data streams are in templates, and no track has both.
+    # Data streams have theirs in templates, and no track has both.
     if origin == "empty" or not places(track).indices:
         raise UsageError(
             f"variant '{name}' has index settings, but no index is prepared that could get them",
@@ -139,13 +125,10 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
 
 
 def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
-    """The heap of every node unless the user says otherwise: a quarter of memory, at most 4 GB.
+    """The default heap of nodes, MiB: a quarter of the host's memory, at most 4 GB.
 
-    Engines touch all of it at every start, which takes half a second a gigabyte: small corpora get less.
-
-    Args:
-        memory_bytes: of the host.
-        documents: of the corpus; None where that is not known.
+    Engines touch all of it at every start, which takes half a second per gigabyte, so small corpora get less;
+    `documents` is None if unknown.
     """
     most = next(
         (mb for least, mb in _SMALL_HEAPS if documents is not None and documents <= least),
@@ -157,8 +140,9 @@ def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
 def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     """Load what the options name, check that it fits together, and freeze it.
 
-    Parameters without a challenge's name reach the track and the measured challenges; a warm-up challenge
-    takes only its own (`warmup.iterations=50`), because its counts have another purpose.
+    Parameters without a challenge's name apply to the track and the measured challenges; a warm-up challenge
+    takes
+    only its own (`warmup.iterations=50`), because its counts have another purpose.
 
     Raises:
         UsageError: something is wrong; nothing has been started.
@@ -167,7 +151,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     common = _common(options.params)
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
-    names = options.challenges or _default_challenge(track)
+    names = options.challenges or (() if track.default_name is None else (track.default_name,))
     schedules = _load(names, track, options.params, common, used, sources)
     schedules = _filtered(schedules, track, options.include_tasks, options.exclude_tasks)
     warmups = _load(options.warmup_challenges, track, options.params, None, used, sources)
@@ -202,17 +186,18 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
 
 
 def _is_generated(options: RunSpec) -> bool:
-    """Whether every variant asks documents that benchctl generates, fewer than the blog had."""
+    """Whether every variant searches documents that benchctl generates, fewer than the blog had."""
     own = options.track in track_names() and options.files.local is None
     here = all(spec.target is None for spec in options.variants)
     return own and here and options.corpus.documents < BLOG_DOCUMENTS
 
 
 def settled(challenge: Challenge, track: Track) -> Challenge:
-    """A challenge whose searches warm up for as long as operations say, and are measured often enough.
+    """A challenge whose searches warm up for as long as operations need, and are measured often enough.
 
     The fewer documents a request visits, the more requests it takes. A `range` over 400,000 takes thousands,
-    and what had not settled is marked all the same.
+    and
+    tasks that have not settled are marked anyway.
     """
     operations = track.operations | challenge.operations
 
@@ -231,7 +216,7 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
 
 
 def settling_text(plan: Plan) -> str:
-    """What benchctl chose where counts were raised, for readers; empty where none were."""
+    """The raised counts, for readers; empty if none were."""
     if not plan.settled:
         return ""
     raised = dict.fromkeys(
@@ -246,11 +231,6 @@ def settling_text(plan: Plan) -> str:
     )
 
 
-def _default_challenge(track: Track) -> tuple[str, ...]:
-    """What is run when no challenge is named: a track's own default one."""
-    return () if track.default_name is None else (track.default_name,)
-
-
 def freeze(
     options: RunSpec,
     track: Track,
@@ -258,10 +238,10 @@ def freeze(
     warmups: tuple[Challenge, ...] = (),
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
-    """Options that were checked, and what was loaded for them, as a plan.
+    """A plan from checked options and what was loaded for them.
 
     Raises:
-        UsageError: challenges would find no data, or there are no documents to make it of.
+        UsageError: challenges would find no data, or there are no documents to make it from.
     """
     origin = origin_of(track, schedules, warmups)
     if origin == "empty" and options.index_builds > 1:
@@ -294,20 +274,20 @@ def freeze(
 
 
 def reload_track(plan: Plan) -> Track:
-    """The track of a plan that was made before, with the parameters that it had then.
+    """The track of an existing plan, with the plan's parameters; its digest tells whether it has changed.
 
     Raises:
-        UsageError: it is gone or broken. Whether it is still the same, its digest says.
+        UsageError: it is missing or broken.
     """
     track, _ = load_track(plan.track, _common(plan.params))
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 
 
 def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
-    """A plan that was made before, with further parameters: its challenges are loaded anew.
+    """An existing plan with further parameters; its challenges are reloaded.
 
     Raises:
-        UsageError: a file is gone or broken, or a parameter does not fit.
+        UsageError: a file is missing or broken, or a parameter does not fit.
     """
     changed = {**plan.params, **params}
     common = _common(changed)
@@ -333,16 +313,12 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
 
 
 def param_prefix(name: str) -> str:
-    """What parameters of a single challenge begin with.
-
-    Args:
-        name: the challenge's, or the path of its file.
-    """
+    """Prefix of parameters of a single challenge, given its name or the path of its file."""
     return f"{name if name in challenge_names() else Path(name).stem}."
 
 
 def _common(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters for the track and every measured challenge: those without a challenge's name."""
+    """Parameters without a challenge's name, for the track and every measured challenge."""
     return {name: value for name, value in params.items() if "." not in name}
 
 
@@ -354,9 +330,9 @@ def _load(
     used: set[str],
     sources: dict[str, str],
 ) -> tuple[Challenge, ...]:
-    """Load challenges; notes the parameters that they used, and the paths of those given as files.
+    """Load challenges; notes the parameters they used, and the paths of those given as files.
 
-    `common` is what they take beside their own parameters; None for warm-up challenges, which take nothing.
+    `common` are parameters besides their own; None for warm-up challenges, which take no others.
     """
     challenges = []
     for name in names:
@@ -367,7 +343,7 @@ def _load(
             used |= {prefix + key for key in found}
         else:
             used |= {key if key not in own else prefix + key for key in found}
-            # A common parameter that a challenge overrides with its own is used all the same.
+            # A common parameter that a challenge overrides counts as used.
             used |= {key for key in found if key in own and key in common}
         if name not in challenge_names() and name not in track.challenges:
             _note_source(challenge.name, str(Path(name).absolute()), sources)
@@ -378,7 +354,7 @@ def _load(
 def _filtered(
     schedules: tuple[Challenge, ...], track: Track, include: str, exclude: str
 ) -> tuple[Challenge, ...]:
-    """The measured challenges with the tasks that filters leave; warm-up challenges have another purpose."""
+    """The measured challenges with the tasks that filters leave."""
     if not schedules:
         return schedules
     return filter_tasks(
@@ -387,7 +363,7 @@ def _filtered(
 
 
 def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
-    """Results are found by a challenge's name, so two challenges of one run cannot share it.
+    """Note a challenge's file; names must be unique in a run, since results are found by them.
 
     Raises:
         UsageError: a shipped challenge or another file has the name.
@@ -401,7 +377,7 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
 
 
 def check_options(options: RunSpec) -> None:
-    """Check what can be checked without any file.
+    """Check what can be checked without files.
 
     Raises:
         UsageError: a number is out of range, or variants share a name.
@@ -452,7 +428,7 @@ def check_options(options: RunSpec) -> None:
 
 
 def _check_stop(options: RunSpec, stop: StopSpec) -> None:
-    """What can never be reached is not begun.
+    """Refuse a stop rule that cannot be met.
 
     Raises:
         UsageError: it cannot.
@@ -507,14 +483,14 @@ def _check_stop(options: RunSpec, stop: StopSpec) -> None:
 
 
 def block_order(plan: Plan, block: int) -> tuple[VariantSpec, ...]:
-    """The order of variants in one block: random, and the same whenever the plan is run."""
+    """The order of variants in one block: random, but reproducible."""
     variants = list(plan.variants)
     random.Random(f"{plan.seed}/{block}").shuffle(variants)  # noqa: S311 - reproducible, not secret
     return tuple(variants)
 
 
 def boots(plan: Plan) -> tuple[tuple[Step, ...], ...]:
-    """Which steps share a node start, in order, by the restart policy; a restart per task is one per step."""
+    """Which steps share a node start, in order, according to the restart policy; `task` restarts per step."""
     steps = [
         tuple((schedule, task) for task in step)
         for schedule, challenge in enumerate(plan.schedules)
@@ -530,9 +506,9 @@ def boots(plan: Plan) -> tuple[tuple[Step, ...], ...]:
 
 
 def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
-    """Every operation of the plan's challenges whose answers can be compared, once, in order of first use.
+    """The plan's operations whose answers can be compared, in order of first use.
 
-    Only those that search: a raw request may do anything. One that changes from request to request has no one
+    Only searches, since a raw request may do anything, and only without values, since others have no single
     answer.
     """
     challenges = (*plan.all_warmups, *plan.schedules)
@@ -545,25 +521,23 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     )
 
 
-# `--test-mode`: everything is started, asked and compared as ever, but hardly repeated.
-
-
-TRIAL_DOCUMENTS = 100_000
-"""Documents of the corpus unless the user says otherwise: from there on, all of big5 finds something."""
-
-TRIAL_FORKS = 1
-"""Forks unless the user says otherwise."""
+# `--test-mode`: everything is started, asked and compared as usual, but hardly repeated.
+TEST_MODE_DOCUMENTS = 100_000
+"""Default corpus: the smallest in which all of big5 finds something."""
+TEST_MODE_FORKS = 1
+"""Default number of forks."""
 
 _ITERATIONS = 3
 _WARMUP_ITERATIONS = 1
 _PERIOD_S = 2.0
 
 
-def as_trial(plan: Plan) -> Plan:
-    """The plan with tasks as short as they can be while all that can go wrong still can.
+def in_test_mode(plan: Plan) -> Plan:
+    """The plan with tasks as short as possible that still exercise everything.
 
-    Every task asks at most three times a client, after one warm-up, or for two seconds, and as fast as it
-    can; a task that ends by itself, such as one that sends a corpus, is left to that.
+    Every task sends at most three requests per client after one warm-up, or runs for two seconds,
+    unthrottled; a task
+    that ends by itself, such as indexing a corpus, does.
     """
     return msgspec.structs.replace(
         plan,
@@ -592,7 +566,7 @@ def _short(task: Task) -> Task:
         ramp_up_time_period=None,
         target_throughput=None,
         target_interval=None,
-        # Without a rate there are no arrivals to space.
+        # Arrivals need a rate.
         schedule="deterministic" if task.schedule == "poisson" else task.schedule,
         scheduler=None,
     )

@@ -1,11 +1,11 @@
-"""The Python plug-in in a plan: whether it is needed, may be executed, and has what is needed of it."""
+"""The Python plug-in of a plan: whether it is needed, may be executed, and provides what is needed."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Code, Consent, read_code, refusal
-from benchctl.plugin.session import PluginError, PluginUse, tried
+from benchctl.plugin.session import PluginError, PluginUse, check_registered
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.track.library import find_track
 from benchctl.track.load import reject_lacking
@@ -16,9 +16,9 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 def allowed_plugin(
     name: str, track: Track, challenges: Iterable[Challenge], consent: Consent | None
 ) -> PluginSpec | None:
-    """The plug-in that challenges need, executed once to see that it has that; None when none is needed.
+    """The plug-in that challenges need, executed once to check it; None when none is needed.
 
-    One that only changes the track is executed where the user trusts it.
+    A plug-in that only changes the track is executed if the user trusts it.
 
     Args:
         name: of the track, as given.
@@ -27,7 +27,7 @@ def allowed_plugin(
         consent: to execute plug-ins; None for none at all.
 
     Raises:
-        UsageError: it is needed and may not be executed, is not there, fails, or lacks something.
+        UsageError: it is needed and may not be executed, is missing, fails, or lacks something.
     """
     needing = [challenge for challenge in challenges if track.lacking(challenge)]
     code = read_code(find_track(name).parent)
@@ -46,17 +46,17 @@ def allowed_plugin(
 
 
 def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -> list[UsageError]:
-    """Execute a plug-in that the user trusts, and see whether it has what challenges need.
+    """Execute a trusted plug-in, and check whether it provides what challenges need.
 
     Returns:
-        What is lacking, one for each of the challenges that cannot be run.
+        What is missing, one error for each challenge that cannot be run.
 
     Raises:
         UsageError: it fails.
     """
     asked = list(challenges)
     try:
-        found = tried(code, [_needed(track, challenge) for challenge in asked])
+        found = check_registered(code, [_needed(track, challenge) for challenge in asked])
     except PluginError as err:
         raise UsageError(err.message, hint=err.hint) from err
     return [
@@ -70,7 +70,7 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
 
 
 def confirm_plugin(plan: Plan, consent: Consent) -> None:
-    """A run that goes on executes its plug-in again, and may have been begun by somebody else.
+    """Check consent again when a run is resumed, which somebody else may have started.
 
     Raises:
         UsageError: the user of this home has not consented.
@@ -78,26 +78,20 @@ def confirm_plugin(plan: Plan, consent: Consent) -> None:
     if plan.plugin is None:
         return
     code = read_code(Path(plan.plugin.path).parent)
-    # Another one than the plan's is not executed at all: `plugin_changes` says so.
+    # A changed plug-in is not executed at all: `plugin_changes` reports it.
     if code is not None and code.digest == plan.plugin.digest and not consent.covers(code):
         raise refusal("the run needs the Python plug-in of its track", code)
 
 
 def plugin_use(plan: Plan, track: Track, session: int = 0) -> PluginUse | None:
-    """How the load finds the plan's plug-in.
-
-    Args:
-        plan: of the run.
-        track: of the plan.
-        session: which use of it: tasks of the same session share what its modules hold.
-    """
+    """How the load finds the plan's plug-in; tasks of the same `session` share its modules' state."""
     if plan.plugin is None:
         return None
     return PluginUse(Path(plan.plugin.path).parent, plan.plugin.digest, track, session=session)
 
 
 def plugin_changes(plan: Plan) -> list[str]:
-    """Whether the plan's plug-in is another one now."""
+    """Whether the plan's plug-in has changed."""
     if plan.plugin is None:
         return []
     code = read_code(Path(plan.plugin.path).parent)
@@ -109,7 +103,7 @@ def plugin_changes(plan: Plan) -> list[str]:
 
 
 def _needed(track: Track, challenge: Challenge) -> dict[str, frozenset[str]]:
-    """Names that have to be registered, by their kind."""
+    """Names that have to be registered, by kind."""
     known = track.operations | challenge.operations
     operations = [known[task.operation] for task in challenge.schedule]
     foreign = [operation for operation in operations if isinstance(operation, PluginOperation)]

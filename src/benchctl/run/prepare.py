@@ -35,12 +35,12 @@ from benchctl.track.library import track_names
 from benchctl.track.model import Track
 from benchctl.track.operations.common import Asking, Operation
 
-# Of books beside prepared indices: raised when the same question is answered in another form.
+# Of answer books beside prepared indices: raised when the form of answers changes.
 BOOK_VERSION = 2
 
 
 def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) -> Corpus:
-    """Generate a corpus, or find it."""
+    """Generate a corpus, unless it exists."""
     written = 0
 
     def progress(new: int) -> None:
@@ -62,19 +62,12 @@ def prepare_subject(
     *,
     keeping: Keeping = USUAL,
 ) -> Subject:
-    """Install a variant's engine and runtime, and build its indices where that has not been done before.
+    """Install a variant's engine and runtime, and build its indices, unless that was done before.
 
-    Args:
-        spec: the variant.
-        plan: of the run; its documents are known.
-        track: of the plan.
-        parcels: the documents.
-        home: where everything is kept.
-        observer: told what happens.
-        keeping: when an ingest is put by.
+    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved.
 
     Raises:
-        BenchctlError: a step failed; what was half done is gone, but for an ingest that took long.
+        BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.
     """
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
@@ -112,12 +105,7 @@ def prepare_subject(
 
 @dataclass(frozen=True)
 class Answered:
-    """What came of asking.
-
-    Attributes:
-        check: how the answers compare.
-        kept: the answers themselves, one a variant, as the run keeps them.
-    """
+    """How the answers compare, and the answers as the run keeps them, one per variant."""
 
     check: AnswerCheck
     kept: tuple[VariantAnswers, ...]
@@ -132,11 +120,11 @@ def check_answers(
     *,
     ask_anew: bool = False,
 ) -> Answered:
-    """Ask every search once, on node starts that are never measured, and compare what the engines say.
+    """Ask every search once, on unmeasured node starts, and compare the engines' answers.
 
-    A prepared index is frozen, so its answers are kept beside it and not asked again unless that is wanted.
-    All of its builds hold the same documents: the first one answers for them. A running cluster is asked
-    itself, every time.
+    A prepared index is frozen, so its answers are kept beside it and asked again only on request. All of its
+    builds
+    hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
     shards = places(track).shards
@@ -157,7 +145,7 @@ def check_answers(
         anew = len(missing) == len(operations)
         kept.append(keep_answers(name, operations, book, shards=shards, anew=anew))
     known = _generators_book(operations, plan, track, home, observer)
-    # An index that somebody else filled need not hold the corpus.
+    # An index filled by somebody else need not hold the corpus.
     filled = [one.spec.name for one in subjects if one.index_facts is not None and one.index_facts.key]
     expected = dict.fromkeys(filled, known) if known is not None else {}
     check = compare_answers(operations, books, plan.variants[0].name, expected, shards)
@@ -169,13 +157,13 @@ def check_answers(
 
 
 def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
-    """The answers that a variant gave before, where those hold: of the same index, on a JVM set up alike."""
+    """A variant's earlier answers, if they are still valid: for the same index, on a JVM set up alike."""
     if ask_anew or not isinstance(subject, Subject) or subject.index is None:
         return AnswerBook()
     jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
     parts: tuple[object, ...] = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
     more = (subject.installation.jars, subject.spec.environment)
-    # A replaced jar has to prove that it answers the same. Without any, books are found that are older.
+    # A replaced jar has to prove that it answers the same. Omitted if empty, to find older books.
     if any(more):
         parts = (*parts, *more)
     digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
@@ -185,10 +173,10 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
 def _generators_book(
     operations: Sequence[Operation], plan: Plan, track: Track, home: Home, observer: Observer
 ) -> AnswerBook | None:
-    """What the generator knows must be found; None where it does not know what the index holds."""
+    """The correct answers according to the generator; None if it does not know the index's content."""
     corpus = plan.corpus
     ours = corpus.generator_version == GENERATOR_VERSION and plan.track in track_names()
-    # Over several shards, the most frequent terms are estimates.
+    # With several shards, the most frequent terms are estimates.
     if not ours or places(track).shards > 1:
         return None
     book = AnswerBook(home.corpora / f".truth-v{EXPECTED_VERSION}-{corpus.digest[:16]}.json")
@@ -218,7 +206,7 @@ def _ask_all(
     with (
         subject.workspace(home, "answers") as root,
         logs_kept_of_failure(root / "boot", home.logs / f"answers-{subject.spec.name}"),
-        # As it is measured: a flag or a setting may change what it answers.
+        # Set up as when measured: a flag or a setting may change the answers.
         subject.start(Start(root, root / "boot", home, plan.heap_mb, target)) as node,
     ):
         found = len(node.client.segments(target))
@@ -230,18 +218,18 @@ def _ask_all(
             )
         for operation in operations:
             book.add(operation, ask(node.client, operation, target))
-        # As forks do: its index is a copy that is thrown away.
+        # As in forks: its index is a disposable copy.
         node.stop(at_once=not subject.spec.jvm_flags)
     book.save()
 
 
 def building_heap_mb(plan: Plan) -> int:
-    """Heap of nodes that fill indices, MiB: the plan's, but never more than the largest that is measured."""
+    """Heap of nodes that fill indices, MiB: the plan's, but at most the largest measured one."""
     return min(plan.heap_mb, _largest_heap_mb(plan))
 
 
 def check_host(plan: Plan, home: Home) -> None:
-    """Find out what of a plan cannot be had here; nothing is downloaded or started, nobody is disturbed.
+    """Check what a plan needs of this host, without downloading or starting anything.
 
     Raises:
         UsageError: a heap is too large, the home's path breaks command lines, or there is no such version,
@@ -257,12 +245,12 @@ def check_host(plan: Plan, home: Home) -> None:
 
 
 def check_memory(plan: Plan, memory_bytes: int) -> None:
-    """Refuse the largest heap of a plan when it is too large; see `check_heap`."""
+    """Check the plan's largest heap; see `check_heap`."""
     check_heap(_largest_heap_mb(plan), memory_bytes)
 
 
 def check_heap(heap_mb: int, memory_bytes: int) -> None:
-    """A heap that the host does not have ends in swapping, which would be measured.
+    """Refuse a heap that would make the host swap, which would be measured.
 
     Raises:
         UsageError: it is more than three quarters of memory, or too small for any node.
@@ -277,5 +265,4 @@ def check_heap(heap_mb: int, memory_bytes: int) -> None:
 
 
 def _largest_heap_mb(plan: Plan) -> int:
-    """Of the nodes that benchctl starts, MiB."""
     return max(spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None)

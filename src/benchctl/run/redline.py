@@ -1,4 +1,4 @@
-"""A red-line search: options into a plan, then on one node a warm-up and rate after rate."""
+"""A red-line search: its plan, and on one node a warm-up, then rate after rate."""
 
 import random
 import zlib
@@ -24,9 +24,6 @@ from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.operations.common import MOST_WAIT_S, Asking
 from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 
-# Options of a red-line search into a plan, checked before any node starts.
-
-
 _MOST_TOLERANCE = 0.5
 _LEAST_TOLERANCE = 0.001
 _LEAST_MAX_PER_S = 2.0
@@ -36,14 +33,10 @@ _NS_PER_S = 10**9
 
 
 def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
-    """Check that a search makes sense, and freeze it.
+    """Check a search's options, and freeze them.
 
     The plan has one challenge of one task, the operation, so that everything that reads plans knows what was
-    asked; the search decides at which rates.
-
-    Args:
-        options: what it has in common with a run; of challenges there are none.
-        search: what is searched for.
+    measured; the search decides at which rates.
 
     Raises:
         UsageError: something is wrong; nothing has been started.
@@ -114,30 +107,27 @@ def _check(search: RedlineSpec) -> None:
             raise UsageError(text)
 
 
-# A red-line search on one node: a warm-up that says where to begin, then rate after rate.
-
-
 NS_PER_S = 1_000_000_000
-# One request a second: below that a step is so long that nobody would wait for it.
+# One request a second: below that a step takes too long.
 LEAST_RUNG = 0
-# A closed loop of few clients comes near the capacity of a node without a queue on it.
+# A closed loop of few clients approaches a node's capacity without building a queue.
 WARM_UP_CLIENTS = 4
 _FIRST_SHARE = 0.75
 _LEAP = 1.4
-# However low the rate is.
+# At any rate.
 _LEAST_REQUESTS = 20
 
 Measure = Callable[[Job, int], TaskResult]
-"""Runs one task on the node that is up, with a seed of its own."""
+"""Runs one task on the running node, with this seed."""
 
 
 @dataclass(frozen=True)
 class RedlineResult:
-    """What a search on one node came to.
+    """The result of a search on one node.
 
     Attributes:
         curve: its steps.
-        summary: makes the figures of the fork; to be called when the node is gone, since it takes time.
+        summary: computes the figures of the fork; slow, so to be called when the node is gone.
     """
 
     curve: tuple[CurvePoint, ...]
@@ -145,15 +135,9 @@ class RedlineResult:
 
 
 def search_redline(plan: Plan, track: Track, block: int, measure: Measure) -> RedlineResult:
-    """Search for the red-line of a plan on a node that nobody has asked anything yet.
+    """Search for the red-line of a plan on a fresh node.
 
-    Variants of a block are offered the same arrivals and the same grid of rates.
-
-    Args:
-        plan: of the run; it has a search.
-        track: of the plan.
-        block: which block.
-        measure: runs a task.
+    Variants of a block get the same arrivals and the same grid of rates.
 
     Raises:
         BenchctlError: the plan has no search, or the node failed.
@@ -176,7 +160,6 @@ class _NodeSearch:
         self._results: list[tuple[Job, TaskResult]] = []
 
     def run(self) -> RedlineResult:
-        """Warm up, search, and say what came of it."""
         job, result = self._run(_warm_up(self._task, self._spec), position=0, measured=False)
         capacity = capacity_per_s(result.columns)
         if result.unsupported is not None or capacity is None:
@@ -208,7 +191,7 @@ class _NodeSearch:
         return job, self._measure(job, zlib.crc32(f"{self._seed}/{position}".encode()))
 
     def _decisive(self, found: Found) -> int:
-        """Which step the fork's figures come from: the last at the rate found, or the one that decided."""
+        """The step that supplies the fork's figures: the last at the rate found, or the one that decided."""
         rung = found.at if found.rung is None else found.rung
         return max(place for place, point in enumerate(self._curve) if point.rung == rung)
 
@@ -223,7 +206,7 @@ class _NodeSearch:
             summaries[decisive],
             failures=failures,
             failure_reasons=tuple(dict.fromkeys(one for each in summaries for one in each.failure_reasons)),
-            # Five seconds at the limit say nothing about settling or about groups of forks.
+            # Five seconds at the limit tell nothing about settling or groups of forks.
             drift=None,
             course=None,
             sd_ns=None,
@@ -248,11 +231,7 @@ class _NodeSearch:
 
 
 def capacity_per_s(columns: Columns) -> float | None:
-    """Completions a second in the second half of a closed loop; None when there were none.
-
-    Args:
-        columns: its samples, each of shape (n,).
-    """
+    """Completions per second in the second half of a closed loop's samples, shape (n,); None for none."""
     ok = (columns["outcome"] == Outcome.OK) & (columns["part"] == 0)
     ends = columns["end_ns"][ok]
     if ends.size == 0:
@@ -281,18 +260,18 @@ def _step(task: Task, spec: RedlineSpec, rate_per_s: float) -> Task:
 
 
 def _unsearched(job: Job, result: TaskResult) -> TaskSummary:
-    """The figures of a warm-up after which there was nothing to search."""
+    """The figures of a warm-up after which no search was possible."""
     summary = _summary(job, result)
     if result.unsupported is not None:
         return summary
     reason = ": ".join(["no request of the warm-up was answered", *summary.failure_reasons[:1]])
-    # All of them were warm-up, which no figure counts: here they are the whole story.
+    # Warm-up, which figures exclude; but here there is nothing else.
     failures = {failure.outcome.name.lower(): failure.count for failure in result.failures}
     return msgspec.structs.replace(summary, failures=failures, redline_end="missed", redline_text=reason)
 
 
 def _summary(job: Job, result: TaskResult) -> TaskSummary:
-    """The figures of a step, at the place that the plan has for the operation."""
+    """The figures of a step, at the operation's position in the plan."""
     summary = summarise(
         result.samples,
         schedule=job.schedule,

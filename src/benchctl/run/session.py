@@ -1,4 +1,4 @@
-"""What a variant runs on: a node booted on a private copy of its index, or a cluster that runs already."""
+"""What a variant runs on: a node booted on a private copy of its index, or a running cluster."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 
 Serving = Node | Target
-"""What answers requests; both have the same face."""
+"""What answers requests; both have the same interface."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Start:
     """One start of a variant.
 
     Attributes:
-        workspace: the scratch folder that `workspace` made.
+        workspace: the scratch folder from `workspace`.
         folder: a new folder for configuration and logs.
-        home: whose user nodes run as.
-        heap_mb: heap of a node whose variant does not say otherwise, MiB.
-        target: the indices that must be ready, as in a path; None for whatever there is.
+        home: tells as whom nodes run.
+        heap_mb: default heap, MiB; the variant's takes precedence.
+        target: the indices that must be ready, as a path component; None for all there are.
         cpus: that a node runs on; None for those that benchctl may use.
-        jvm_flags: behind those of the variant, for this start only.
+        jvm_flags: appended to the variant's, for this start only.
     """
 
     workspace: Path
@@ -47,15 +47,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant with everything that it needs to boot.
+    """A variant that is ready to boot.
 
     Attributes:
         spec: what was asked for.
-        installation: the engine, with the plug-ins and jars of the variant.
+        installation: the engine, with the variant's plug-ins and jars.
         jdk: its Java runtime.
-        index: the prepared index, or the first build of it; None when forks begin on an empty node.
-        more_builds: further builds of it, for which forks take turns.
-        starts: what was learnt of how its server starts; None to start it by the engine's script.
+        index: the prepared index, or its first build; None when forks start on an empty node.
+        more_builds: further builds, which forks take in turn.
+        starts: recipes of direct starts; None to use the engine's script.
     """
 
     spec: VariantSpec
@@ -67,12 +67,12 @@ class Subject:
 
     @property
     def index_facts(self) -> IndexFacts | None:
-        """What its index is, or the first build of it; None when nothing is prepared."""
+        """Facts about its index, or the first build; None when nothing is prepared."""
         return None if self.index is None else self.index.facts
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """What all builds of its index are."""
+        """Facts about all builds of its index."""
         return tuple(build.facts for build in self._all_builds)
 
     @property
@@ -81,9 +81,9 @@ class Subject:
 
     @contextmanager
     def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
-        """A scratch folder with a private copy of a build of its index in `data`; gone afterwards.
+        """A scratch folder with a private copy of one build of its index in `data`; removed afterwards.
 
-        When nothing is prepared it is empty, and the first node that starts there makes `data`.
+        Without a prepared index it is empty, and the first node that starts there creates `data`.
         """
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
             if self.index is not None:
@@ -121,7 +121,7 @@ class Subject:
             yield serving
 
     def _damaged(self, message: str) -> BenchctlError:
-        """Whether what a node could not read is damaged in the prepared index itself, or in the copy only."""
+        """Tells whether the prepared index itself is damaged, or only the copy."""
         for build in self._all_builds:
             if damage := build.damage():
                 return BenchctlError(
@@ -133,21 +133,19 @@ class Subject:
         )
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
-        """What the variant resolved to, from the node where it can say.
+        """What the variant resolved to, as far as possible from a running node.
 
-        Args:
-            serving: a node of it that is up.
-            workspace: as it stands in the node's flags.
+        `workspace` is replaced in the node's flags.
 
         Raises:
-            BenchctlError: the node is of another version than its archive.
+            BenchctlError: the node's version is not that of its archive.
         """
         if serving.version != self.installation.version:
             raise BenchctlError(
                 f"{self.spec.name}: the archive is {self.installation.version}, "
                 f"its node says {serving.version}"
             )
-        # A variant may name an archive of its own.
+        # A variant may have its own archive.
         ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
         words = serving.command[1:]
         flags = (word for word in words if word.startswith("-") and not word.startswith(ours))
@@ -167,9 +165,9 @@ class Subject:
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
-        """What is no longer as it was when a run began, in words."""
+        """What has changed since a run began, as text."""
         found = []
-        # One that is known to have used the script had to: the plan, which is the same, asks for the other.
+        # A run that is known to have used the script had to: its plan asks for direct starts.
         if not known.start and self.starts is not None:
             found.append(f"nodes of {self.spec.name} were started by the engine's script")
         if known.archive_sha256 != self.installation.archive_sha256:
@@ -192,11 +190,10 @@ class Subject:
 
     @property
     def _plugins(self) -> dict[str, str]:
-        """Name -> version of those that were installed."""
         return {one.name: one.version for one in self.installation.plugins}
 
     def _placeless(self, flag: str, workspace: Path) -> str:
-        """A flag without the folders that differ from fork to fork: those make no variant another."""
+        """A flag without the folders that differ from fork to fork."""
         return flag.replace(str(workspace), "{fork}").replace(str(self.installation.root), "{distribution}")
 
 
@@ -207,9 +204,9 @@ class TargetSubject:
     Attributes:
         spec: with its target.
         address: where it is.
-        facts: what it says about what it runs.
+        facts: what it reports about its software.
         shards: primary shards of its indices.
-        index_facts: what they were before the run.
+        index_facts: about its indices, before the run.
     """
 
     spec: VariantSpec
@@ -220,19 +217,19 @@ class TargetSubject:
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """The one index that it has."""
+        """Its only index."""
         return (self.index_facts,)
 
     @contextmanager
     def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
-        """An empty scratch folder; gone afterwards."""
+        """An empty scratch folder; removed afterwards."""
         del build
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
             yield root
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
-        """Use the cluster, restarted where there is a command for that; see `attach`.
+        """Use the cluster, restarted if there is a command for that; see `attach`.
 
         Raises:
             BenchctlError: it cannot be reached, or did not come back.
@@ -246,7 +243,7 @@ class TargetSubject:
             yield target
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
-        """What the cluster says; nothing about archives is known."""
+        """What the cluster reports; archives are unknown."""
         del workspace
         return EngineFacts(
             variant=self.spec.name,
@@ -261,7 +258,7 @@ class TargetSubject:
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
-        """What is no longer as it was when a run began, in words."""
+        """What has changed since a run began, as text."""
         pairs = (
             ("version", known.version, self.facts.version),
             ("build", known.build, self.facts.build),

@@ -1,4 +1,4 @@
-"""One node to play with: started in the background, found again, stopped; no measurement."""
+"""One node without measurement: started in the background, found again, stopped."""
 
 import contextlib
 import shutil
@@ -31,14 +31,14 @@ _POLL_S = 0.05
 
 
 class NodeState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A background node, as its keeper wrote it down.
+    """A background node, as its serving process recorded it.
 
     Attributes:
-        variant: the variant's name, which is also the node's.
-        version: as the node says.
+        variant: name of the variant, and of the node.
+        version: as the node reports it.
         url: where it listens.
         serving_pid: the benchctl process that holds it.
-        serving_since: that process's start, epoch seconds: a pid alone may be another process by now.
+        serving_since: that process's start, epoch seconds: its pid may have been reused.
         node_pid: the server's own process.
     """
 
@@ -52,13 +52,13 @@ class NodeState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 @dataclass(frozen=True)
 class NodeFolder:
-    """Where one background node lives."""
+    """The folder of one background node."""
 
     path: Path
 
     @property
     def log(self) -> Path:
-        """What the serving benchctl and the node's start say."""
+        """Output of the serving benchctl and of the node's start."""
         return self.path / "serve.log"
 
     @property
@@ -67,7 +67,7 @@ class NodeFolder:
         return self.path / "boot" / "stdout.log"
 
     def state(self) -> NodeState | None:
-        """The node's state when it is up; None when it is not."""
+        """The node's state; None when it is not up."""
         try:
             state = msgspec.json.decode(read_file(self.path / STATE_NAME), type=NodeState)
             process = psutil.Process(state.serving_pid)
@@ -81,7 +81,7 @@ def node_folder(home: Home, variant: str) -> NodeFolder:
     """The folder of a variant's background node.
 
     Raises:
-        UsageError: it is not a variant's name; a path would lead to somebody else's files.
+        UsageError: it is not a variant's name; a path would lead to other files.
     """
     return NodeFolder(home.nodes / check_name(variant))
 
@@ -95,11 +95,7 @@ def running_nodes(home: Home) -> Iterator[NodeState]:
 
 
 def only_node(home: Home, verb: str) -> str:
-    """The variant of the only background node that is up.
-
-    Args:
-        home: of the nodes.
-        verb: what is to be done to it, as `benchctl node` calls that.
+    """The variant of the only background node that is up; `verb` is the `benchctl node` command, for hints.
 
     Raises:
         BenchctlError: none is up.
@@ -118,7 +114,7 @@ def only_node(home: Home, verb: str) -> str:
 
 
 def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observer: Observer) -> None:
-    """Run a node until this process is asked to end.
+    """Run a node until this process is terminated.
 
     Raises:
         BenchctlError: it does not start, or dies.
@@ -159,13 +155,13 @@ def serve(home: Home, spec: VariantSpec, heap_mb: int, port: int | None, observe
 
 
 def check_port(port: int) -> None:
-    """Refuse a port that is taken: a node takes half a minute to say so, and blames a setting.
+    """Refuse a port that is taken: a node takes half a minute to report it, and blames a setting.
 
     Raises:
         BenchctlError: another process listens there.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As engines do: connections that have ended do not keep a port.
+        # As engines do: closed connections do not block a port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -177,12 +173,7 @@ def check_port(port: int) -> None:
 
 
 def start_in_background(home: Home, variant: str, arguments: list[str]) -> NodeState:
-    """Start a benchctl process that serves the node, and wait until the node is ready.
-
-    Args:
-        home: of the node.
-        variant: its name.
-        arguments: of `benchctl node serve`.
+    """Start a process of `benchctl node serve` with these arguments, and wait until the node is ready.
 
     Raises:
         BenchctlError: the node is up already, or does not get ready.

@@ -1,4 +1,4 @@
-"""The tasks of one node start: what operations are told of the plan, warm-ups, then step by step."""
+"""The tasks of one node start: their context, warm-ups, then step by step."""
 
 import threading
 import time
@@ -37,18 +37,13 @@ from benchctl.track.operations.search import Bulk
 def work_context(
     plan: Plan, track: Track, home: Home, engine: EngineName, session: int = 0, version: str = ""
 ) -> WorkContext:
-    """Where the tasks of a plan run.
+    """The context of a plan's tasks.
 
     Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
-    by their names where those are there for certain, else whatever the challenge has made by then.
-
-    Args:
-        plan: of the run.
-        track: of the plan.
-        home: where corpora are kept.
-        engine: of the node.
-        session: of the track's plug-in: tasks of the same one share what its modules hold.
-        version: of the engine; empty while no node is up.
+    by name
+    if those certainly exist, else whatever the challenge has created by then. Tasks of the same `session`
+    share the
+    state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
     bodies = {one.name: msgspec.to_builtins(one.body) for one in track.indices}
     return WorkContext(
@@ -69,16 +64,16 @@ def work_context(
 
 
 def default_target(plan: Plan, track: Track) -> str:
-    """What operations ask that name no index, as it stands in a path."""
+    """The target of operations that name no index, as a path component."""
     wanted = places(track, plan.corpus.files)
     return wanted.target if plan.origin == "prepared" or len(wanted.names) == 1 else EVERYTHING
 
 
 def check_work(plan: Plan, track: Track, home: Home) -> None:
-    """Make every task's work ready once, without a node: what it lacks is found out now.
+    """Prepare every task's work once, without a node, to find out what is missing.
 
     Raises:
-        UsageError: an operation needs something that is not there.
+        UsageError: something that an operation needs is missing.
     """
     context = work_context(plan, track, home, plan.variants[0].engine)
     for challenge in (*plan.all_warmups, *plan.schedules):
@@ -86,7 +81,7 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
         for task in challenge.schedule:
             operation = operations[task.operation]
             if isinstance(operation, PluginOperation):
-                # Its code may do anything when it is made ready; it was checked when it was allowed.
+                # Its code may do anything when it is opened; it was checked when it was allowed.
                 continue
             try:
                 open_workload(operation, context, clients=task.clients, key=task.label).close()
@@ -94,29 +89,25 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
                 raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
 
 
-# The tasks of one node start: warm-up challenges, then the schedules, step by step, and their figures.
-
-
-# Samples of warm-up challenges carry this schedule number: kept, and never part of a figure.
+# Schedule number of warm-up challenges' samples: kept, but never part of a figure.
 WARMUP_SCHEDULE = -1
 
 # Two busy CPUs may keep a thread waiting for a quarter of a second.
 _LEAST_STOP_S = 0.5
 
 
-# Whether a challenge that makes its own data has made it: searches of something else are no measurement.
-
 _RESTORE = "restore-snapshot"
 
 
-def check_made(job: Job, result: TaskResult) -> None:
-    """End the fork where the node refuses an index, a template or a snapshot.
+def check_created(job: Job, result: TaskResult) -> None:
+    """Fail if the node refused an index, a template or a snapshot.
 
-    Documents that are sent there all the same would make an index of another mapping, and every figure after
-    that one of other work.
+    Documents sent there anyway would create an index with another mapping, and all later figures would be
+    about
+    different work.
 
     Raises:
-        BenchctlError: the node refuses, in its own words; but for tasks whose failures are not fatal.
+        BenchctlError: the node refuses, in its own words; except for tasks whose failures are not fatal.
     """
     operation = job.operation
     makes = isinstance(operation, CreateIndex | CreateDataStream | CreateTemplate)
@@ -124,7 +115,7 @@ def check_made(job: Job, result: TaskResult) -> None:
         return
     if not result.failures or job.task.ignore_response_error_level == "non-fatal":
         return
-    # One that was tried again until it went well is not a failure; part 0 is the operation as a whole.
+    # Succeeding after retries is not a failure; part 0 is the operation itself.
     if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
         return
     said = next((detail for failure in result.failures for detail in failure.details), "no reason given")
@@ -134,18 +125,9 @@ def check_made(job: Job, result: TaskResult) -> None:
     )
 
 
-# Steps of a schedule, one after the other.
-
-
 @dataclass(frozen=True)
 class MeasuredTask:
-    """One measured task, done.
-
-    Attributes:
-        job: what was to be done.
-        result: what came of it.
-        gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
-    """
+    """A measured task; `gap_s` is its start after the previous step, or after node ready, seconds."""
 
     job: Job
     result: TaskResult
@@ -154,14 +136,14 @@ class MeasuredTask:
 
 @dataclass
 class Load:
-    """What the tasks of one node start came to.
+    """The load of one node start.
 
     Attributes:
-        free_ns: when the step before ended, or the node was ready, on the monotonic clock.
+        free_ns: when the previous step ended, or the node was ready, on the monotonic clock.
         outcomes: of the measured tasks, in order.
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
-        indexing: set while a step that indexes is running, for whoever watches the node.
+        indexing: set while a step that indexes is running, for those who watch the node.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
@@ -171,20 +153,14 @@ class Load:
     indexing: threading.Event = field(default_factory=threading.Event)
 
     def summaries(self) -> tuple[TaskSummary, ...]:
-        """The figures of the measured tasks; made when the node is gone, so that none costs it time."""
+        """The figures of the measured tasks; computed when the node is gone, to cost it no time."""
         return tuple(_summary(outcome) for outcome in self.outcomes)
 
 
 class StepRunner:
     """Runs the steps of a plan's schedules on a node.
 
-    Args:
-        plan: of the run.
-        track: of the plan.
-        home: where the corpus is.
-        observer: told what happens.
-        stop: set from outside to end a step early.
-        workers: processes that clients work in; None for this one.
+    Setting `stop` ends a step early; `workers` are the processes of its clients, None for this one.
     """
 
     def __init__(
@@ -206,15 +182,7 @@ class StepRunner:
     def stage(
         self, serving: Serving, engine: EngineName, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
-        """Where the tasks of a node start run.
-
-        Args:
-            serving: is up.
-            engine: of it.
-            boot: which node start of the fork.
-            origin_ns: the fork's origin on the monotonic clock.
-            spool: takes the samples.
-        """
+        """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         return Stage(
             open_wire=self._opener(serving, engine),
             context=work_context(self._plan, self._track, self._home, engine, origin_ns, serving.version),
@@ -226,14 +194,7 @@ class StepRunner:
         )
 
     def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, *, variant: str) -> None:
-        """Run the warm-up challenges, then these steps.
-
-        Args:
-            serving: is up.
-            steps: of the schedules.
-            stage: where they run.
-            load: takes what they come to.
-            variant: whose own warm-up challenges come first.
+        """Run the warm-up challenges, the variant's own first, then these steps.
 
         Raises:
             BenchctlError: the node failed, or a request did and that ends the run.
@@ -259,11 +220,11 @@ class StepRunner:
     def run_step(
         self, serving: Serving, jobs: Sequence[Job], stage: Stage, load: Load
     ) -> tuple[TaskResult, ...]:
-        """Run tasks at the same time; those that are measured go into the results.
+        """Run tasks concurrently; measured ones go into `load`.
 
         Raises:
             BenchctlError: the node failed, or a request did and that ends the run; or the node refuses what
-                the challenge makes its data of; or benchctl itself did not run for a large share of a task.
+                the challenge needs for its data; or benchctl itself did not run for a large share of a task.
         """
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
@@ -278,7 +239,7 @@ class StepRunner:
                 on_progress=lambda done: self._observer.progress("requests", done, expected),
             )
         except NodeGone as err:
-            # The process knows better than the connection why it is gone.
+            # The process tells more than the connection about why it is gone.
             serving.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
@@ -296,13 +257,13 @@ class StepRunner:
                 load.outcomes.append(MeasuredTask(job, result, gap_s))
         if self._plan.origin == "empty":
             for job, result in zip(jobs, results, strict=True):
-                check_made(job, result)
+                check_created(job, result)
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
     def _opener(self, serving: Serving, engine: EngineName) -> OpenWire:
         if self._plan.transport == "client":
-            # Both official clients take a while to load, which no other run need wait for.
+            # Both official clients are slow to import.
             from benchctl.load.client_transport import LibraryOpener  # noqa: PLC0415 - see above
 
             return LibraryOpener(engine, serving.endpoint)
@@ -322,7 +283,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 
 
 def _summary(outcome: MeasuredTask) -> TaskSummary:
-    # Loaded when the first node is gone: nothing before that needs statistics.
+    # Imported when the first node is gone: nothing needs statistics before.
     from benchctl.stats.summary import summarise  # noqa: PLC0415 - see above
 
     job, result = outcome.job, outcome.result
@@ -365,7 +326,7 @@ def _refuse_stops(job: Job, driver: DriverFigures) -> None:
 
 
 def requests_of(jobs: Sequence[Job]) -> int:
-    """Requests that tasks will send, warm-up included; 0 when only time or the corpus ends one of them."""
+    """Requests that tasks will send, warm-up included; 0 when time or the corpus ends one of them."""
     tasks = [job.task for job in jobs]
     if any(task.time_period is not None or task.warmup_time_period is not None for task in tasks):
         return 0

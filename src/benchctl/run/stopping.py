@@ -1,4 +1,4 @@
-"""When a run ends before it has all of its forks: looked at before every block, from the record alone."""
+"""When a run ends before it has all of its forks: evaluated before every block, from the record alone."""
 
 import statistics
 
@@ -12,18 +12,12 @@ from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE
 
 
 def reason_to_stop(record: RunRecord, block: int) -> str:
-    """Why a run ends before a block, by its plan's stop rule.
+    """Why a run ends before this block, by its plan's stop rule; for readers, empty to go on.
 
-    Blocks are never cut: one that has begun is finished, after an interruption, too. With several index
-    builds a block of every build is run. Forks for evidence are not part of the rule: they are run in any
-    case, and a budget leaves time for them.
-
-    Args:
-        record: of the run so far.
-        block: that comes next.
-
-    Returns:
-        For readers; empty to go on.
+    Blocks are never cut: one that was started is finished, even after an interruption. With several index
+    builds,
+    every build gets a block. The rule does not cover forks for evidence: they always run, and a budget leaves
+    time for them.
     """
     stop = record.plan.stop
     if (
@@ -46,7 +40,7 @@ def within(stop: StopSpec | None, seconds: float) -> StopSpec:
 
 
 def budget_behind(record: RunRecord, seconds: float) -> float:
-    """The budget of all forks of a run that gets so many more seconds for further blocks.
+    """The total budget of a run that gets so many more seconds for further blocks.
 
     Raises:
         UsageError: that is too little for one.
@@ -61,12 +55,12 @@ def budget_behind(record: RunRecord, seconds: float) -> float:
 
 
 def seconds_spent(record: RunRecord) -> float:
-    """Of a budget: the forks that are on disk, those before an interruption included."""
+    """Budget used by all forks on disk, including those before an interruption."""
     return sum(fork.wall_s for fork in record.forks)
 
 
 def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
-    """How much longer the forks take at most: what they are expected to, or what a budget leaves."""
+    """Upper bound of the remaining time: what is expected, or what the budget leaves."""
     stop = record.plan.stop
     if stop is None or stop.budget_s is None:
         return expected_s
@@ -75,11 +69,7 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
 
 
 def shortfall(record: RunRecord) -> str:
-    """What to say of a run that ended without the precision, or the verdicts, that were wanted.
-
-    Returns:
-        For readers; empty where nothing was wanted, or it is reached.
-    """
+    """That a run ended short of the wanted precision or verdicts, for readers; empty if it did not."""
     stop = record.plan.stop
     if stop is None or not _rule(stop):
         return ""
@@ -90,7 +80,7 @@ def shortfall(record: RunRecord) -> str:
 
 
 def stop_text(plan: Plan) -> str:
-    """What is going to end a run, for readers; empty when only the number of forks does."""
+    """What is going to end a run, for readers; empty if only the number of forks does."""
     stop = plan.stop
     if stop is None:
         return ""
@@ -112,7 +102,7 @@ def stop_text(plan: Plan) -> str:
 
 
 def precision_text(precision: float) -> str:
-    """`5 %`."""
+    """Such as `5 %`."""
     return f"{100 * precision:.4g} %"
 
 
@@ -124,7 +114,7 @@ def _rule(stop: StopSpec) -> str:
 
 
 def _seen_enough(record: RunRecord, stop: StopSpec) -> str:
-    # The rule knows the least number, too; an analysis between two blocks takes time.
+    # The rule checks the least number, too, but an analysis between blocks takes time.
     if not _rule(stop) or _fewest(record) < stop.least_forks:
         return ""
     enough, text = _judged(record, stop)
@@ -132,7 +122,7 @@ def _seen_enough(record: RunRecord, stop: StopSpec) -> str:
 
 
 def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:
-    # Half a second of scipy, which runs without the option need not wait for.
+    # Imports scipy for half a second, which runs without the option need not wait for.
     from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
     from benchctl.stats.decisions import decide  # noqa: PLC0415 - see above
 
@@ -175,5 +165,5 @@ def _block_s(record: RunRecord) -> float:
 
 
 def _fewest(record: RunRecord) -> int:
-    """Finished forks of the variant that has fewest."""
+    """Finished forks of the variant that has the fewest."""
     return min(len(record.compared(spec.name)) for spec in record.plan.variants)

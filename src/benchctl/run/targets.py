@@ -1,4 +1,4 @@
-"""Getting a running cluster ready: its indices found, or filled on request; nothing else on it is changed."""
+"""Preparing a running cluster: its indices found, or filled on request; nothing else is changed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,25 +32,18 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.common import Asking, Operation
 from benchctl.track.operations.search import RawRequest, Sleep
 
-# What an operation may be called on somebody else's cluster; all others write, delete or configure.
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
-"""Generates the corpus, or finds it, when it is needed."""
+"""Generates or finds the corpus, when it is needed."""
 
 
 def prepare_target(
     spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track, corpus: FullCorpus, observer: Observer
 ) -> TargetSubject:
-    """Look at a cluster and at its indices; the only one is made and filled where it is missing and may be.
+    """Inspect a cluster and its indices; creates and fills a single missing index if allowed.
 
-    Args:
-        spec: the variant.
-        endpoint: where it is, with credentials.
-        plan: of the run.
-        track: whose indices it must have.
-        corpus: asked only when the index has to be filled.
-        observer: told what happens.
+    `corpus` is called only when the index has to be filled.
 
     Raises:
         UsageError: the plan would change the cluster.
@@ -77,7 +70,7 @@ def prepare_target(
 
 
 def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> None:
-    """A cluster that benchctl did not start is not changed by a challenge.
+    """Refuse challenges that would change a cluster that benchctl did not start.
 
     Raises:
         UsageError: a challenge writes, deletes or configures.
@@ -99,10 +92,10 @@ def refuse_writes(name: str, challenges: Sequence[Challenge], track: Track) -> N
 
 
 def refuse_filling(track: Track, wanted: Places) -> None:
-    """On somebody else's cluster, one index is made at most.
+    """Refuse to create more than one index on a cluster that benchctl did not start.
 
     Raises:
-        UsageError: the track wants more.
+        UsageError: the track needs more.
     """
     if len(wanted.indices) == 1 and not wanted.data_streams and not track.templates:
         return
@@ -161,9 +154,9 @@ def _fill(
     corpus: FullCorpus,
     observer: Observer,
 ) -> IndexFacts:
-    """Create the index and send the corpus. One that fails half-way stays: nothing is deleted on a target."""
+    """Create the index and send the corpus. After a failure it stays: nothing is deleted on a target."""
     spec, parcels = corpus()
-    # Nothing was installed; what is known of the engine still tells two fillings apart.
+    # Nothing was installed; this only distinguishes fillings by different engines.
     stand_in = Installation(
         facts.engine, facts.version, Path(), facts.build, facts.modules, facts.lucene, "none"
     )
@@ -191,12 +184,7 @@ def _fill(
 
 
 def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[str, ...]:
-    """What a reader must know about variants that benchctl did not start.
-
-    Args:
-        subjects: the targets.
-        documents: of the run's corpus.
-    """
+    """Caveats about variants that benchctl did not start, for a run's corpus of `documents`."""
     found: list[str] = []
     for subject in subjects:
         name, endpoint, index = subject.spec.name, subject.address.endpoint, subject.index_facts
@@ -226,7 +214,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
 
 
 def corpus_of_targets(plan: Plan, subjects: Mapping[str, TargetSubject]) -> Plan:
-    """The plan of a run that has only targets which others filled: its corpus is what they hold."""
+    """The plan of a run with filled targets only: its corpus is what they hold."""
     documents = next(iter(subjects.values())).index_facts.documents
     spec = msgspec.structs.replace(plan.corpus, documents=documents)
     return msgspec.structs.replace(plan, corpus=spec)

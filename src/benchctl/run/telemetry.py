@@ -1,4 +1,4 @@
-"""Watches a node's process and the driver while a fork runs: one reading a second, in a thread of its own."""
+"""Observes a node's process and the driver during a fork: one reading a second, in its own thread."""
 
 import math
 import os
@@ -18,20 +18,16 @@ from benchctl.results.samples import Columns
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 
 INTERVAL_S = 1.0
-# Asking a node costs it something, however little.
+# Every request costs the node something.
 MERGES_EVERY_NS = 2_000_000_000
 MERGES_TIMEOUT_S = 1.0
 _NS_PER_S = 1_000_000_000
-# A shorter rest of an interval says nothing about CPU time, which the kernel counts in steps of 10 ms.
+# Shorter intervals are useless for CPU time, which the kernel counts in steps of 10 ms.
 _LEAST_INTERVAL_NS = 100_000_000
 
 
 class DriverClock:
-    """CPU seconds of this process and of the processes that its clients work in.
-
-    Args:
-        workers: gives the process ids of those.
-    """
+    """CPU seconds of this process and of the processes of its clients, whose ids `workers` returns."""
 
     def __init__(self, workers: Callable[[], Sequence[int]] = tuple) -> None:
         self._workers = workers
@@ -39,7 +35,7 @@ class DriverClock:
         self._used: dict[int, float] = {}
 
     def __call__(self) -> float:
-        """Since they started; what one that ended had used still counts."""
+        """Since they started; includes those that have ended."""
         for pid in self._workers():
             with suppress(psutil.Error):
                 if pid not in self._processes:
@@ -51,12 +47,12 @@ class DriverClock:
 
 @dataclass(frozen=True)
 class NodeWatch:
-    """What of a node is watched.
+    """How a node is observed.
 
     Attributes:
         gauge: of the server process.
         merges: asks the node, which takes a moment.
-        indexing: whether a step that indexes is running: nothing is asked of the node otherwise.
+        indexing: whether a step that indexes is running; the node is asked nothing otherwise.
     """
 
     gauge: Gauge
@@ -89,12 +85,9 @@ class Telemetry:
 
     @contextmanager
     def watching(self, boot: int, node: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
-        """Read within the block, at its beginning and end and at the interval between.
+        """Take readings within the block, at its beginning and end and every `interval_s` seconds.
 
-        Args:
-            boot: which node start of the fork.
-            node: what to watch; None for a cluster that runs elsewhere, of which nothing can be read.
-            interval_s: between readings, seconds.
+        `boot` is the node start of the fork; `node` is None for a remote cluster, which cannot be observed.
         """
         over = threading.Event()
         watch = _Watch(node, self._driver)
@@ -104,11 +97,11 @@ class Telemetry:
                 yield
             finally:
                 over.set()
-            # A mistake in here must not pass for a quiet node.
+            # An error in there must not look like an idle node.
             watching.result()
 
     def add_pauses(self, boot: int, pauses: Iterable[Pause]) -> None:
-        """Keep what a node's log says about its garbage collector, on the fork's clock."""
+        """Add garbage collection pauses from a node's log, on the fork's clock."""
         self._pauses += [(boot, pause) for pause in pauses]
 
     def series(self) -> Columns:
@@ -157,7 +150,7 @@ class _Watch:
         self._asked_ns: int | None = None
 
     def read(self, now_ns: int) -> tuple[float, ...] | None:
-        """The values of a row, in the order of SERIES_DTYPES; None too soon after the one before."""
+        """A row's values, in the order of SERIES_DTYPES; None too soon after the previous one."""
         if self._before is not None and now_ns - self._before[0] < _LEAST_INTERVAL_NS:
             return None
         usage = Usage() if self._node is None else self._node.gauge.read()
@@ -189,7 +182,7 @@ class _Watch:
         try:
             found = self._node.merges()
         except NodeRequestError:
-            # A node that is too busy to say, or dying: the step itself finds that out.
+            # The node is too busy or dying, which the step itself will notice.
             return math.nan, math.nan
         return found.current, found.total_ms
 

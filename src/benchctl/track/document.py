@@ -1,4 +1,4 @@
-"""JSON of a track and where its values stand: every complaint names file, line and JSON path."""
+"""JSON of a track, with places of its values: every error names file, line and JSON path."""
 
 import json
 import re
@@ -19,13 +19,12 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?[eE]\+?\d+|-?\d{19,}", re.ASCII)
 _BYTE = re.compile(r"\(byte (?P<offset>\d+)\)")
 _LARGEST = 2**64
 _COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
-_AROUND = 3  # lines shown before and behind an error
+_AROUND = 3  # lines shown before and after an error
 _WIDEST = 160
 _PLACED = 100  # notes of a document that name their lines
 LIKE = 0.8
-"""What is that similar, in difflib's measure, is a typing mistake."""
-
-# Keys of Rally's and OpenSearch Benchmark's tracks that mean nothing, or nothing here.
+"""More similar words, by difflib's measure, are typos."""
+# Keys of Rally's and OpenSearch Benchmark's tracks that are ignored here.
 _PASSING = frozenset(
     {
         "default",
@@ -39,7 +38,7 @@ _PASSING = frozenset(
 )
 
 
-# Where in a JSON text a value stands.
+# Positions of values in JSON text.
 
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<place>\d+)\]")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -47,12 +46,12 @@ _DECODER = json.JSONDecoder()
 
 
 def offset_of(text: str, where: str, key: str | None = None) -> int:
-    """The character where a value begins, or where the innermost value around it does that can be found.
+    """The offset of a value, or of the innermost enclosing value that can be found.
 
     Args:
         text: valid JSON.
         where: a path such as `$.schedule[3].operation`.
-        key: of the object there; its name is looked for instead of the object.
+        key: of the object there; the offset of its name instead of the object's.
     """
     at = _space(text, 0)
     for match in _STEP.finditer(where.removeprefix("$")):
@@ -65,13 +64,10 @@ def offset_of(text: str, where: str, key: str | None = None) -> int:
 
 
 def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
-    """Keys that an object gives more than once; the readers of JSON take the last one without a word.
-
-    Args:
-        text: valid JSON.
+    """Duplicate keys of objects in valid JSON; parsers silently take the last one.
 
     Yields:
-        (JSON path of the object, key, character where the key is given again).
+        (JSON path of the object, key, offset of the repetition).
 
     Raises:
         RecursionError: the text is nested too deeply.
@@ -82,9 +78,9 @@ def repeated_keys(text: str) -> Iterator[tuple[str, str, int]]:
         nonlocal found
         found = found or len(dict(pairs)) < len(pairs)
 
-    # Numbers stay texts: their size does not matter here.
+    # Numbers stay strings, whatever their size.
     json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
-    if found:  # where they are takes longer to say
+    if found:  # finding their positions takes longer
         yield from _repeated(text, _space(text, 0), "$")
 
 
@@ -102,7 +98,7 @@ def _repeated(text: str, at: int, where: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _children(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
-    """The members of an object or array: key or place, where the member begins, where its value does."""
+    """The members of an object or array: key or index, offset of the member, offset of its value."""
     if text[at : at + 1] not in ("{", "["):
         return
     named = text[at] == "{"
@@ -127,20 +123,16 @@ def _space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-# JSON of a track and where its values stand.
-
-
 class Document:
     """A JSON file of a track.
 
     Args:
         name: for messages.
-        rendered: its text; without it, places in files cannot be told.
-        lenient: whether keys that belong elsewhere are noted and passed over, as Rally does; typing mistakes
-            are errors all the same.
+        rendered: its text; without it, errors have no line.
+        lenient: whether misplaced keys are noted and ignored, as in Rally; typos are errors anyway.
 
     Attributes:
-        notes: what was passed over, one line each.
+        notes: what was ignored, one line each.
     """
 
     def __init__(self, name: str, rendered: Rendered | None = None, *, lenient: bool = False) -> None:
@@ -150,29 +142,24 @@ class Document:
         self._rendered = rendered
 
     def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
-        """A complaint about a value.
+        """An error about a value.
 
         Args:
-            where: JSON path of it.
-            message: what is wrong, in a sentence without its end.
+            where: its JSON path.
+            message: what is wrong, without a final full stop.
             hint: what to do.
-            key: of the object there that is meant.
+            key: the key of the object there that is meant.
         """
         return UsageError(f"{self.place(where, key)}: {cut(where)}: {cut(message)}", hint=cut(hint))
 
     def note(self, where: str, message: str, *, key: str | None = None) -> None:
-        """Keep a remark about a value, or about a key of it."""
-        # To find a line, the whole text is looked through.
+        """Add a note about a value, or about one of its keys."""
+        # Finding a line scans the whole text.
         place = self.place(where, key) if len(self.notes) < _PLACED else self.name
         self.notes.append(f"{place}: {cut(where)}: {cut(message)}")
 
     def repeated(self, where: str, key: str, offset: int) -> None:
-        """Refuse a key that an object has already; pass over the first one in a lenient document.
-
-        Args:
-            where: JSON path of the object.
-            key: that it gives again.
-            offset: the character where it does.
+        """Refuse a duplicate key at an offset; a lenient document ignores the first one.
 
         Raises:
             UsageError: the document is not lenient.
@@ -183,7 +170,7 @@ class Document:
         self.notes.append(f"{text}, and the last one counts")
 
     def place(self, where: str, key: str | None = None) -> str:
-        """File and line of a JSON path; only the file where the line cannot be told."""
+        """File and line of a JSON path; only the file if the line is unknown."""
         if self._rendered is None:
             return self.name
         return self._place_at(offset_of(self._rendered.text, where, key))
@@ -194,14 +181,11 @@ class Document:
 
 
 def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:
-    """The JSON of a rendered file.
-
-    Returns:
-        The document, and its value.
+    """Parse the JSON of a rendered file; returns the document and its value.
 
     Raises:
-        UsageError: it is not JSON; the message shows the lines around the error and the file they came from.
-            Or a key stands twice in an object; where Rally's habits hold, that is noted, and the last counts.
+        UsageError: it is not JSON; the message shows the lines around the error and their file. Or an object
+            has a duplicate key; in a lenient document that is noted, and the last one counts.
     """
     document = Document(str(rendered.path), rendered, lenient=lenient)
     try:
@@ -218,7 +202,7 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
 
 
 def _broken(rendered: Rendered, found: str) -> UsageError:
-    """Where the JSON breaks, in the words of Python's reader unless that takes what is not JSON: NaN."""
+    """The error for invalid JSON, in Python's words unless its parser accepts it, such as NaN."""
     text = rendered.text
     byte = _BYTE.search(found)
     said = _BYTE.sub("", found).strip()
@@ -248,7 +232,7 @@ def _broken(rendered: Rendered, found: str) -> UsageError:
 
 
 def _beyond_bounds(rendered: Rendered, found: str) -> UsageError:
-    """A number that JSON allows and that no number type holds; msgspec does not say where it is."""
+    """The error for a number that JSON allows and no type holds; msgspec does not tell where it is."""
     numbers = _NUMBER.finditer(rendered.text)
     large = next((match for match in numbers if abs(float(match[0])) >= _LARGEST), None)
     if large is None:
@@ -258,7 +242,7 @@ def _beyond_bounds(rendered: Rendered, found: str) -> UsageError:
 
 
 def _excerpt(rendered: Rendered, line: int, column: int) -> str:
-    """The rendered lines around an error, with the line numbers of the files that they came from."""
+    """The rendered lines around an error, with line numbers of the files that they came from."""
     rows = rendered.text.split("\n")
     shown: list[tuple[str, str]] = []
     left = max(0, column - _WIDEST // 2) if column > _WIDEST else 0
@@ -284,7 +268,7 @@ def _hint(undefined: Iterable[str]) -> str:
 
 
 def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:  # noqa: ANN401 - JSON of any shape
-    """JSON into a typed form.
+    """Convert JSON to a typed form.
 
     Raises:
         UsageError: it does not fit; the message names file and JSON path.
@@ -298,7 +282,7 @@ def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:  # no
 
 
 def refused(err: msgspec.ValidationError, document: Document, where: str) -> UsageError:
-    """What msgspec found, said with the place in the file."""
+    """Msgspec's error, with the place in the file."""
     text = str(err)
     place = _PLACE.search(text)
     inner = place["place"] if place else ""
@@ -309,9 +293,9 @@ _KEYS: dict[Any, tuple[str, ...]] = {}
 
 
 def encoded_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - any struct
-    """The keys that a struct has in JSON."""
+    """The keys of a struct in JSON."""
     if kind not in _KEYS:
-        # Finding them takes longer than reading a task.
+        # Slower than parsing a task.
         _KEYS[kind] = tuple(field.encode_name for field in msgspec.structs.fields(kind))
     return _KEYS[kind]
 
@@ -320,14 +304,14 @@ _VOCABULARY: set[str] = set(_PASSING)
 
 
 def know(keys: Iterable[str]) -> None:
-    """Add keys that some kind of object has: elsewhere they are misplaced, and not unknown."""
+    """Add keys of some kind of object: elsewhere they are misplaced rather than unknown."""
     _VOCABULARY.update(keys)
 
 
 def _fitting_keys(
     raw: Mapping[str, Any], known: Sequence[str], document: Document, where: str
 ) -> dict[str, Any]:
-    """An object without the keys that are only comments or belong elsewhere.
+    """An object without comments and misplaced keys.
 
     Raises:
         UsageError: a key is unknown.
@@ -344,14 +328,14 @@ def _fitting_keys(
 def fitting_key(
     key: str, known: Sequence[str], document: Document, where: str, *, others: bool = False
 ) -> None:
-    """Pass over a key that an object cannot have, if it is only a comment or belongs elsewhere.
+    """Ignore an object's unexpected key if it is a comment or misplaced.
 
     Args:
-        key: that is none of the known ones.
+        key: none of the known ones.
         known: keys that the object may have.
-        document: that it stands in; only lenient ones may hold what belongs elsewhere.
+        document: only lenient ones may have misplaced keys.
         where: JSON path of the object.
-        others: pass over unknown keys that resemble no known one, too.
+        others: also ignore unknown keys that resemble no known one.
 
     Raises:
         UsageError: the key is unknown.

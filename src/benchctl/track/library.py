@@ -1,4 +1,4 @@
-"""Where tracks and challenges are found: the ones shipped with benchctl, and the user's own by path."""
+"""Where tracks and challenges are found: shipped with benchctl, or the user's own by path."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from benchctl.nearest import guess
 MAIN_FILES = ("track.json", "workload.json")
 """Names of a track's main file: Rally's and OpenSearch Benchmark's."""
 
-_DEPTHS = ("*", "*/*")  # at which repositories keep their tracks
+_DEPTHS = ("*", "*/*")  # of tracks in repositories
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def shipped(kind: str, *, package: Path = _PACKAGE) -> Path:
     """The folder of shipped `tracks`, `challenges` or `experiments`.
 
-    An installed wheel carries them inside the package; in a checkout they stand at its top.
+    An installed wheel has them inside the package, a checkout at its top.
     """
     inside = package / "shipped" / kind
     return inside if inside.is_dir() else package.parents[1] / kind
@@ -35,9 +35,7 @@ def track_names() -> tuple[str, ...]:
 def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
     """The file of a challenge: a shipped name, or the path of a JSON file.
 
-    Args:
-        name: as given.
-        also: names that would have been found elsewhere, for the hint.
+    `also` are names that would have been found elsewhere, for the hint.
 
     Raises:
         UsageError: there is no such challenge.
@@ -55,7 +53,7 @@ def find_track(name: str) -> Path:
     """The main file of a track: a shipped name, or the path of a folder or file.
 
     Raises:
-        UsageError: there is no such track, or the folder holds several.
+        UsageError: there is no such track, or the folder has several.
     """
     path = _find(name, "track", shipped("tracks") / name / "track.json", track_names(), track_names())
     if not path.is_dir():

@@ -1,4 +1,4 @@
-"""Tracks and challenges by name or path into typed models, and which tasks of them are left to run."""
+"""Loads tracks and challenges, by name or path, and filters their tasks."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,13 +80,12 @@ class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 know([*encoded_names(_TrackFile), *encoded_names(_IndexEntry), *encoded_names(_TemplateEntry)])
-# Of Rally's first version; tracks that were brought up to the second one still have it.
+# From Rally's first version; tracks migrated to the second one still have it.
 _OLD_URL = "data-url"
 know([_OLD_URL])
 
 
 def _read_track(path: Path, renderer: Renderer) -> Track:
-    """Read a track."""
     document, raw = read_document(renderer.render(path), lenient=True)
     if not isinstance(raw, Mapping):
         raise document.refuse("$", "a track is an object")
@@ -97,8 +96,6 @@ def _read_track(path: Path, renderer: Renderer) -> Track:
 
 
 class _Reader:
-    """Reads one track."""
-
     def __init__(self, path: Path, renderer: Renderer, document: Document) -> None:
         self._path = path
         self._renderer = renderer
@@ -109,7 +106,6 @@ class _Reader:
         self._faults: list[Fault] = []
 
     def track(self, raw: Mapping[str, Any]) -> Track:
-        """All of it."""
         self._check_age(raw)
         entry = convert(raw, _TrackFile, self._document, "$")
         self._check_version(entry.version)
@@ -175,12 +171,12 @@ class _Reader:
         found: dict[str, TrackOperation] = {}
         for place, raw in enumerate(entries):
             where = f"$.operations[{place}]"
-            # A bare name is a type without anything else.
+            # A bare name is a type without parameters.
             named = {"operation-type": raw} if isinstance(raw, str) else raw
             try:
                 operation = read_operation(named, self._document, where, plugin=self._plugin)
             except UsageError as err:
-                # Only the challenges that name it cannot be run.
+                # Only challenges that refer to it cannot be run.
                 self._unusable[_name_of(named)] = err
                 if isinstance(err, IncompleteError):
                     # Workloads define operations that their tasks redefine.
@@ -213,7 +209,7 @@ class _Reader:
     def _sound_challenges(
         self, entry: _TrackFile, given: str, operations: Mapping[str, TrackOperation]
     ) -> dict[str, Challenge]:
-        """Those that can be run; what is wrong with the others is kept for whoever asks for them."""
+        """Challenges that can be run; errors of the others are kept for those who ask for them."""
         value = getattr(entry, given)
         places: list[tuple[str, Any]] = [(f"$.{given}", value)]
         if given in _SEVERAL:
@@ -290,13 +286,13 @@ class _Reader:
 
 
 def _name_of(operation: object) -> str:
-    """What tasks call an operation, as far as it can be told of one that cannot be read."""
+    """An operation's name in tasks, as far as it is known of an invalid one."""
     said = operation if isinstance(operation, Mapping) else {}
     return str(said.get("name") or said.get("operation-type") or "")
 
 
 def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
-    """Whether the types of an index are objects, as they were when they held the documents."""
+    """Whether the types of an index are objects, as in tracks where they held the documents."""
     indices = raw.get("indices")
     if not isinstance(indices, list):
         return False
@@ -305,22 +301,18 @@ def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
 
 
 def _digest(track: Track) -> str:
-    """Over the meaning, not the files: white space and comments make no difference to what is measured."""
+    """Over the meaning, not the files: white space and comments do not affect measurements."""
     operations = sorted((name, operation.meaning) for name, operation in track.operations.items())
     meaning: tuple[Any, ...]
     if len(track.indices) == 1 and not track.templates and not track.corpora:
-        # Generated documents in one index: the form that stored results know.
+        # Generated documents in one index: compatible with stored results.
         meaning = (track.index_name, track.index_body, operations)
     else:
         meaning = (track.indices, track.data_streams, track.templates, track.corpora, operations)
     return hashlib.sha256(msgspec.json.encode(meaning, order="sorted")).hexdigest()
 
 
-# Tracks and challenges by name or path into typed models, with the parameters of the command line.
-
-
-# Parameters that every challenge understands even where its file is not a template: they set the tasks' key
-# of the same name.
+# Parameters of every challenge, even if its file is not a template: they set the tasks' key of the same name.
 TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clients")
 
 
@@ -328,12 +320,12 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     """Load a track by shipped name or path.
 
     Args:
-        name: a shipped track's name, or the path of a folder or file: a `track.json` of Rally's, or a
-            `workload.json` of OpenSearch Benchmark's.
+        name: a shipped track's name, or the path of a folder or file: Rally's `track.json`, or OpenSearch
+            Benchmark's `workload.json`.
         params: template parameters.
 
     Returns:
-        The track, and the names of all parameters that its files know.
+        The track, and the names of all parameters that its files use.
 
     Raises:
         UsageError: something is missing or wrong; the message names file and JSON path.
@@ -346,16 +338,17 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
 def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[Challenge, set[str]]:
     """Load a challenge, set its parameters and check it against the track.
 
-    A parameter called like a key of TASK_PARAMETERS sets that key of every task, unless the file uses a
-    template variable of that name itself.
+    A parameter named like a key in TASK_PARAMETERS sets that key of every task, unless the file uses a
+    template
+    variable of that name itself.
 
     Args:
         name: of one of the track's own challenges, or of a shipped one, or the path of a file.
-        track: whose operations its tasks name.
+        track: whose operations its tasks refer to.
         params: template parameters.
 
     Returns:
-        The challenge, and the names of the parameters that it knows.
+        The challenge, and the names of the parameters that it uses.
 
     Raises:
         UsageError: something is missing or wrong; the message names file and JSON path.
@@ -387,9 +380,9 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
 
 
 def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> Mapping[str, Any]:
-    """Those of the parameters that mean something for a task.
+    """The parameters that make sense for a task.
 
-    Nobody who asks for 300 iterations wants 300 force-merges, or a corpus cut to 300 bodies.
+    Nobody who asks for 300 iterations wants 300 force-merges, or a corpus truncated to 300 bodies.
     """
     if not operation.reported:
         return {}
@@ -399,7 +392,7 @@ def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> 
 
 
 def _override(task: Task, overrides: Mapping[str, Any], document: Document, place: int) -> Task:
-    """The task with these keys replaced; 0 as a rate takes the rate away."""
+    """The task with these keys replaced; 0 as a rate removes the rate."""
     if not overrides:
         return task
     fields = {field.name: field for field in msgspec.structs.fields(Task)}
@@ -412,23 +405,23 @@ def _override(task: Task, overrides: Mapping[str, Any], document: Document, plac
     if converted.get("target_throughput") == 0:
         converted["target_throughput"] = None
         if task.schedule == "poisson":
-            # Without a rate there are no arrivals to space.
+            # Arrivals need a rate.
             converted["schedule"] = "deterministic"
     if "target_throughput" in converted:
         converted["target_interval"] = None
     if converted.get("iterations") is not None:
         converted["time_period"] = None
-        # Both hold for periods only.
+        # Both apply to periods only.
         converted["warmup_time_period"] = None
         converted["ramp_up_time_period"] = None
     return msgspec.structs.replace(task, **converted)
 
 
 def reject_lacking(track: Track, challenge: Challenge) -> None:
-    """A challenge that needs what only the track's plug-in has cannot be run without it.
+    """Refuse a challenge that needs the track's plug-in.
 
     Raises:
-        UsageError: names all that would be missing.
+        UsageError: names everything that would be missing.
     """
     lacking = track.lacking(challenge)
     if lacking:
@@ -440,11 +433,7 @@ def reject_lacking(track: Track, challenge: Challenge) -> None:
 
 
 class UnusedParameter(UsageError):  # noqa: N818 - what is so; whether it is a mistake depends on who gave it
-    """Nothing uses a parameter.
-
-    Attributes:
-        name: of the parameter.
-    """
+    """A parameter that nothing uses; whether that is a mistake depends on who gave it."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"--param {name}: no challenge or track uses it", hint=hint)
@@ -452,11 +441,7 @@ class UnusedParameter(UsageError):  # noqa: N818 - what is so; whether it is a m
 
 
 def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
-    """A parameter that nothing uses is a typing mistake, and the run would not be what was asked for.
-
-    Args:
-        params: as given.
-        known: what the files of track and challenges know.
+    """Refuse a parameter that no file of the track or challenges uses: it is a typo.
 
     Raises:
         UnusedParameter: names the parameter and the nearest one that would be used.
@@ -469,18 +454,13 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
             )
 
 
-# Which tasks of a challenge are left: Rally's filters by name, type and tag.
+# Rally's filters of tasks by name, type and tag.
 
 Subject = Literal["name", "type", "tag"]
 
 
 class TaskFilter(NamedTuple):
-    """One filter.
-
-    Attributes:
-        subject: what of a task it looks at.
-        value: what that has to be.
-    """
+    """One filter: a property of a task, and its required value."""
 
     subject: Subject
     value: str
@@ -489,15 +469,15 @@ class TaskFilter(NamedTuple):
         return self.value if self.subject == "name" else f"{self.subject}:{self.value}"
 
     def matches(self, task: Task, operation: Operation) -> bool:
-        """Whether it means a task."""
+        """Whether it matches a task."""
         return self.value in _labels(task, operation)[self.subject]
 
 
 def parse_filters(text: str) -> tuple[TaskFilter, ...]:
-    """Filters with commas in between: a task's name, `type:search`, `tag:setup`.
+    """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`.
 
     Raises:
-        UsageError: a filter is neither.
+        UsageError: a filter is none of these.
     """
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -523,12 +503,12 @@ def filter_tasks(
     Args:
         challenges: as loaded, at least one.
         operations: the track's.
-        include: keep only what one of these matches; nothing given keeps all.
-        exclude: take away what one of these matches.
+        include: keep only matches of these; empty keeps all.
+        exclude: remove matches of these.
 
     Raises:
         UsageError: a filter matches no task of any challenge, a challenge is left without tasks, or with one
-            that has no end any more.
+            that no longer ends.
     """
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
@@ -562,13 +542,13 @@ def _filtered(
     if not kept:
         raise UsageError(f"the filters leave no task of challenge '{challenge.name}'")
     left = msgspec.structs.replace(challenge, schedule=kept)
-    # A task may have had its end from one beside it that is gone now.
+    # A task may have been ended by a parallel one that is gone now.
     check_challenge(left, operations, Document(f"challenge {challenge.name}, filtered"))
     return left
 
 
 def _labels(task: Task, operation: Operation) -> dict[Subject, frozenset[str]]:
-    """All that filters can look at."""
+    """Everything filters can look at."""
     own = (operation.tags,) if isinstance(operation.tags, str) else operation.tags
     return {
         "name": frozenset({task.label}),

@@ -1,4 +1,4 @@
-"""The typed form of a track: indices, corpora, operations, challenges, tasks, in Rally's words and keys."""
+"""The typed model of a track: indices, corpora, operations, challenges, tasks, in Rally's terms and keys."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -113,12 +113,12 @@ _INHERITED = (
 
 
 class Targets(NamedTuple):
-    """Where the documents of a track can go; to the only index or data stream unless they say otherwise.
+    """Where the documents of a track can go; the only index or data stream is the default.
 
     Attributes:
-        indices: names of its indices.
-        types: of their documents, all together, for engines that had types.
-        data_streams: names of its data streams.
+        indices: names.
+        types: of the documents of all indices, for engines that had types.
+        data_streams: names.
     """
 
     indices: tuple[str, ...]
@@ -127,12 +127,7 @@ class Targets(NamedTuple):
 
 
 def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -> tuple[Corpus, ...]:
-    """Read the corpora of a track.
-
-    Args:
-        entries: the JSON at `$.corpora`.
-        document: that they stand in.
-        targets: where documents can go.
+    """Parse the corpora of a track, the JSON at `$.corpora`.
 
     Raises:
         UsageError: something is wrong or contradictory; the message names file and JSON path.
@@ -483,12 +478,12 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def index_name(self) -> str:
-        """Name of the only index; see `index` for errors."""
+        """The only index's name; see `index` for errors."""
         return self.index.name
 
     @property
     def index_body(self) -> IndexBody:
-        """What the only index is created with; see `index` for errors."""
+        """The only index's body; see `index` for errors."""
         return self.index.body
 
     @property
@@ -498,7 +493,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def default_name(self) -> str | None:
-        """Which challenge is run when none is named: the one marked so, or the only one; it may be faulty."""
+        """The challenge to run by default, possibly a faulty one: the one marked so, or the only one."""
         faulty = [fault for fault in self.faults if fault.challenge]
         names = [*self.challenges, *(fault.challenge for fault in faulty)]
         marked = [name for name, challenge in self.challenges.items() if challenge.default]
@@ -508,15 +503,15 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def default_challenge(self) -> Challenge | None:
-        """The challenge of that name; None where it is faulty, too."""
+        """That challenge; None if it is faulty."""
         return self.challenges.get(self.default_name or "")
 
     def fault_of(self, challenge: str) -> Fault | None:
-        """What keeps a challenge from being run."""
+        """What prevents a challenge from being run."""
         return next((fault for fault in self.faults if challenge and fault.challenge == challenge), None)
 
     def lacking(self, challenge: Challenge) -> tuple[str, ...]:
-        """What a challenge needs that benchctl does not have by itself, one phrase each, in order of use."""
+        """What a challenge needs beyond benchctl itself, one phrase each, in order of use."""
         known = self.operations | challenge.operations
         found: dict[str, None] = {}
         for task in challenge.schedule:
@@ -528,7 +523,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(found)
 
     def with_challenges(self, *challenges: Challenge) -> "Track":
-        """The track with the operations that these challenges define themselves.
+        """The track with the operations that these challenges define.
 
         Raises:
             UsageError: two of them define different ones of the same name.
@@ -544,26 +539,21 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, operations={**self.operations, **defined})
 
 
-# What stands in for a data stream on a node that has none: a plain index, made from the same templates.
-
+# On nodes without data streams, plain indices from the same templates replace them.
 DATA_STREAM = "data_stream"
-"""The key of a composable template that makes what it is for a data stream."""
-
+"""The key that makes a composable template one of data streams."""
 DATA_STREAMS = "/_data_stream/*"
-"""What a node is asked for to find out whether it has data streams."""
+"""The request that tells whether a node supports data streams."""
 
 _TIMESTAMP = "@timestamp"
 
 
 def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) -> dict[str, Any]:
-    """A composable template whose indices are plain ones, and otherwise like those of its data stream.
+    """A composable template of plain indices that otherwise equal those of its data stream.
 
-    A node maps a data stream's time stamp as a date where no template maps it; so does this. Other templates
-    are left as they are.
-
-    Args:
-        body: of the template.
-        templates: among which the components are that it may be composed of.
+    A node maps a data stream's timestamp as a date unless a template maps it; so does this. Other templates
+    are
+    unchanged. `templates` include the components that it may be composed of.
     """
     if DATA_STREAM not in body:
         return dict(body)
@@ -580,7 +570,7 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
 
 
 def _timestamp(stream: object) -> str:
-    """OpenSearch lets a template say which field it is."""
+    """OpenSearch allows templates to name the field."""
     said = _mapping(_mapping(stream).get("timestamp_field")).get("name")
     return said if isinstance(said, str) else _TIMESTAMP
 

@@ -1,4 +1,4 @@
-"""Template parameters: from files, and on the command line in benchctl's words and in Rally's."""
+"""Template parameters: from files, and on the command line in benchctl's and Rally's syntax."""
 
 import contextlib
 import datetime as dt
@@ -21,7 +21,7 @@ _TRUTHS = {
 
 
 def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
-    """Parameters from JSON or YAML files; a later file replaces what an earlier one says.
+    """Parameters from JSON or YAML files; later files override earlier ones.
 
     Raises:
         UsageError: a file cannot be read, or is not an object of names and values.
@@ -33,10 +33,10 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
-    """Read `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON where they can be, else text.
+    """Parse `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON if possible, else text.
 
     Raises:
-        UsageError: no `=`, or a name given twice.
+        UsageError: no `=`, or a name is given twice.
     """
     params: dict[str, Any] = {}
     for text in texts:
@@ -56,15 +56,15 @@ def _param_value(name: str, text: str) -> Any:  # noqa: ANN401 - JSON of any typ
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    # Python reads NaN, Infinity and 1e999 as JSON; JSON has no way to write them down again.
+    # Python accepts NaN, Infinity and 1e999, which JSON cannot express.
     return plain_value(value, f"--param {name}")
 
 
 def parse_rally_params(text: str) -> dict[str, Any]:
-    """Parameters as Rally's `--track-params` has them.
+    """Parameters in the syntax of Rally's `--track-params`.
 
     Args:
-        text: `NAME:VALUE` with commas in between, a JSON object, or the path of a JSON or YAML file.
+        text: comma-separated `NAME:VALUE`, a JSON object, or the path of a JSON or YAML file.
 
     Raises:
         UsageError: it is none of these, or the file cannot be read.
@@ -86,7 +86,7 @@ def parse_rally_params(text: str) -> dict[str, Any]:
 
 
 def _word(text: str) -> str | int | float | bool:
-    """A value in Rally's reading: quoted it is a text, else what it looks like."""
+    """A value as Rally reads it: quoted it is text, else what it looks like."""
     if text.startswith("'"):
         return text.strip("'")
     if text in _TRUTHS:
@@ -102,12 +102,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _checked(text: str, name: str) -> dict[str, Any]:
-    """The object that a text holds.
-
-    Args:
-        text: JSON or YAML.
-        name: where it came from.
-    """
+    """The object in JSON or YAML text; `name` is its origin."""
     try:
         values = _parsed(text)
     except (yaml.YAMLError, ValueError, RecursionError) as err:
@@ -123,7 +118,7 @@ def _checked(text: str, name: str) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
-    """JSON first: YAML 1.1 would read most of it, too, but not its tabs and exponents."""
+    """JSON first: YAML 1.1 covers most of it, but not its tabs and exponents."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -131,14 +126,10 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any YAML
 
 
 def plain_value(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
-    """A value as JSON could hold it; templates write dates as YAML does.
-
-    Args:
-        value: of JSON or YAML.
-        where: for messages.
+    """A JSON or YAML value as JSON could express it; dates become text. `where` is for messages.
 
     Raises:
-        UsageError: JSON has no way to write it, or it holds too many values.
+        UsageError: JSON cannot express it, or it has too many values.
         RecursionError: it is nested too deeply, or in itself.
     """
     return _plain(value, where, iter(range(_MOST_VALUES)))
@@ -146,7 +137,7 @@ def plain_value(value: Any, where: str) -> Any:  # noqa: ANN401 - any YAML
 
 def _plain(value: Any, where: str, budget: Iterator[int]) -> Any:  # noqa: ANN401 - any YAML
     if next(budget, None) is None:
-        # Aliases of aliases in a few lines of YAML would fill the memory.
+        # A few lines of YAML with nested aliases would exhaust memory.
         raise UsageError(f"{where}: more than {_MOST_VALUES:,} values")
     if isinstance(value, dt.date):
         return value.isoformat()

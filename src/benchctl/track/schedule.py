@@ -1,4 +1,4 @@
-"""A challenge in Rally's JSON, parallel elements and inline operations included: read, checked, written."""
+"""Challenges in Rally's JSON, with parallel elements and inline operations: read, checked, written."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,22 +26,22 @@ from benchctl.track.values import check_values
 
 _TYPE = "operation-type"
 _SOURCE = "param-source"
-# What is that similar to a type of benchctl's is one, mistyped. Plug-ins have types such as `eql` and
-# `create-pipeline`, which are not much further away.
+# More similar to a built-in type means a typo. Plug-ins have types such as `eql` and `create-pipeline`, which
+# are only slightly less similar.
 _LIKE = 0.87
-# Of a plug-in's operation, those that mean what they mean everywhere.
+# Keys of a plug-in's operation with their usual meaning.
 _COMMON = ("name", "include-in-reporting", "meta", "tags")
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
 _LACKING = re.compile(r"Object missing required field `")
 
 know([*OPERATION_KEYS, _TYPE, _SOURCE])
-# OpenSearch Benchmark's, of types that benchctl cannot do: similar to others, and no mistakes.
+# OpenSearch Benchmark's, of unsupported types: similar to others, but no typos.
 know(["bulk_size", "retry-max-wait-period"])
 
 
 class IncompleteError(UsageError):
-    """An operation lacks a key that it cannot be run without."""
+    """An operation lacks a mandatory key."""
 
 
 def read_operation(
@@ -51,14 +51,15 @@ def read_operation(
     *,
     plugin: Plugin | None = None,
 ) -> TrackOperation:
-    """Read one operation; one without a name is called like its type, one without a type is a search.
+    """Parse one operation; the name defaults to the type, and the type to a search.
 
-    An operation whose type or parameter source is not benchctl's own becomes a PluginOperation in a lenient
-    document, unless its type looks like a typing mistake and no plug-in mentions it.
+    In a lenient document, an operation whose type or parameter source is not built in becomes a
+    PluginOperation,
+    unless its type looks like a typo and no plug-in mentions it.
 
     Args:
         raw: its JSON.
-        document: that it stands in.
+        document: that it is part of.
         where: its JSON path.
         plugin: the Python plug-in beside the track.
 
@@ -87,7 +88,7 @@ def read_operation(
 
 
 def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) -> AnyOperation:
-    """Decode an operation, without its keys that are only comments or belong elsewhere."""
+    """Decode an operation, without comments and misplaced keys."""
     while True:
         try:
             return decode_operation(keys)
@@ -104,7 +105,7 @@ def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) ->
 
 
 def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, where: str) -> PluginOperation:
-    """An operation of which only the plug-in knows what its keys mean."""
+    """An operation whose keys only the plug-in understands."""
     common = {key: raw[key] for key in _COMMON if key in raw}
     plain = {"name": kind, **common, "type": kind, _SOURCE: raw.get(_SOURCE), "params": dict(raw)}
     try:
@@ -121,19 +122,19 @@ def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
     )
 
 
-# A challenge as it stands in a file, with parallel elements and inline operations, into typed tasks.
+# Parsing challenges.
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _INTERVAL = re.compile(r"(?P<number>\d{1,15}(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-# What one request of any type is; `docs` is more than one only in a bulk request.
+# Units of which every request is one; a bulk request may be several `docs`.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
 _ANY = "any"
 _SCHEDULES = get_args(ScheduleName)
 
 
 class _TaskEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    """A task in a file; what it means stands at `Task`."""
+    """A task in a file; see `Task`."""
 
     operation: str | dict[str, Any]
     name: str = ""
@@ -152,7 +153,7 @@ class _TaskEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
-    """Tasks that run at the same time; what stands here holds for those that do not say otherwise."""
+    """Concurrent tasks; its other keys are defaults for them."""
 
     tasks: tuple[dict[str, Any], ...]
     clients: int | None = None
@@ -186,20 +187,20 @@ class _ChallengeEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 _TASK_KEYS = encoded_names(_TaskEntry)
 know([*_TASK_KEYS, *encoded_names(_Parallel), *encoded_names(_ChallengeEntry)])
-# OpenSearch Benchmark's: it is noted, since the clients of a task here all go on to its end.
+# OpenSearch Benchmark's: noted and ignored, since a task's clients all continue to its end here.
 know(["ramp-down-time-period"])
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a challenge is read against.
+    """What a challenge refers to.
 
     Attributes:
-        document: that it stands in.
+        document: that it is part of.
         track: name of the track, for messages.
         operations: the track's, by name.
         plugin: the Python plug-in beside the track.
-        unusable: what is wrong with operations, which only matters to those who name them.
+        unusable: errors of operations, which only matter to tasks that refer to them.
     """
 
     document: Document
@@ -211,7 +212,7 @@ class Context:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A task's object in the file, and where it stands."""
+    """A task's object in the file, and its place."""
 
     raw: dict[str, Any]
     where: str
@@ -221,12 +222,7 @@ class _Entry:
 
 
 def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:  # noqa: ANN401 - JSON of any shape
-    """Read a challenge.
-
-    Args:
-        raw: the decoded JSON.
-        context: the document that it stands in, and the operations that its tasks name.
-        where: JSON path of the challenge.
+    """Parse a challenge, given its JSON path `where`.
 
     Raises:
         UsageError: something is wrong in it; the message names file and JSON path.
@@ -250,7 +246,7 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:  
 
 
 def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: str) -> Iterator[_Entry]:
-    """The tasks in order, those of parallel elements with what they inherit."""
+    """The tasks in order; those of parallel elements with what they inherit."""
     for place, element in enumerate(schedule):
         here = f"{where}[{place}]"
         if "parallel" in element:
@@ -266,7 +262,7 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
 
 
 def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
-    """OpenSearch Benchmark's way to say that a task is to run with several numbers of clients in turn."""
+    """OpenSearch Benchmark's way to run a task with several numbers of clients in turn."""
     plain = {key: value for key, value in element.items() if key != "clients_list"}
     label = next(iter(_names(element)), "task")
     for clients in element["clients_list"]:
@@ -300,7 +296,7 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
 
 
 def _names(task: Mapping[str, Any]) -> list[str]:
-    """What a task may be called: its own name, else its operation's."""
+    """A task's possible names: its own, else its operation's."""
     operation = task.get("operation")
     if isinstance(operation, dict):
         operation = operation.get("name", operation.get("operation-type"))
@@ -308,7 +304,7 @@ def _names(task: Mapping[str, Any]) -> list[str]:
 
 
 class _Reader:
-    """Reads the tasks of one challenge, and collects the operations that they define in place."""
+    """Parses the tasks of one challenge, and collects their inline operations."""
 
     def __init__(self, context: Context) -> None:
         self.operations: dict[str, TrackOperation] = {}
@@ -317,7 +313,6 @@ class _Reader:
         self._document = context.document
 
     def task(self, found: _Entry) -> Task:
-        """One task."""
         raw, scheduler, params = self._without_scheduler(found.raw)
         if self._context.plugin is not None:
             raw = self._without_others(raw, found.where)
@@ -348,13 +343,13 @@ class _Reader:
         )
 
     def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:
-        """A task that has both iterations and a time period: as in Rally, the time period counts.
+        """A task with both iterations and a time period: as in Rally, the time period counts.
 
-        Within a parallel element, one of them is often the element's, and meant for the other tasks.
+        In a parallel element, one of them is often the element's, and meant for the other tasks.
         """
         counts = (entry.iterations, entry.warmup_iterations)
         periods = (entry.time_period, entry.warmup_time_period)
-        # A warm-up of the other kind than what is measured is refused by Rally, too.
+        # Rally also refuses a warm-up of a different kind than the measured part.
         crossed = None not in (counts[0], periods[1]) or None not in (periods[0], counts[1])
         both = counts != (None, None) and periods != (None, None)
         if not self._document.lenient or not both or (crossed and found.group is None):
@@ -366,7 +361,7 @@ class _Reader:
         return msgspec.structs.replace(entry, warmup_iterations=None, iterations=None)
 
     def _without_scheduler(self, raw: dict[str, Any]) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-        """A task's object without a plug-in's scheduler, its name, and what the task says to it."""
+        """A task's object without a plug-in's scheduler, its name, and its parameters."""
         schedule = raw.get("schedule")
         if not self._document.lenient or not isinstance(schedule, str) or schedule in _SCHEDULES:
             return raw, None, {}
@@ -374,17 +369,17 @@ class _Reader:
         return plain, schedule, {key: value for key, value in raw.items() if key not in _TASK_KEYS}
 
     def _without_others(self, raw: dict[str, Any], where: str) -> dict[str, Any]:
-        """A task's object without keys of which only a plug-in's authors know what they mean."""
+        """A task's object without keys that only a plug-in understands."""
         for key in raw:
             if key not in _TASK_KEYS:
                 fitting_key(key, _TASK_KEYS, self._document, where, others=True)
         return {key: value for key, value in raw.items() if key in _TASK_KEYS}
 
     def _operation(self, named: str | dict[str, Any], where: str) -> tuple[TrackOperation, str]:
-        """The operation that a task means: one of the track's, one defined in place, or a bare type.
+        """The operation of a task: one of the track's, an inline one, or a bare type.
 
         Returns:
-            The operation, and what the track calls it where that is another name.
+            The operation, and the track's name for it if that differs.
         """
         context = self._context
         if isinstance(named, str) and named in context.operations:
@@ -407,7 +402,7 @@ class _Reader:
         return operation, called
 
     def _renamed(self, operation: TrackOperation, where: str) -> TrackOperation:
-        """Another operation of a name that is taken: tracks do that, and tables need not know."""
+        """A different operation of a taken name, as in some tracks; reports show the original name."""
         if not self._document.lenient:
             raise self._document.refuse(
                 where, f"another operation is called '{operation.name}'", hint="give it a name of its own"
@@ -421,7 +416,7 @@ class _Reader:
         return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
 
     def _may_be_custom(self, name: str) -> bool:
-        """Whether a bare name is a type that a plug-in would have to bring, as in Rally, and no slip."""
+        """Whether a bare name is a plug-in's type, as in Rally, and no typo."""
         if not self._document.lenient:
             return False
         plugin, known = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
@@ -439,9 +434,9 @@ class _Reader:
     def _target(
         self, value: float | str | None, operation: TrackOperation, where: str
     ) -> tuple[float | None, float]:
-        """A target in its unit, and how many of the unit are in one request."""
+        """A target in its unit, and how many of that unit a request has."""
         if not value and self._document.lenient:
-            return None, 1.0  # Rally takes 0 and an empty text for no target
+            return None, 1.0  # to Rally, 0 and an empty string mean no target
         if value is None or not isinstance(value, str):
             return value, 1.0
         where = f"{where}.target-throughput"
@@ -464,7 +459,7 @@ class _Reader:
         return float(match["number"]), 1.0
 
     def _interval(self, value: float | str | None, where: str) -> float | None:
-        """An interval in seconds, from a number of them or a text with a unit."""
+        """An interval in seconds, from a number or a text with a unit."""
         if not value and self._document.lenient:
             return None
         if not isinstance(value, str):
@@ -480,7 +475,7 @@ class _Reader:
 
 
 def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
-    """Documents in one request, as far as the track says."""
+    """Documents per request, as far as the track tells."""
     if isinstance(operation, Bulk):
         return float(operation.bulk_size)
     if isinstance(operation, Cannot):
@@ -489,25 +484,20 @@ def _documents(operation: Bulk | Cannot | PluginOperation) -> float:
     return float(size) if isinstance(size, int) and size > 0 else 1.0
 
 
-# What a schedule must keep to, in Rally's rules; files and parameters alike can break them.
-
+# Rally's rules for schedules, which files and parameters can break.
 # A client is a thread and a connection.
 MOST_CLIENTS = 4096
 MOST_REQUESTS = 10**12
-# One a nanosecond, the grain of all clocks here.
+# One per nanosecond, the resolution of all clocks here.
 MOST_PER_S = 10**9
 
 
 def check_challenge(
     challenge: Challenge, operations: Mapping[str, Operation], document: Document, where: str = "$"
 ) -> None:
-    """Check every task of a challenge.
+    """Check every task of a challenge, with parameters set, given its JSON path.
 
-    Args:
-        challenge: as read, parameters set.
-        operations: the track's and its own.
-        document: that it stands in.
-        where: its JSON path.
+    `operations` are the track's and its own.
 
     Raises:
         UsageError: names the first task that breaks a rule.
@@ -524,7 +514,7 @@ def check_challenge(
             )
         completing = sum(task.completes for task in tasks)
         for inner, task in enumerate(tasks):
-            # Beside a task that completes them all, a task may go on without an end of its own.
+            # Besides a task that completes them all, a task may be endless.
             ends = completing > task.completes or operations[task.operation].ends
             problem = _task_problem(task, ends=ends) or _rate_problem(task)
             if problem:
@@ -538,7 +528,7 @@ def _clients_of(tasks: Sequence[Task]) -> int:
 
 
 def _rate_problem(task: Task) -> str:
-    """A rate at which no clock could tell requests apart, or nobody would wait for the second one."""
+    """A rate too high for any clock, or too low to wait for the second request."""
     least = 1 / MOST_WAIT_S
     if task.rate_per_s is None or least <= task.rate_per_s <= MOST_PER_S:
         return ""
@@ -546,11 +536,9 @@ def _rate_problem(task: Task) -> str:
 
 
 def _task_problem(task: Task, *, ends: bool) -> str:
-    """What is wrong with a task, in Rally's rules; empty when nothing is.
+    """The rule of Rally's that a task breaks; empty for none.
 
-    Args:
-        task: the task.
-        ends: whether it comes to an end without iterations or a time period.
+    `ends` tells whether it ends even without iterations or a time period.
     """
     counts = (task.iterations, task.warmup_iterations)
     periods = (task.time_period, task.warmup_time_period)
@@ -603,20 +591,20 @@ def _task_problem(task: Task, *, ends: bool) -> str:
     return next((text for broken, text in rules if broken), "")
 
 
-# A challenge back into a file of Rally's JSON, which loads as the same challenge.
-
-# Of a task in memory, what a file says in another way, or not at all.
+# Writing challenges as Rally's JSON.
+# Attributes of a task that files express differently, or not at all.
 _INNER = ("operation", "group", "lanes", "completes", "per-request", "scheduler", "scheduler-params")
 
 
 def challenge_text(challenge: Challenge) -> str:
-    """The file of a challenge, indented, with a line break at its end.
+    """The file of a challenge, indented, with a final newline; it loads as the same challenge.
 
-    Operations that the challenge defines itself stand in the first task that uses them; all others are the
-    track's, by name.
+    The challenge's own operations are inline in the first task that uses them; all others are the track's, by
+    name.
 
     Raises:
-        UsageError: it needs a plug-in's operations or schedulers, which only a track's own files can name.
+        UsageError: it needs a plug-in's operations or schedulers, which only a track's own files can refer
+            to.
     """
     return msgspec.json.format(msgspec.json.encode(challenge_json(challenge)), indent=2).decode() + "\n"
 
@@ -630,7 +618,7 @@ def challenge_json(challenge: Challenge) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes the tasks of one challenge, and knows which of its operations a file has defined so far."""
+    """Writes the tasks of one challenge, keeping track of its operations not yet defined."""
 
     def __init__(self, challenge: Challenge) -> None:
         self._challenge = challenge

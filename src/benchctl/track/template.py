@@ -1,4 +1,4 @@
-"""Renders a track's files: Jinja2 in its sandbox, with what Rally and OpenSearch Benchmark bring along."""
+"""Renders a track's files: Jinja2 in its sandbox, with Rally's and OpenSearch Benchmark's additions."""
 
 import contextlib
 import copy
@@ -35,14 +35,14 @@ from benchctl.track.template_source import (
     read_text,
 )
 
-_INTROSPECTION = "<introspection>"  # Jinja2's name of a template whose variables it looks for
+_INTROSPECTION = "<introspection>"  # Jinja2's name of a template when finding its variables
 _BEYOND: Mapping[type[Exception], str] = {
     OutOfTimeError: f"its template takes more than {MOST_CPU_S:g} s of CPU",
     MemoryError: f"its template takes more than {MOST_BYTES >> 30} GiB of memory",
     IndentationError: "its blocks are nested too deeply",  # Jinja2 compiles them to indented Python
 }
-# An expression of a template may fail in any way, and so may the Python that Jinja2 makes of it: of `1e999`
-# the name `inf`.
+# A template's expression may fail in any way, and so may the Python that Jinja2 generates, which has the name
+# `inf` for `1e999`.
 _FAILURES = (
     ArithmeticError,
     AssertionError,
@@ -57,13 +57,12 @@ _FAILURES = (
 _GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
 
 
-# What Rally and OpenSearch Benchmark give to the templates of tracks: helpers, filters and globals.
-
+# Helpers, filters and globals of Rally and OpenSearch Benchmark.
 RESERVED = ("now", "glob")
-"""Globals that no parameter replaces, as in Rally."""
+"""Globals that parameters cannot override, as in Rally."""
 
 GIVEN: Mapping[str, Any] = {"build_flavor": "default", "serverless_operator": False}
-"""Variables that have a value unless a parameter says otherwise."""
+"""Default values of variables."""
 
 _HELPERS = """
 {%- macro collect(parts) -%}
@@ -97,7 +96,7 @@ def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:  # noqa: AN
 
 
 def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:  # noqa: ANN401 - as above
-    """Whole days from one moment to another."""
+    """Whole days between two moments."""
     return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
 
 
@@ -117,7 +116,7 @@ def get_end_date(
 
 
 def version_between(version: str, first: str, last: str) -> bool:
-    """Whether a version such as 2.11.0 lies between two others, both included."""
+    """Whether a version such as 2.11.0 is between two others, inclusive."""
     low, found, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
     return low <= found <= high
 
@@ -128,15 +127,13 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "get_end_date": get_end_date,
     "version_between": version_between,
 }
-"""Those beside Jinja2's own."""
-
-
-# Which line of a template each character of the rendered text came from.
+"""In addition to Jinja2's own."""
+# Marks, to map the rendered text back to lines of templates.
 
 _MARK = re.compile("\ue000([0-9]+)\ue001")
 _DIGITS = 18
-_TAG_TOKENS = 64  # where a tag says by then whether it keeps its text
-# Blocks whose text is a value first.
+_TAG_TOKENS = 64  # enough of a tag to tell whether it captures its text
+# Blocks whose text is captured as a value.
 _KEEPING = frozenset({"set", "filter", "macro", "call"})
 
 OriginOf = Callable[[str | None, int], Origin | None]
@@ -145,12 +142,12 @@ OriginOf = Callable[[str | None, int], Origin | None]
 
 @dataclass(frozen=True)
 class Marked:
-    """Rendered text and where it came from.
+    """Rendered text and its origin.
 
     Attributes:
         text: without the marks.
-        offsets: where in the text a mark stood, ascending.
-        origins: what each mark stands for, as many.
+        offsets: of the marks in the text, ascending.
+        origins: of the marks.
     """
 
     text: str
@@ -166,9 +163,7 @@ class Marked:
 class LineMarks:
     """Puts marks into every template that an environment compiles from now on.
 
-    Args:
-        environment: its templates must not have been compiled before.
-        origin_of: what a line of a template stands for.
+    The environment must not have compiled any yet; `origin_of` maps lines of templates.
     """
 
     def __init__(self, environment: jinja2.Environment, origin_of: OriginOf) -> None:
@@ -206,23 +201,19 @@ class LineMarks:
 
 
 def _keeps(tag: Sequence[Token]) -> int:
-    """1 where a tag begins to keep its text as a value, -1 where one ends, else 0.
-
-    Args:
-        tag: the tokens behind `{%`.
-    """
+    """1 if a tag, the tokens after `{%`, starts to capture its text, -1 if one ends, else 0."""
     word = tag[0].value if tag else ""
     if word.startswith("end"):
         return -int(word.removeprefix("end") in _KEEPING)
     if word == "set":
-        # With the value in the tag, no text follows that would be kept.
+        # With the value in the tag, no captured text follows.
         ending = next((token.type for token in tag if token.type in {"assign", "pipe", "block_end"}), "")
         return int(ending != "assign")
     return int(word in _KEEPING)
 
 
 def _read_marks(text: str, marks: LineMarks) -> Marked:
-    """Take the marks out of what was rendered with them."""
+    """Remove the marks from rendered text."""
     parts: list[str] = []
     offsets: list[int] = []
     origins: list[Origin] = []
@@ -241,16 +232,11 @@ def _read_marks(text: str, marks: LineMarks) -> Marked:
     return Marked("".join(parts), tuple(offsets), tuple(origins))
 
 
-# Renders a track's files.
-
-
 class Rendered:
-    """A file's text with its template parts filled in.
+    """A file's rendered text.
 
     Attributes:
-        path: of the file.
-        text: what came out.
-        undefined: variables that were printed without having a value, and came out as nothing.
+        undefined: variables without a value that were printed as nothing.
     """
 
     def __init__(
@@ -264,9 +250,9 @@ class Rendered:
         self._tried = False
 
     def origin(self, offset: int) -> Origin | None:
-        """Which line of which file a character of the text came from; None when that cannot be told."""
+        """The line of the file that a character of the text came from; None if unknown."""
         if not self._tried:
-            # Only a mistake needs this, so only a mistake pays for it: the file is rendered once more.
+            # Only errors need this, by rendering the file once more.
             self._tried = True
             marked = self._mark()
             self._marked = marked if marked is not None and marked.text == self.text else None
@@ -274,13 +260,13 @@ class Rendered:
 
 
 class Renderer:
-    """Renders the files of one track folder and remembers which parameters they know.
+    """Renders the files of one track folder and collects the parameters they use.
 
     Args:
-        folder: of the track: what includes are relative to, and what bounds the reach of all its files.
+        folder: of the track: includes are relative to it, and it limits the reach of all its files.
         params: values for the templates' variables.
         lenient: print undefined variables as nothing, as Rally does; else they are errors.
-        now_s: seconds since 1970 that templates see as `now`; the clock's unless given.
+        now_s: seconds since 1970 that templates see as `now`; by default the clock's.
     """
 
     def __init__(
@@ -300,10 +286,10 @@ class Renderer:
                 raise UsageError(f"--param {name}: templates know '{name}' as something else")
 
     def render(self, path: Path) -> Rendered:
-        """The text of one file with its template parts filled in.
+        """Render one file.
 
         Raises:
-            UsageError: a file cannot be read, or its template is broken or asks for an unknown value.
+            UsageError: a file cannot be read, or its template is broken or needs an unknown value.
         """
         source = assemble(path, self.reach)
         undefined: dict[str, None] = {}
@@ -330,7 +316,7 @@ class Renderer:
         return origin
 
     def _environment(self, source: Assembled, undefined: dict[str, None]) -> BoundedEnvironment:
-        """A sandbox of its own for one file: what it was asked for is noted there."""
+        """A sandbox for one file, which records undefined variables."""
         environment = BoundedEnvironment(
             loader=jinja2.ChoiceLoader(
                 [jinja2.DictLoader(HELPER_TEMPLATES), jinja2.FunctionLoader(self._include)]
@@ -347,7 +333,7 @@ class Renderer:
         return environment
 
     def _render(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
-        """Render an assembled file; every failure names the line of the file that it came from."""
+        """Render an assembled file; every error names the line of its file."""
         try:
             with bounded():
                 text = self._rendered(path, source, environment)
@@ -369,15 +355,15 @@ class Renderer:
 
     def _rendered(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
         tree = environment.parse(source.text, name=str(path))
-        # Before the parameters are there: what is a global is not a parameter for Jinja2.
+        # Before setting the parameters: to Jinja2, globals are not undeclared.
         self.known |= meta.find_undeclared_variables(tree)
-        # Templates may change what they are given, and are rendered more than once.
+        # Templates may modify values, and are rendered more than once.
         environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))
         code = environment.compile(tree, name=str(path), filename=str(path))
         return jinja2.Template.from_code(environment, code, environment.make_globals(None)).render()
 
     def _failed_at(self, path: Path, source: Assembled, trace: TracebackType | None) -> Origin | Path:
-        """The innermost line of a template that an error came through; Jinja2 puts them into tracebacks."""
+        """The innermost line of a template in a traceback, where Jinja2 puts them."""
         found: Origin | None = None
         while trace is not None:
             names = trace.tb_frame.f_globals
@@ -389,17 +375,17 @@ class Renderer:
         return found or path
 
     def _include(self, name: str) -> tuple[str, str, None] | None:
-        """Text and path of a file that a template includes; None when there is none."""
+        """Text and path of an included file; None when there is none."""
         path = self._folder / name
         if posixpath.isabs(name) or not self.reach.holds(path):
             return None
         text = read_text(path)
-        with contextlib.suppress(jinja2.TemplateError):  # whoever includes it is about to find that
+        with contextlib.suppress(jinja2.TemplateError):  # including it will fail anyway
             self.known |= meta.find_undeclared_variables(self._parser.parse(text))
         return text, str(path), None
 
     def _glob(self, parts: object) -> list[str]:
-        """The files that a `collect` names other than by a plain text, relative to the track's folder."""
+        """The files of a `collect` without a literal pattern, relative to the track's folder."""
         patterns = (
             [parts] if isinstance(parts, str) else list(parts) if isinstance(parts, list | tuple) else []
         )
@@ -413,7 +399,7 @@ class Renderer:
 
 
 def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
-    """Jinja2's lenient kind of undefined value, which notes the names that were printed."""
+    """Jinja2's lenient undefined value, recording the printed names."""
 
     class Noted(jinja2.Undefined):
         def __str__(self) -> str:
@@ -425,7 +411,7 @@ def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
 
 
 def _explained(err: Exception, place: str, folder: Path) -> UsageError:
-    """What a template raised, in words.
+    """The error for a template's exception.
 
     Raises:
         Exception: it is not the template's fault.

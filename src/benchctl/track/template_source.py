@@ -1,4 +1,4 @@
-"""Files of tracks before they are rendered: parts put in their places, and bounds on what rendering takes."""
+"""Files of tracks before rendering: assembled from parts, with limits on what rendering may consume."""
 
 import glob
 import io
@@ -24,32 +24,31 @@ _LONGEST = 500
 
 
 def cut(text: str) -> str:
-    """A text with its first characters only, where it has more than a message can hold."""
+    """A text truncated to what a message can hold."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
 
 
-# Bounds on what rendering may take: somebody else's template may loop for ever, or fill the memory.
-
+# Limits on rendering: foreign templates may loop forever, or exhaust memory.
 MOST_CHARACTERS = 2**26
-"""Of a template with its parts, and of what it renders to: 64 million."""
+"""Limit of a template with its parts, and of its output: 64 million."""
 
 MOST_CPU_S = 2.0
 MOST_BYTES = 2**30
-_MOST_BITS = 2**16  # of a whole number
+_MOST_BITS = 2**16  # of an integer
 _AGAIN_S = 0.1
 
 
 class OutOfTimeError(Exception):
-    """A template takes longer than it may."""
+    """A template exceeds the time limit."""
 
 
 class BoundedEnvironment(SandboxedEnvironment):
-    """Jinja2's sandbox without the operations that take for ever or any memory in a single step."""
+    """Jinja2's sandbox without single operations that take unlimited time or memory."""
 
     intercepted_binops = frozenset({"*", "**"})
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-        """Multiply or raise to a power.
+        """Multiply or exponentiate.
 
         Raises:
             OverflowError: the result would be too large.
@@ -71,14 +70,14 @@ def _check_size(size: int) -> None:
 
 @contextmanager
 def bounded(cpu_s: float = MOST_CPU_S, more_bytes: int = MOST_BYTES) -> Iterator[None]:
-    """Bound the block's CPU time, in the main thread, and the memory that it adds.
+    """Limit the block's CPU time, in the main thread, and its additional memory.
 
     Args:
-        cpu_s: seconds of CPU, not of the clock: a busy machine makes no difference.
+        cpu_s: seconds of CPU, not of the clock, which a busy machine would affect.
         more_bytes: of address space.
 
     Raises:
-        OutOfTimeError: it takes longer. A single step of an extension in C is not interrupted.
+        OutOfTimeError: it takes longer. A single step of a C extension is not interrupted.
         MemoryError: it takes more.
     """
     with _cpu_bound(cpu_s), _memory_bound(more_bytes):
@@ -88,7 +87,7 @@ def bounded(cpu_s: float = MOST_CPU_S, more_bytes: int = MOST_BYTES) -> Iterator
 @contextmanager
 def _cpu_bound(cpu_s: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        # Signals reach the main thread only, and that is where tracks are loaded.
+        # Signals only reach the main thread, which loads tracks.
         yield
         return
     inside = True
@@ -98,7 +97,7 @@ def _cpu_bound(cpu_s: float) -> Iterator[None]:
             raise OutOfTimeError
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    # Again and again: what is raised while Jinja2 tries a constant is lost.
+    # Repeatedly: Jinja2 swallows exceptions while folding constants.
     signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s, _AGAIN_S)
     try:
         try:
@@ -106,7 +105,7 @@ def _cpu_bound(cpu_s: float) -> Iterator[None]:
         finally:
             inside = False
     finally:
-        # Of its own: the signal may come in the very moment in which the block ends.
+        # A separate block: the signal may come at the very end of the inner one.
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL if before is None else before)
 
@@ -129,10 +128,10 @@ def _address_space_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-# Track files with their collected parts put in their places, and where each line came from.
+# Assembling track files from collected parts, with the origin of each line.
 #
-# Rally and OpenSearch Benchmark put the parts' text in before anything is rendered: that is why a variable
-# that a track sets is known in its parts, and why a part may hold half an array.
+# Rally and OpenSearch Benchmark insert the parts' text before rendering: so a variable set in a track is
+# known in its parts, and a part may be half an array.
 
 _COLLECT = re.compile(
     r"""(?P<comment>\{\#(?:.*?\#\}|.*))
@@ -140,17 +139,16 @@ _COLLECT = re.compile(
         (?P<quote>["'])(?P<parts>(?:(?!(?P=quote)).)+)(?P=quote)\s*\)\s*-?\}\}""",
     re.DOTALL | re.VERBOSE,
 )
-_MOST_PIECES = 20_000  # parts that collect others again and again would take for ever
-
-# Each `*/..` multiplies the folders that are looked through.
+_MOST_PIECES = 20_000  # against parts that keep collecting others
+# Each `*/..` multiplies the folders to search.
 _CLIMBS = re.compile(r"[*?\[].*/\.\.(/|$)", re.DOTALL)
 
 MISSING_PART = "benchctl_missing_part"
-"""The template function that stands where a part is missing: an error only where the template gets there."""
+"""The template function in place of a missing part: an error only if the template gets there."""
 
 
 class Origin(NamedTuple):
-    """A line of a file; the first one is 1."""
+    """A line of a file, from 1."""
 
     path: Path
     line: int
@@ -168,8 +166,9 @@ class _Piece(NamedTuple):
 class Reach:
     """What a track may read: its own folder, and the folders beside it.
 
-    Parts that several tracks of a repository share stand beside their folders. Files that lie beside the
-    track's folder, hidden folders there, and everything further up are out of reach.
+    Parts that several tracks of a repository share are beside their folders. Out of reach are files beside
+    the
+    track's folder, hidden folders there, and everything further up.
 
     Attributes:
         folder: of the track, resolved.
@@ -187,19 +186,14 @@ class Reach:
         return len(inner) > 1 and not inner[0].startswith(".")
 
     def holds(self, path: Path) -> bool:
-        """Whether a path is that of a file that may be read."""
+        """Whether a path is an existing file that may be read."""
         try:
             return self.allows(path.resolve()) and path.is_file()
-        except (OSError, ValueError):  # no file can have such a name
+        except (OSError, ValueError):  # an impossible name
             return False
 
     def find(self, base: Path, pattern: str, where: str) -> list[Path]:
-        """Files that match a pattern, sorted by path.
-
-        Args:
-            base: what the pattern is relative to.
-            pattern: of `glob`.
-            where: for messages.
+        """Files that match a glob pattern, relative to `base`, sorted by path; `where` is for messages.
 
         Raises:
             UsageError: the pattern points out of reach.
@@ -225,8 +219,8 @@ class Assembled:
 
     Attributes:
         text: the template.
-        lines: where each line of it came from.
-        missing: patterns that matched no file; the template calls MISSING_PART with a place in this list.
+        lines: origin of each line.
+        missing: patterns that matched no file; the template calls MISSING_PART with an index into this list.
     """
 
     text: str
@@ -234,7 +228,7 @@ class Assembled:
     missing: list[str] = field(default_factory=list)
 
     def origin(self, line: int) -> Origin | None:
-        """Where a line of the template came from; the first one is 1."""
+        """The origin of a line of the template, from 1."""
         return self.lines[line - 1] if 1 <= line <= len(self.lines) else None
 
 
@@ -260,7 +254,7 @@ def assemble(path: Path, reach: Reach) -> Assembled:
     """A file with everything that it collects.
 
     Raises:
-        UsageError: a file cannot be read, lies out of reach, or collects itself.
+        UsageError: a file cannot be read, is out of reach, or collects itself.
     """
     missing: list[str] = []
     pieces: list[_Piece] = []
@@ -278,7 +272,7 @@ def assemble(path: Path, reach: Reach) -> Assembled:
 
 
 def _pieces(path: Path, reach: Reach, inside: tuple[Path, ...], missing: list[str]) -> Iterator[_Piece]:
-    """The text of a file, cut where its parts go in."""
+    """The text of a file, cut where its parts are inserted."""
     text = read_text(path)
     done = 0
     for match in _COLLECT.finditer(text):
@@ -293,7 +287,7 @@ def _pieces(path: Path, reach: Reach, inside: tuple[Path, ...], missing: list[st
 def _parts(
     place: Origin, pattern: str, reach: Reach, inside: tuple[Path, ...], missing: list[str]
 ) -> Iterator[_Piece]:
-    """The files that a `collect` names, with commas in between."""
+    """The files of a `collect`, separated by commas."""
     found = reach.find(place.path.parent, pattern, str(place))
     if not found:
         yield _Piece(f"{{{{ {MISSING_PART}({len(missing)}) }}}}", place)
@@ -314,7 +308,7 @@ def _at(path: Path, text: str, offset: int) -> Origin:
 
 
 def _line_origins(pieces: list[_Piece]) -> list[Origin]:
-    """For each line, the place of the first thing on it that is not white space."""
+    """For each line, the origin of its first non-blank piece."""
     lines: list[Origin] = []
     blank = False
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Where the changing values of a request come from: seeded, so that every variant gets the same requests."""
+"""Sources of changing values of requests: seeded, so that every variant gets the same requests."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-# The `${name}` in texts that stand for changing values: how they are written and found.
+# Placeholders, `${name}`.
 
 End = Literal["", "from", "to"]
 
@@ -30,12 +30,12 @@ class Placeholder(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Whether a value may be called so."""
+    """Whether a value may have this name."""
     return _NAME.fullmatch(text) is not None
 
 
 def split_text(text: str) -> list[str | Placeholder]:
-    """A text in pieces: what goes out as it stands (`$${` already read as `${`), and placeholders.
+    """A text split into literal pieces (`$${` already read as `${`) and placeholders.
 
     Raises:
         ValueError: a `${` begins no placeholder.
@@ -62,7 +62,7 @@ def split_text(text: str) -> list[str | Placeholder]:
 
 
 def placeholders(texts: Any) -> Iterator[Placeholder]:  # noqa: ANN401 - JSON of any shape
-    """All placeholders in the strings of a JSON value; keys of objects hold none.
+    """All placeholders in the strings of a JSON value, except in keys of objects.
 
     Raises:
         ValueError: a `${` begins no placeholder.
@@ -77,19 +77,19 @@ def placeholders(texts: Any) -> Iterator[Placeholder]:  # noqa: ANN401 - JSON of
             yield from placeholders(part)
 
 
-# What values are drawn from: bounds, steps and widths as people write them, read as whole numbers.
+# Grids: bounds, steps and widths as people write them, converted to integers.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 US_DIGITS = 6
 _DAY_US = 86_400_000_000
-_NUMBER_DIGITS = 15  # decimal numbers of so many digits keep apart as binary ones
+_NUMBER_DIGITS = 15  # decimal numbers of so many digits stay distinct in binary
 _FINER_THAN_US = re.compile(r"[.,]\d{7}")
 
-# Formats of the engines' own that are numbers, and the microseconds in one of their units.
+# Numeric formats of the engines, and the microseconds of their units.
 EPOCH_UNITS_US: Mapping[str, int] = {"epoch_second": 1_000_000, "epoch_millis": 1_000}
 
-# strftime's letter -> the field of a datetime, its width, and the microseconds in one of its units. Months
-# and years have no fixed length. The C library is not asked: it pads years differently from system to system.
+# strftime's letter -> the field of a datetime, its width, and the microseconds of its unit. Months and years
+# have no fixed length. Not left to the C library, whose padding of years differs between systems.
 _DIRECTIVES = {
     "Y": ("year", 4, _DAY_US),
     "m": ("month", 2, _DAY_US),
@@ -103,13 +103,13 @@ _FEWEST_DIRECTIVES = 3
 
 
 class Grid(NamedTuple):
-    """What a source draws from: first, first + step, ... first + steps * step.
+    """The values first, first + step, ... first + steps * step.
 
     Attributes:
-        first: the least value, in whole units of the source: ones, 10^-decimals, microseconds.
+        first: the smallest value, in integer units of the source: ones, 10^-decimals, microseconds.
         step: between neighbours, same unit.
         steps: from the first to the last.
-        narrowest, widest: least and greatest width of a range, in steps; 0 for single values.
+        narrowest, widest: minimum and maximum width of a range, in steps; 0 for single values.
     """
 
     first: int
@@ -122,12 +122,12 @@ class Grid(NamedTuple):
     def possible(self) -> int:
         """How many different values, or ranges, can be drawn."""
         widths = self.widest - self.narrowest + 1
-        # A range of w steps can begin at steps + 1 - w places; summed over all widths.
+        # A range of w steps can start at steps + 1 - w places; summed over all widths.
         return widths * (2 * (self.steps + 1) - self.narrowest - self.widest) // 2
 
 
 def integer_grid(low: int, high: int) -> Grid:
-    """The whole numbers from `low` to `high`.
+    """The integers from `low` to `high`.
 
     Raises:
         ValueError: a bound has more than 64 bits, which engines cannot hold, or max is below min.
@@ -157,7 +157,7 @@ def date_grid(low: str, high: str, step_s: float, date_format: str) -> Grid:
     """Moments from `low` up to `high`, `step_s` apart, in microseconds since 1970.
 
     Raises:
-        ValueError: a bound, the step or the format is wrong, or the format does not tell the moments apart.
+        ValueError: a bound, the step or the format is wrong, or the format does not distinguish the moments.
     """
     step_us = _scaled("step", step_s, US_DIGITS)
     if step_us < 1:
@@ -171,16 +171,12 @@ def date_grid(low: str, high: str, step_s: float, date_format: str) -> Grid:
 
 
 def with_widths(grid: Grid, narrowest: float, widest: float, digits: int = 0) -> Grid:
-    """A grid of ranges.
+    """A grid of ranges, given the grid of their ends and their least and greatest width.
 
-    Args:
-        grid: of their ends.
-        narrowest: their least width.
-        widest: their greatest.
-        digits: the grid counts in 10^-digits of what the widths are in.
+    One unit of the widths is 10^digits units of the grid.
 
     Raises:
-        ValueError: no range on the grid is as wide.
+        ValueError: no range on the grid has such a width.
     """
     low, high = _scaled("min-width", narrowest, digits), _scaled("max-width", widest, digits)
     if low < 0:
@@ -196,13 +192,13 @@ def with_widths(grid: Grid, narrowest: float, widest: float, digits: int = 0) ->
 
 
 def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
-    """A date format as printf's template for the fields of a datetime.
+    """A date format as a printf template for the fields of a datetime.
 
     Returns:
-        The template, the datetime's attributes that it takes, and the microseconds in the finest of them.
+        The template, the datetime's attributes for it, and the microseconds in the finest of them.
 
     Raises:
-        ValueError: the format is not one.
+        ValueError: the format is invalid.
     """
     letters: list[str] = []
 
@@ -245,10 +241,10 @@ def _grid(low: float | str, high: float | str, bounds: tuple[int, int], step: in
 
 
 def _scaled(key: str, value: float, digits: int) -> int:
-    """A number in units of 10^-digits, exactly, as it is written in decimal.
+    """A number in units of 10^-digits, exactly as written in decimal.
 
     Raises:
-        ValueError: it has more digits behind the point, or is not finite.
+        ValueError: it has more decimals, or is not finite.
     """
     written = Decimal(repr(value))
     if not written.is_finite():
@@ -259,10 +255,9 @@ def _scaled(key: str, value: float, digits: int) -> int:
     return int(units)
 
 
-# Where the values come from.
-
+# Sources.
 _POOL_LIMIT = 100_000
-_MOST_VALUES = 2**64  # one random word tells so many apart
+_MOST_VALUES = 2**64  # as many as a random word has
 
 
 class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -281,11 +276,7 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     alpha: float = 1.0
 
     def problem(self, possible: int) -> str:
-        """What is wrong with it; empty when nothing is.
-
-        Args:
-            possible: how many different values its source has.
-        """
+        """What is wrong with it, for a source of so many different values; empty when nothing is."""
         if not 1 <= self.size <= _POOL_LIMIT:
             return f"size {self.size} is not from 1 to {_POOL_LIMIT}"
         if self.size > possible:
@@ -348,7 +339,7 @@ class _Drawn(_Source, frozen=True, kw_only=True):
         """What it draws from.
 
         Raises:
-            ValueError: there is no such grid; the text says why.
+            ValueError: there is no such grid; the text tells why.
         """
         raise NotImplementedError
 
@@ -491,11 +482,7 @@ ValueSource = Choice | Integer | Number | Date | IntegerRange | NumberRange | Da
 
 
 def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:  # noqa: ANN401 - JSON of any shape
-    """Say what is wrong with an operation's values, or with what stands for them.
-
-    Args:
-        values: name -> source.
-        texts: everything in which placeholders may stand: a body, a path, a list of them.
+    """What is wrong with an operation's values, or with the placeholders in `texts`.
 
     Returns:
         One sentence without a final full stop that names the value or the placeholder; empty when nothing is

@@ -11,7 +11,7 @@ import pytest
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.maven import REPOSITORY_VARIABLE
-from benchctl.engine.patched_lucene import PatchedJar, build_jar, build_lucene, java_release
+from benchctl.engine.patched_lucene import PatchedJar, build_lucene, java_release
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from engine.archive_server import Reply, Server
@@ -122,7 +122,7 @@ def test_what_was_built_is_found_without_network_and_compiler(
     first = make(home, installation, jdk)
     repository.requests.clear()
     assert make(home, installation, jdk) == first
-    assert build_jar(home, installation, jdk, "recompiled", lambda *_: None) == first.path
+    assert build_lucene(home, installation, jdk, "recompiled", lambda *_: None).path == first.path
     assert len(calls(jdk)) == 1
     assert repository.requests == []
 

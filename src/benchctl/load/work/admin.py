@@ -1,6 +1,6 @@
-"""Administration in several requests: waiting for an answer, making and removing what is declared."""
+"""Administrative operations of several requests: polling, creating and deleting what a track declares."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -59,7 +59,7 @@ from benchctl.track.operations.search import Sleep
 _OK = Answer(Outcome.OK)
 
 Verdict = Callable[[int, bytes], Answer | None]
-"""HTTP status and body of an answer that came well -> how the whole ends; None: ask again."""
+"""HTTP status and body of a good response -> the operation's answer; None: ask again."""
 
 
 class _Task(msgspec.Struct):
@@ -113,12 +113,7 @@ def open_sleep(operation: Sleep, order: WorkOrder) -> Workload:
 
 
 def judge_condition(condition: Condition, root: str = "") -> Judge:
-    """Judges an answer by what stands at one place in it.
-
-    Args:
-        condition: what has to stand where.
-        root: a path in front of the condition's.
-    """
+    """Judges an answer by the value at the condition's path below `root`."""
 
     def judge(status: int, body: bytes) -> Answer:
         plain = judge_plain(status, body)
@@ -138,7 +133,7 @@ def judge_condition(condition: Condition, root: str = "") -> Judge:
 
 
 def at_path(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
-    """What stands at a place, by keys with dots between them, numbers for lists; None where nothing does."""
+    """The value at a dotted path, with numbers as list indices; None where there is none."""
     for key in path.split("."):
         if isinstance(found, dict):
             found = found.get(key)
@@ -150,7 +145,7 @@ def at_path(found: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
-    """A request, sent again and again until its answer meets the criterion."""
+    """A request, repeated until its answer meets the criterion."""
     given = operation.body
     body = given.encode() if isinstance(given, str) else msgspec.json.encode(given) if given else b""
     question = Envelope(operation).request(
@@ -184,7 +179,7 @@ def _meets(criterion: Criterion, found: object) -> bool:
 
 
 def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload:
-    """A merge that is started by one request, and asked after until it is done."""
+    """A force merge in the background, polled until it is done."""
     envelope = Envelope(operation)
     start = envelope.request(
         "POST",
@@ -224,7 +219,7 @@ def _merge_verdict(_status: int, body: bytes) -> Answer | None:
 
 
 def open_wait_for_snapshot(operation: WaitForSnapshotCreate, order: WorkOrder) -> Workload:
-    """Until a snapshot is complete, or has failed."""
+    """Until a snapshot is complete or has failed."""
     question = Envelope(operation).request(
         "GET",
         f"/_snapshot/{quote(operation.repository, safe='')}/{quote(operation.snapshot, safe='')}/_status",
@@ -244,22 +239,23 @@ def _snapshot_verdict(_status: int, body: bytes) -> Answer | None:
 
 
 def open_wait_for_current_snapshots(operation: WaitForCurrentSnapshotsCreate, order: WorkOrder) -> Workload:
-    """Until no snapshot is being taken."""
+    """Until no snapshot is in progress."""
     question = Envelope(operation).request(
         "GET",
         f"/_snapshot/{quote(operation.repository, safe='')}/_current",
         params={"verbose": "false", **operation.url_params},
         judge=judge_plain,
     )
-    return _asked_until(question, _no_snapshots, operation.completion_recheck_wait_period, order)
-
-
-def _no_snapshots(_status: int, body: bytes) -> Answer | None:
-    return None if _decode_snapshots(body).snapshots else _OK
+    return _asked_until(
+        question,
+        lambda _status, body: None if _decode_snapshots(body).snapshots else _OK,
+        operation.completion_recheck_wait_period,
+        order,
+    )
 
 
 def open_wait_for_recovery(operation: WaitForRecovery, order: WorkOrder) -> Workload:
-    """Until every shard of an index has been recovered."""
+    """Until every shard of an index has recovered."""
     question = Envelope(operation).request(
         "GET",
         f"/{order.index(operation.target)}/_recovery",
@@ -276,12 +272,11 @@ def _recovery_verdict(_status: int, body: bytes) -> Answer | None:
 
 
 def _asked_until(question: Request, verdict: Verdict, period_s: float, order: WorkOrder) -> Workload:
-    """A question that is asked every so many seconds until there is a verdict."""
     return Numbered(lambda _number: poll(question, verdict, period_s), order.clients)
 
 
 def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
-    """Ask until there is a verdict, or until the question fails."""
+    """Ask every `period_s` seconds until there is a verdict, or the question fails."""
     while True:
         reply: Reply = yield from ask(question)
         if reply.answer.outcome is not Outcome.OK:
@@ -295,7 +290,7 @@ def poll(question: Request, verdict: Verdict, period_s: float) -> Script:
         yield period_s
 
 
-# What a track declares is made and removed: a request for each index, data stream and template.
+# What a track declares is created and deleted: one request for each index, data stream and template.
 
 _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
     CreateIndexTemplate: ("index", "_template"),
@@ -305,13 +300,13 @@ _KINDS: Mapping[type[Operation], tuple[TemplateKind, str]] = {
     CreateComponentTemplate: ("component", "_component_template"),
     DeleteComponentTemplate: ("component", "_component_template"),
 }
-"""Operation type -> kind of template, and the path where those live."""
+"""Operation type -> kind of template, and its API path."""
 
 _decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
-    """Indices, with the bodies that the track declares for them unless the operation has one."""
+    """Indices, with the bodies that the track declares unless the operation has one."""
     context = order.context
     envelope = Envelope(operation)
 
@@ -325,23 +320,23 @@ def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
             judge=judge_plain,
         )
 
-    return _each(map(request, names_of(operation.index) or _indices(operation, context)), order)
+    return _each([request(name) for name in names_of(operation.index) or _indices(operation, context)], order)
 
 
 def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
-    """Indices by name, or by patterns, which are looked up first: nodes refuse to delete by pattern."""
+    """Indices by name, or by pattern, resolved first: nodes refuse to delete by pattern."""
     names = names_of(operation.index) or _indices(operation, order.context)
     envelope = Envelope(operation)
     if any("*" in name for name in names):
         return Numbered(lambda _number: _delete_matching(operation, envelope, names), order.clients)
     missing = operation.only_if_exists
     return _each(
-        (_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names), order
+        [_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names], order
     )
 
 
 def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
-    """Data streams, by name or all of the track's; plain indices of their names where a node has none."""
+    """Data streams, by name or all of the track's; plain indices where the node lacks data streams."""
     names = names_of(operation.data_stream) or order.context.data_streams
     if not names:
         raise _nothing(operation, "data-stream", "data streams")
@@ -381,7 +376,7 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
     else:
         declared = _templates(operation, kind, operation.template, order.context)
         found = {template.name: template.body for template in declared}
-    # Settings of the newer kinds stand one level deeper.
+    # The newer kinds nest settings one level deeper.
     settle = _with_settings if kind == "index" else _with_inner_settings
     envelope = Envelope(operation)
 
@@ -394,9 +389,9 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
             judge=judge_plain,
         )
 
-    made = [request(name, body) for name, body in found.items()]
+    requests = [request(name, body) for name, body in found.items()]
     if not any(DATA_STREAM in body for body in found.values()):
-        return _each(made, order)
+        return _each(requests, order)
     plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
     question = envelope.request("GET", DATA_STREAMS, judge=_unless_lacking(judge_plain))
 
@@ -404,13 +399,13 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
         reply = yield from ask(question)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        return (yield from _send_all(plain if _lacks(reply) else made)) or Answer(Outcome.OK)
+        return (yield from _send_all(plain if _lacks(reply) else requests)) or Answer(Outcome.OK)
 
     return Numbered(script, order.clients)
 
 
 def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
-    """Templates, by name or all of their kind that the track declares, with the indices that they are for."""
+    """Templates, by name or all of their kind, with their matching indices where asked for."""
     kind, path = _KINDS[type(operation)]
     if operation.template is not None:
         names = [operation.template]
@@ -442,7 +437,7 @@ def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Worklo
 
 
 def _unless_lacking(judge: Judge) -> Judge:
-    """That a node has no data streams is an answer like others: what stands in for them comes next."""
+    """Accepts that a node has no data streams: a substitute request follows."""
 
     def judged(status: int, body: bytes) -> Answer:
         return Answer(Outcome.OK) if is_unsupported(status, body) else judge(status, body)
@@ -492,7 +487,7 @@ def _delete(operation: Operation, envelope: Envelope, path: str, missing: bool) 
 
 
 def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterable[str]) -> Script:
-    """Look up the indices of patterns, and delete each."""
+    """Resolve patterns to indices, and delete each."""
     listed = quote(",".join(patterns), safe=",*-")
     question = envelope.request(
         "GET",
@@ -507,13 +502,13 @@ def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterabl
         names = list(_decode_names(reply.exchange.body))
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a list of indices: {err}"))
-    # Another one may have deleted it in between.
+    # Another client may have deleted one meanwhile.
     requests = [_delete(operation, envelope, f"/{quote(name, safe='')}", missing=True) for name in names]
     return (yield from _send_all(requests)) or reply.answer
 
 
 def _send_all(requests: Iterable[Request]) -> Script:
-    """Send one after the other; the answer of the first that fails, or None."""
+    """Send one after the other; the first failed answer, or None."""
     for request in requests:
         reply = yield from ask(request)
         if reply.answer.outcome is not Outcome.OK:
@@ -521,14 +516,13 @@ def _send_all(requests: Iterable[Request]) -> Script:
     return None
 
 
-def _each(requests: Iterable[Request], order: WorkOrder) -> Workload:
-    """A request for each thing; a single one is the same object every time."""
-    made = list(requests)
-    if len(made) == 1:
-        return Repeated(made[0])
+def _each(requests: Sequence[Request], order: WorkOrder) -> Workload:
+    """One request per thing; a single one is the same object every time."""
+    if len(requests) == 1:
+        return Repeated(requests[0])
 
     def script(_number: int) -> Script:
-        return (yield from _send_all(made)) or Answer(Outcome.OK)
+        return (yield from _send_all(requests)) or Answer(Outcome.OK)
 
     return Numbered(script, order.clients)
 
@@ -551,7 +545,7 @@ def _with_inner_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an index by their whole names, however they are nested: one can be laid over another."""
+    """Index settings by their full names, so that one set can override another."""
     return {
         name if name.startswith("index.") else f"index.{name}": value for name, value in _dotted(settings, "")
     }
@@ -573,4 +567,4 @@ DECLARED: Mapping[type[Operation], Opener] = {
     CreateTemplate: _open_create_template,
     DeleteTemplate: _open_delete_template,
 }
-"""What makes the work of each type."""
+"""The opener of each type."""

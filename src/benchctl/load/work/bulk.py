@@ -1,4 +1,4 @@
-"""Bulk requests out of a corpus: read, cut and framed while the clients send."""
+"""Bulk requests from a corpus: read, cut and framed while the clients send."""
 
 import hashlib
 import math
@@ -26,24 +26,17 @@ from benchctl.track.operations.admin import Names, names_of
 from benchctl.track.operations.common import url_param
 from benchctl.track.operations.search import Bulk
 
-# Which documents a bulk operation sends: of which corpora, and how many of each file.
-
 
 @dataclass(frozen=True)
 class Portion:
-    """The documents of a file that are sent, from its beginning.
-
-    Attributes:
-        source: the file.
-        documents: how many.
-    """
+    """The first `documents` of a file."""
 
     source: Source
     documents: int
 
 
 def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
-    """The files that an operation takes documents from, in their order."""
+    """The files that an operation takes documents from, in order."""
     if context.sources:
         found = [one for one in context.sources if _is_meant(operation, one)]
     elif context.documents is not None and operation.corpora is None:
@@ -108,17 +101,14 @@ def _asked(operation: Bulk) -> str:
     return f" of {' and '.join(said)}" if said else ""
 
 
-# Bulk requests out of a corpus.
-
-
 @dataclass(frozen=True)
 class _Kind:
-    """What the requests with documents of one source have in common.
+    """What the requests for one source have in common.
 
     Attributes:
         request: all but the body and its weight.
-        frame: lines -> body; None where clients have each their own.
-        lines: of each document.
+        frame: lines -> body; None where each client has its own.
+        lines: per document.
     """
 
     request: Request
@@ -127,10 +117,10 @@ class _Kind:
 
 
 def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
-    """Documents of the corpora, shared out among the clients.
+    """The documents of the corpora, shared among the clients.
 
     Raises:
-        BenchctlError: there is no corpus where it runs, or none of those that it names.
+        BenchctlError: there is no corpus, or none of those that it names.
     """
     sources = _sources_of(operation, order.context)
     if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
@@ -169,7 +159,7 @@ def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
 
 
 def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
-    """Where documents go that do not say so themselves."""
+    """The path for documents without action lines of their own."""
     target = source.data_stream or source.index or operation.data_stream or operation.index
     if source.has_actions and target is None:
         return "/_bulk"
@@ -181,8 +171,9 @@ def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
 def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int) -> Frame:
     """How a client's bodies are framed.
 
-    Every client repeats ids of its own only: one that another client's request still has in flight could be
-    updated before it is there.
+    Every client repeats only its own ids: one that another client still has in flight could be updated before
+    it
+    is indexed.
     """
     if operation.conflicts is None:
         return frame
@@ -204,12 +195,9 @@ def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int
 
 
 class BulkWork:
-    """Whoever is free takes the next documents of the corpora, in their order.
+    """Each client takes the next documents of the corpora in turn.
 
-    Args:
-        kinds: of the requests of each source.
-        reader: gives out the documents.
-        framing: client -> how it frames bodies of sources that do not say.
+    `framing` makes a client's framing for sources that do not determine it.
     """
 
     def __init__(self, kinds: Sequence[_Kind], reader: "_Reader", framing: Callable[[int], Frame]) -> None:
@@ -245,18 +233,12 @@ class BulkWork:
         return next_body
 
     def close(self) -> None:
-        """Close the corpora; nobody gets any more of them."""
+        """Close the corpora; no client gets any more documents."""
         self._reader.close()
 
 
 class _Reader:
-    """Hands out documents to several threads.
-
-    Args:
-        portions: what to read, one after the other.
-        size: documents at a time.
-        looped: begin again at the end.
-    """
+    """Hands out `size` documents at a time to several threads; starts again at the end when looped."""
 
     def __init__(self, portions: Sequence[Portion], size: int, *, looped: bool) -> None:
         self.looped = looped
@@ -267,7 +249,7 @@ class _Reader:
         self._closed = False
 
     def take(self) -> tuple[int, list[bytes]] | None:
-        """The number of a source and the next lines of it; None at the end."""
+        """The number of a source and its next lines; None at the end."""
         with self._lock:
             if self._closed or self._batches is None:
                 return None
@@ -290,7 +272,7 @@ class _Reader:
                     break
 
     def close(self) -> None:
-        """Let go of the corpora: their files close with the last reference to what reads them."""
+        """Release the corpora: their files close with the last reference to their readers."""
         with self._lock:
             self._closed = True
             self._batches = None

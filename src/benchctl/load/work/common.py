@@ -1,4 +1,4 @@
-"""What operations share as work: addresses, retries, assertions, refusals."""
+"""What operations share as work: headers and deadlines, retries, assertions, refusals."""
 
 import operator
 import sys
@@ -23,13 +23,9 @@ NDJSON = "application/x-ndjson"
 
 
 class Envelope:
-    """Makes the requests of one operation.
+    """Makes the requests of one operation, with its headers, deadline and retries.
 
-    Args:
-        operation: whose headers, deadline and retries they get.
-        content_type: of their bodies.
-        timeout_s: when the operation does not say.
-        headers: further ones; the operation's own come before them.
+    `timeout_s` applies when the operation sets no deadline; the operation's own headers override `headers`.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class Envelope:
         chosen = {"Content-Type": content_type, "Accept": JSON, **(headers or {})}
         if operation.opaque_id is not None:
             chosen["X-Opaque-Id"] = operation.opaque_id
-        # Names of headers are the same in any case.
+        # Header names are case-insensitive.
         own = {name.lower() for name in operation.headers}
         kept = {name: value for name, value in chosen.items() if name.lower() not in own}
         self._headers = tuple(f"{name}: {value}" for name, value in {**kept, **operation.headers}.items())
@@ -64,14 +60,9 @@ class Envelope:
     ) -> Request:
         """One request.
 
-        Args:
-            method: of HTTP.
-            path: percent-encoded; it may have a query already.
-            body: encoded.
-            judge: reads its answer.
-            params: more of the query, not yet encoded.
-            searches: by how much the node's own count of searches grows.
-            weight: units of throughput that it is worth.
+        `path` is percent-encoded and may have a query, to which `params` are added. `searches` is by how much
+        the node's
+        own count of searches grows, `weight` the units of throughput.
         """
         if params:
             path = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}"
@@ -89,7 +80,7 @@ class Envelope:
 
 
 def with_body(request: Request, body: bytes) -> Request:
-    """The same request with another body; spelt out, since it is made for every single one that is sent."""
+    """The same request with another body; spelt out, since it runs for every request sent."""
     return Request(
         request.method,
         request.path,
@@ -104,9 +95,9 @@ def with_body(request: Request, body: bytes) -> Request:
 
 
 def own_query(operation: Operation, form: Form) -> dict[str, str]:
-    """What an operation's own keys say in the query of its request."""
+    """The query parameters that an operation's own keys amount to."""
     said = {name: getattr(operation, name) for name in (*form.query, *form.flags)}
-    # A number says something even where it is 0.
+    # 0 is a value, unlike other false ones.
     return {
         name: url_param(value)
         for name, value in said.items()
@@ -114,23 +105,21 @@ def own_query(operation: Operation, form: Form) -> dict[str, str]:
     }
 
 
-# Operations that are tried again: how often, after which pauses, and what is worth another try.
-
-# An answer came and it was not the wanted one. What a node refuses, it refuses again.
+# Retries. These outcomes may change on a retry; what a node refuses, it refuses again.
 _WRONG = frozenset({Outcome.BAD_BODY, Outcome.PARTIAL})
 
 
 def with_retries(operation: Retried, workload: Workload) -> Workload:
-    """The same work, done again as the operation says; as it is when the operation says nothing."""
+    """The workload, retried as the operation says; unchanged when it says nothing."""
     if not operation.retry_until_success and not operation.retries:
         return workload
-    return _Again(operation, workload)
+    return _Retrying(operation, workload)
 
 
-class _Again:
-    """Work whose operations are scripts of several tries.
+class _Retrying:
+    """A workload whose operations are retried.
 
-    Every request that got an answer is kept as a success: only the operation as a whole says how it ended.
+    Every answered request is recorded as a success: only the operation's own sample tells how it ended.
     """
 
     def __init__(self, operation: Retried, workload: Workload) -> None:
@@ -140,7 +129,7 @@ class _Again:
         self._workload = workload
 
     def program(self, client: int) -> Program:
-        """What one client asks."""
+        """What one client sends."""
         inner = self._workload.program(client)
 
         def again() -> Script | None:
@@ -150,14 +139,14 @@ class _Again:
         return again
 
     def close(self) -> None:
-        """Let go of what the work holds."""
+        """Release what the workload holds."""
         self._workload.close()
 
-    def _tries(self, made: Request | Script, inner: Program) -> Script:
+    def _tries(self, work: Request | Script, inner: Program) -> Script:
         operation = self._operation
         left = sys.maxsize if operation.retry_until_success else operation.retries
         while True:
-            status, answer = yield from _leniently(made)
+            status, answer = yield from _attempt(work)
             if answer.outcome is Outcome.OK or not left or not self._is_worth_it(status, answer):
                 return answer
             left -= 1
@@ -165,7 +154,7 @@ class _Again:
             following = inner()
             if following is None:
                 return answer
-            made = following
+            work = following
 
     def _is_worth_it(self, status: int, answer: Answer) -> bool:
         if answer.outcome is Outcome.TIMEOUT or status == HTTPStatus.REQUEST_TIMEOUT:
@@ -174,18 +163,18 @@ class _Again:
         return wanted and answer.outcome in _WRONG
 
 
-def _leniently(
-    made: Request | Script,
+def _attempt(
+    work: Request | Script,
 ) -> Generator[Item, Reply | None, tuple[int, Answer]]:
-    """Do an operation, and say how it ended, with the status of its last request."""
-    if isinstance(made, Request):
-        reply = yield from _send(made)
+    """Do an operation; returns the status of its last request, and its answer."""
+    if isinstance(work, Request):
+        reply = yield from _send(work)
         return reply.exchange.status, reply.answer
     status, last = 0, Answer(Outcome.OK)
     reply_to: Reply | None = None
     while True:
         try:
-            item = made.send(reply_to)
+            item = work.send(reply_to)
         except StopIteration as end:
             return status, end.value or last
         if isinstance(item, Request):
@@ -196,7 +185,7 @@ def _leniently(
 
 
 def _send(request: Request) -> Generator[Item, Reply | None, Reply]:
-    """Send a request that is kept as a success whatever is answered, and judge it all the same."""
+    """Send a request that is recorded as a success whatever its answer, but judge it all the same."""
     reply = yield msgspec.structs.replace(request, judge=_any_answer)
     if reply is None:
         raise TypeError("a request of a script was not replied to")
@@ -209,7 +198,7 @@ def _any_answer(_status: int, _body: bytes) -> Answer:
     return Answer(Outcome.OK)
 
 
-# Assertions of a track: an answer that is not what the track's author expected has failed.
+# Assertions of a track: an unexpected answer is a failure.
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -229,10 +218,10 @@ _PROPERTIES: Mapping[str, Callable[[Answer], object]] = {
 
 
 def with_assertions(operation: Operation, workload: Workload) -> Workload:
-    """The same work, whose answers have to be as the operation says; as it is when it says nothing.
+    """The workload with the operation's assertions checked; unchanged when it has none.
 
     Raises:
-        BenchctlError: an assertion is about something that is not known of answers.
+        BenchctlError: an assertion is about an unknown property.
     """
     if not operation.assertions:
         return workload
@@ -246,8 +235,6 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
 
 
 class _Asserted:
-    """Work whose answers are looked at once more."""
-
     def __init__(self, assertions: Sequence[Assertion], workload: Workload) -> None:
         self.endless = workload.endless
         self.connections = workload.connections
@@ -255,32 +242,32 @@ class _Asserted:
         self._workload = workload
 
     def program(self, client: int) -> Program:
-        """What one client asks."""
+        """What one client sends."""
         inner = self._workload.program(client)
-        # A request that is the same every time stays so: the wire need not load it again.
+        # The same request stays the same object: the wire need not load it again.
         known: dict[int, tuple[Request, Request]] = {}
 
         def next_one() -> Request | Script | None:
-            made = inner()
-            if made is None:
+            work = inner()
+            if work is None:
                 return None
-            if not isinstance(made, Request):
-                return self._script(made)
-            before = known.get(id(made))
-            if before is None or before[0] is not made:
+            if not isinstance(work, Request):
+                return self._script(work)
+            before = known.get(id(work))
+            if before is None or before[0] is not work:
                 known.clear()
-                before = (made, msgspec.structs.replace(made, judge=self._judge(made.judge)))
-                known[id(made)] = before
+                before = (work, msgspec.structs.replace(work, judge=self._judge(work.judge)))
+                known[id(work)] = before
             return before[1]
 
         return next_one
 
     def close(self) -> None:
-        """Let go of what the work holds."""
+        """Release what the workload holds."""
         self._workload.close()
 
-    def _script(self, made: Script) -> Script:
-        answer = yield from made
+    def _script(self, work: Script) -> Script:
+        answer = yield from work
         return None if answer is None else self._checked(answer)
 
     def _judge(self, judge: Judge) -> Judge:
@@ -301,29 +288,24 @@ def _holds(found: object, assertion: Assertion) -> bool:
     try:
         return _COMPARE[assertion.condition](found, assertion.value)
     except TypeError:
-        # What is not known is neither more nor less than anything.
+        # An unknown value cannot be compared.
         return False
 
 
-# Operations that benchctl cannot ask whatever the node is: their tasks are unsupported, and say why.
+# Operations that benchctl does not support on any node.
 
 
 def open_cannot(operation: Cannot, order: WorkOrder) -> Workload:
-    """What its type says."""
+    """An operation whose type states why it is unsupported."""
     return cannot(operation.reason, order)
 
 
 def cannot(reason: str, order: WorkOrder) -> Workload:
-    """Work of which nothing is sent.
-
-    Args:
-        reason: why not, as tables show it.
-        order: for whom.
-    """
+    """A workload that sends nothing, for the reason that tables show."""
     return Numbered(lambda _number: lacking(reason), order.clients)
 
 
 def lacking(reason: str) -> Script:
-    """One operation of which nothing is sent, for a reason."""
+    """One operation that sends nothing, for this reason."""
     yield from ()
     return Answer(Outcome.HTTP_ERROR, reason=reason, lacking=reason)

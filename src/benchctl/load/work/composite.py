@@ -1,4 +1,4 @@
-"""Composites, measured as one, and the points in time and asynchronous searches that their parts hand on."""
+"""Composites, measured as one, and the point-in-time and asynchronous searches that their parts share."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ _RUNNING = frozenset({"INIT", "RUNNING"})
 _OK = Answer(Outcome.OK)
 
 
-class _Opened(msgspec.Struct, gc=False):
+class _OpenResponse(msgspec.Struct, gc=False):
     id: str = ""  # Elasticsearch's word
     pit_id: str = ""  # OpenSearch's
 
@@ -61,7 +61,7 @@ class _Progress(msgspec.Struct, gc=False):
     response: msgspec.Raw = msgspec.Raw()
 
 
-_decode_opened = msgspec.json.Decoder(_Opened).decode
+_decode_open = msgspec.json.Decoder(_OpenResponse).decode
 _decode_progress = msgspec.json.Decoder(_Progress).decode
 
 
@@ -70,8 +70,8 @@ class Held:
     """What the operations of one composite have opened and not closed yet.
 
     Attributes:
-        points: operation name -> id of its point in time, as the last answer had it.
-        searches: operation name -> id of its asynchronous search; empty when its answer came at once.
+        points: operation name -> id of its point in time, as of the last answer.
+        searches: operation name -> id of its asynchronous search; empty when it was answered at once.
     """
 
     points: dict[str, str] = field(default_factory=dict)
@@ -79,11 +79,10 @@ class Held:
 
 
 Use = Callable[[Held], Script]
-"""What has been opened so far -> the script of one operation."""
+"""What is open so far -> the script of one operation."""
 
 
 def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
-    """Open a point in time."""
     index = order.index(operation.target)
     path = f"/{index}/_pit" if order.context.engine == "elasticsearch" else f"/{index}/_search/point_in_time"
     request = Envelope(operation).request(
@@ -97,7 +96,7 @@ def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
         reply = yield from ask(request)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        found = _opened(reply)
+        found = _opened_id(reply)
         if not found:
             return Answer(Outcome.BAD_BODY, reason="it does not say which point in time it opened")
         held.points[operation.name] = found
@@ -138,15 +137,14 @@ def _close_request(
         "DELETE", path, params=params, judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
     )
 
-    def made(found: str) -> Request:
+    def close(found: str) -> Request:
         body = {"id": found} if engine == "elasticsearch" else {"pit_id": [found]}
         return with_body(request, msgspec.json.encode(body))
 
-    return made
+    return close
 
 
 def _list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
-    """Ask for all points in time."""
     request = Envelope(operation).request(
         "GET", "/_search/point_in_time/_all", params=operation.url_params, judge=judge_plain
     )
@@ -157,22 +155,20 @@ def _list_points(operation: ListAllPointInTime, _order: WorkOrder) -> Use:
     return use
 
 
-def within_point(made: Request | Script, name: str, held: Held) -> Script:
-    """Searches of a point in time: no index in the path, the point in the body, and the next one kept.
+def within_point(work: Request | Script, name: str, held: Held) -> Script:
+    """Run a search, or a script of pages, in the point in time that operation `name` opened.
 
-    Args:
-        made: a search, or one of several pages.
-        name: of the operation that opened it.
-        held: what has been opened.
+    Paths lose their index, bodies get the point in time, and the id of each answer is kept for the next
+    request.
     """
     if name not in held.points:
         return _not_there(name)
-    if isinstance(made, Request):
-        return (yield from _ask_within(made, name, held)).answer
+    if isinstance(work, Request):
+        return (yield from _ask_within(work, name, held)).answer
     reply: Reply | None = None
     while True:
         try:
-            item = made.send(reply)
+            item = work.send(reply)
         except StopIteration as end:
             answer: Answer | None = end.value
             return answer
@@ -188,12 +184,11 @@ def _ask_within(request: Request, name: str, held: Held) -> Generator[Item, Repl
     changed = msgspec.structs.replace(request, path=f"{slash}{query}", body=body)
     reply = yield from ask(changed)
     if reply.answer.outcome is Outcome.OK:
-        held.points[name] = _opened(reply) or held.points[name]
+        held.points[name] = _opened_id(reply) or held.points[name]
     return reply
 
 
 def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
-    """Start an asynchronous search."""
     engine = order.context.engine
     index = order.index(operation.index)
     # As in Rally, even a fast search is not to be answered at once.
@@ -214,14 +209,14 @@ def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
     def use(held: Held) -> Script:
         reply = yield from ask(request)
         if reply.answer.outcome is Outcome.OK:
-            held.searches[operation.name] = _opened(reply)
+            held.searches[operation.name] = _opened_id(reply)
         return reply.answer
 
     return use
 
 
 def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
-    """Fetch answers, asking until each is there."""
+    """Fetch the answers, polling until each is there."""
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
     def use(held: Held) -> Script:
@@ -259,7 +254,6 @@ def _fetch(request: Request, operation: GetAsyncSearch) -> Generator[Item, Reply
 
 
 def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
-    """Let the node forget asynchronous searches."""
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
     def use(held: Held) -> Script:
@@ -283,17 +277,17 @@ def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
 
 
 def _searches(names: str | tuple[str, ...], held: Held) -> Iterator[tuple[str, str | None]]:
-    """Names and ids, None for one that was not started; those that were answered at once are left out."""
+    """Names and ids, None for one that was not started; those answered at once are skipped."""
     for name in (names,) if isinstance(names, str) else names:
         found = held.searches.get(name)
         if found != "":
             yield name, found
 
 
-def _opened(reply: Reply) -> str:
-    """The id that an answer has; empty when there is none."""
+def _opened_id(reply: Reply) -> str:
+    """The id in an answer; empty when there is none."""
     try:
-        found = _decode_opened(reply.exchange.body)
+        found = _decode_open(reply.exchange.body)
     except UNDECODABLE:
         return ""
     return found.pit_id or found.id
@@ -302,8 +296,6 @@ def _opened(reply: Reply) -> str:
 def _not_there(name: str) -> Answer:
     return Answer(Outcome.BAD_BODY, reason=f"what '{name}' would have opened is not there")
 
-
-# A composite: its operations one after the other, its streams at the same time, measured as one.
 
 _USES: Mapping[type[Operation], Callable[[Any, WorkOrder], Use]] = {
     OpenPointInTime: _open_point,
@@ -317,23 +309,17 @@ _USES: Mapping[type[Operation], Callable[[Any, WorkOrder], Use]] = {
 }
 
 POINTS = (DeletePointInTime, ListAllPointInTime)
-"""Types of those that stand alone, too."""
+"""Types that also work outside of a composite."""
 
 
-def open_alone(operation: DeletePointInTime | ListAllPointInTime, order: WorkOrder) -> Workload:
-    """An operation on points in time outside of a composite, where it has opened none."""
+def open_standalone(operation: DeletePointInTime | ListAllPointInTime, order: WorkOrder) -> Workload:
+    """An operation on points in time outside of a composite."""
     use = _USES[type(operation)](operation, order)
     return Numbered(lambda _number: use(Held()), order.clients)
 
 
 def open_composite(operation: Composite, order: WorkOrder, open_workload: OpenWorkload) -> Workload:
-    """A composite.
-
-    Args:
-        operation: the composite.
-        order: for whom.
-        open_workload: makes the work of an operation that a task could have alone.
-    """
+    """A composite: operations one after the other, neighbouring streams concurrently."""
     numbers = count()
     steps = tuple(_open_step(step, order, open_workload, numbers) for step in operation.requests)
     connections = _widest(operation.requests)
@@ -344,7 +330,7 @@ def open_composite(operation: Composite, order: WorkOrder, open_workload: OpenWo
 
 @dataclass(frozen=True)
 class _Plain:
-    """An operation that uses nothing of the others but perhaps a point in time."""
+    """An operation that shares nothing with the others but perhaps a point in time."""
 
     workload: Workload
     point: str | None
@@ -352,23 +338,23 @@ class _Plain:
 
 @dataclass(frozen=True)
 class _Stream:
-    steps: "tuple[_OpenedStep, ...]"
+    steps: "tuple[_OpenStep, ...]"
 
 
-_OpenedStep = _Plain | _Stream | Use
+_OpenStep = _Plain | _Stream | Use
 
 
 @dataclass(frozen=True)
-class _Beside:
-    """A stream as one client does it."""
+class _BoundStream:
+    """A stream as one client runs it."""
 
-    steps: "tuple[Use | _Beside, ...]"
+    steps: "tuple[Use | _BoundStream, ...]"
 
 
 class _Composite:
     def __init__(
         self,
-        steps: Sequence[_OpenedStep],
+        steps: Sequence[_OpenStep],
         order: WorkOrder,
         close: Callable[[str], Request],
         connections: int,
@@ -380,18 +366,18 @@ class _Composite:
         self._close = close
 
     def program(self, client: int) -> Program:
-        """What one client asks."""
-        steps = [_made(step, client) for step in self._steps]
+        """What one client sends."""
+        steps = [_bound(step, client) for step in self._steps]
         return lambda: self._script(steps)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
-    def _script(self, steps: Sequence[Use | _Beside]) -> Script:
+    def _script(self, steps: Sequence[Use | _BoundStream]) -> Script:
         held = Held()
         answer = yield from _run(steps, held)
         if answer.outcome is not Outcome.OK:
-            # Whoever fails closes nothing; points that are left open would weigh on what comes next.
+            # The failed operation left its points in time open, which would slow down what comes next.
             for point in held.points.values():
                 yield from ask(self._close(point))
         return answer
@@ -399,41 +385,41 @@ class _Composite:
 
 def _open_step(
     step: Step, order: WorkOrder, open_workload: OpenWorkload, numbers: Iterator[int]
-) -> _OpenedStep:
+) -> _OpenStep:
     if isinstance(step, Stream):
         return _Stream(tuple(_open_step(inner, order, open_workload, numbers) for inner in step.stream))
-    # Values of its own for every operation.
+    # Each operation draws its own values.
     own = WorkOrder(order.context, order.clients, f"{order.key}/{next(numbers)}")
     if type(step) in _USES:
         return _USES[type(step)](step, own)
     return _Plain(open_workload(step, own), getattr(step, "with_point_in_time_from", None))
 
 
-def _made(step: _OpenedStep, client: int) -> Use | _Beside:
+def _bound(step: _OpenStep, client: int) -> Use | _BoundStream:
     if isinstance(step, _Stream):
-        return _Beside(tuple(_made(inner, client) for inner in step.steps))
+        return _BoundStream(tuple(_bound(inner, client) for inner in step.steps))
     if not isinstance(step, _Plain):
         return step
     program, point = step.workload.program(client), step.point
 
     def use(held: Held) -> Script:
-        made = program()
-        if made is None:
+        work = program()
+        if work is None:
             return _OK
         if point is not None:
-            return (yield from within_point(made, point, held))
-        if isinstance(made, Request):
-            return (yield from ask(made)).answer
-        return (yield from made)
+            return (yield from within_point(work, point, held))
+        if isinstance(work, Request):
+            return (yield from ask(work)).answer
+        return (yield from work)
 
     return use
 
 
-def _run(steps: Sequence[Use | _Beside], held: Held) -> Generator[Item, Reply | None, Answer]:
-    """Steps in order; neighbouring streams together."""
-    beside: list[_Beside] = []
+def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Reply | None, Answer]:
+    """Run steps in order, neighbouring streams concurrently."""
+    beside: list[_BoundStream] = []
     for step in (*steps, None):
-        if isinstance(step, _Beside):
+        if isinstance(step, _BoundStream):
             beside.append(step)
             continue
         if beside:
@@ -450,7 +436,7 @@ def _run(steps: Sequence[Use | _Beside], held: Held) -> Generator[Item, Reply | 
 
 
 def _widest(steps: Sequence[Step]) -> int:
-    """How many requests of these steps can be on their way at the same time."""
+    """How many requests of these steps can be in flight at once."""
     widest, beside = 1, 0
     for step in steps:
         beside = beside + _widest(step.stream) if isinstance(step, Stream) else 0

@@ -1,4 +1,4 @@
-"""Jobs that engines work on by themselves: transforms, lifecycles, downsampling, machine learning."""
+"""Background jobs of the engines: transforms, downsampling, shrinking, machine learning."""
 
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ def _defined(**params: object) -> dict[str, str]:
 
 
 def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: WorkOrder) -> Script:
-    """Stop at the next checkpoint, and ask until it has stopped, or the time is over."""
+    """Stop at the next checkpoint, and poll until it has stopped or the time is up."""
     engine = order.context.engine
     own = {
         "wait_for_completion": "false",
@@ -95,7 +95,7 @@ def _verdict(body: bytes, operation: WaitForTransform, engine: EngineName) -> An
 
 
 def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:  # noqa: ANN401 - any JSON
-    """The state of a transform and the reason for it, as the engines say them."""
+    """A transform's state and the reason for it, in either engine's format."""
     if engine == "elasticsearch":
         first = at_path(found, "transforms.0")
         return str(at_path(first, "state") or ""), str(at_path(first, "reason"))
@@ -105,7 +105,7 @@ def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:  # noq
 
 
 def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
-    """A coarser index; its time is what is measured."""
+    """A coarser index, in one synchronous request."""
     source = operation.source_index or order.context.index_name
     target = operation.target_index or f"{source}-{operation.fixed_interval}"
     body = {"fixed_interval": operation.fixed_interval}
@@ -158,14 +158,14 @@ def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:
 
 
 def _stem(names: list[str]) -> str:
-    """What all names begin with; they are sorted."""
+    """The common prefix of sorted names."""
     first, last = names[0], names[-1]
     alike = next((place for place, letter in enumerate(first) if not last.startswith(letter, place)), None)
     return first[:alike]
 
 
 def _shrink(operation: ShrinkIndex, envelope: Envelope, source: str, target: str, node: str) -> Script:
-    """Move all shards of an index to one node, stop writing, and shrink it; the first failure, or None."""
+    """Move all shards of an index to one node, block writes, and shrink it; the first failure, or None."""
     key = "_name" if operation.shrink_node else "_id"
     where = f"index.routing.allocation.require.{key}"
     settings = {**(operation.target_body.get("settings") or {}), where: None, "index.blocks.write": None}
@@ -197,7 +197,7 @@ def _shrink(operation: ShrinkIndex, envelope: Envelope, source: str, target: str
 
 
 def _settled(envelope: Envelope, path: str) -> Request:
-    """A question that is answered when no shard of an index moves any more."""
+    """A request that is answered once no shard of an index is moving."""
     return envelope.request(
         "GET",
         f"/_cluster/health/{path}",
@@ -212,7 +212,7 @@ def _settled(envelope: Envelope, path: str) -> Request:
 
 
 def _keys(request: Request, path: str) -> _Found:
-    """The keys of an object of an answer, sorted; or the answer that failed."""
+    """The sorted keys of an object in an answer; or the answer, if it failed."""
     reply = yield from ask(request)
     if reply.answer.outcome is not Outcome.OK:
         return reply.answer
@@ -224,11 +224,8 @@ def _keys(request: Request, path: str) -> _Found:
     return sorted(found) if isinstance(found, dict) else []
 
 
-# OpenSearch's models, which its core nodes lack.
-
-
 def open_models(operation: OnModels, order: WorkOrder) -> Workload:
-    """OpenSearch's models: a node that lacks them says so, on one that has them benchctl does."""
+    """OpenSearch's models: unsupported by nodes without the plug-in, and by benchctl on others."""
     probe = Envelope(operation).request("GET", "/_plugins/_ml/stats", judge=judge_plain)
 
     def script(_number: int) -> Script:
@@ -241,7 +238,7 @@ def open_models(operation: OnModels, order: WorkOrder) -> Workload:
 
 
 def open_train_model(operation: TrainKnnModel, order: WorkOrder) -> Workload:
-    """A model for the nearest vectors, asked for until it is there."""
+    """A k-NN model, polled until it is trained."""
     envelope = Envelope(operation)
     path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
     body = msgspec.json.encode(operation.body)

@@ -1,4 +1,4 @@
-"""An operation becomes what the clients of its task ask."""
+"""Turns an operation into what its task's clients send."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from benchctl.load.work.common import (
     with_assertions,
     with_retries,
 )
-from benchctl.load.work.composite import POINTS, open_alone, open_composite
+from benchctl.load.work.composite import POINTS, open_composite, open_standalone
 from benchctl.load.work.jobs import (
     open_downsample,
     open_models,
@@ -65,7 +65,7 @@ from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.operations.common import AnswerKind, Cannot, Form, Operation, Retried, Varying
 
-# Operations of a single request: their declarations say what it is.
+# Operations of a single request, which their types declare.
 
 _KEY = re.compile(r"\{(\w+)\}")
 _JUDGES: Mapping[AnswerKind, Judge] = {
@@ -116,7 +116,7 @@ def _judge(operation: Operation, form: Form) -> Judge:
     return accepting(judge, {HTTPStatus.NOT_FOUND} if form.missing else ())
 
 
-# Operations of several requests, and those that depend on more than what they declare: each has an opener.
+# Operations of several requests, and those that depend on more than they declare, have an opener each.
 
 
 def _open_force_merge(operation: admin.ForceMerge, order: WorkOrder) -> Workload:
@@ -135,11 +135,11 @@ def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Wor
 
 
 def _open_composite(operation: composite.Composite, order: WorkOrder) -> Workload:
-    return open_composite(operation, order, _opened)
+    return open_composite(operation, order, _open)
 
 
 def _open_plugin(operation: PluginOperation, order: WorkOrder) -> Workload:
-    return open_plugin(operation, order, _opened)
+    return open_plugin(operation, order, _open)
 
 
 _OPENERS: Mapping[type[Operation], Opener] = {
@@ -154,7 +154,7 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     search.VectorSearch: _open_vector_search,
     search.Sql: open_sql,
     composite.Composite: _open_composite,
-    **dict.fromkeys(POINTS, open_alone),
+    **dict.fromkeys(POINTS, open_standalone),
     admin.WaitForSnapshotCreate: open_wait_for_snapshot,
     admin.WaitForCurrentSnapshotsCreate: open_wait_for_current_snapshots,
     admin.WaitForRecovery: open_wait_for_recovery,
@@ -170,31 +170,27 @@ _OPENERS: Mapping[type[Operation], Opener] = {
     Cannot: open_cannot,
     Operation: _open_form,
 }
-"""What makes the work of a type, or of all types that have something in common."""
+"""The opener of a type and its subtypes."""
 
 
 def open_workload(operation: Operation, context: WorkContext, *, clients: int, key: str) -> Workload:
-    """Make an operation ready to be asked.
+    """Prepare an operation for its clients.
 
-    Args:
-        operation: what a task repeats.
-        context: where it runs.
-        clients: of the task.
-        key: what the values of requests depend on beside the seed, such as the task's name.
+    `key` is what the requests' values depend on besides the seed, such as the task's name.
 
     Raises:
-        BenchctlError: it needs something that is not there, such as a corpus.
+        BenchctlError: something it needs is missing, such as a corpus.
     """
     order = WorkOrder(context, clients, key)
     try:
-        return _opened(as_processed(operation, order), order)
+        return _open(as_processed(operation, order), order)
     except PluginNeedsError as err:
         return cannot(err.message, order)
 
 
-def _opened(operation: Operation, order: WorkOrder) -> Workload:
+def _open(operation: Operation, order: WorkOrder) -> Workload:
     open_it = next(_OPENERS[kind] for kind in type(operation).__mro__ if kind in _OPENERS)
-    made = open_it(operation, order)
+    workload = open_it(operation, order)
     if order.context.assertions:
-        made = with_assertions(operation, made)
-    return with_retries(operation, made) if isinstance(operation, Retried) else made
+        workload = with_assertions(operation, workload)
+    return with_retries(operation, workload) if isinstance(operation, Retried) else workload

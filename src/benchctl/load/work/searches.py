@@ -1,4 +1,4 @@
-"""Operations with a query: searches, batches of them, pages, SQL, and requests as they come."""
+"""Operations with a query: searches, batches, pages, SQL, and raw requests."""
 
 import re
 import sys
@@ -41,36 +41,33 @@ from benchctl.track.operations.search import (
     composites,
 )
 
-# What a path may hold besides letters and digits; `%` is there already where it was encoded.
+# Allowed in a path besides letters and digits; `%` since it may be encoded already.
 PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
 _COUNTS_NEIGHBOURS = (9, 2)
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
-    """One search, once."""
-    compressed = {"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+    """A single search."""
     body = dict(operation.body)
     if operation.results_per_page is not None:
         body["size"] = operation.results_per_page
     if operation.profile_query:
         body["profile"] = True
-    request = Envelope(operation, headers=compressed).request(
-        "POST",
-        _search_path(operation, order),
-        params={**operation.url_params, **_cache_param(operation.cache)},
-        judge=judge_search,
-        searches=searches_of(body, order.context),
-    )
-    return filled(request, order.bodies(operation, body), operation, order)
+    return _single_search(operation, order, _search_path(operation, order), body)
 
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
-    """A search for the nearest vectors, as its body asks for them."""
-    compressed = {"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+    """A single search for the nearest vectors, with the body as given."""
     body = {**operation.body, "profile": True} if operation.profile_query else operation.body
-    request = Envelope(operation, headers=compressed).request(
+    return _single_search(operation, order, f"/{order.index(operation.index)}/_search", body)
+
+
+def _single_search(
+    operation: Search | VectorSearch, order: WorkOrder, path: str, body: Mapping[str, Any]
+) -> Workload:
+    request = _envelope(operation).request(
         "POST",
-        f"/{order.index(operation.index)}/_search",
+        path,
         params={**operation.url_params, **_cache_param(operation.cache)},
         judge=judge_search,
         searches=searches_of(body, order.context),
@@ -79,13 +76,12 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
 
 
 def _search_path(operation: Asking, order: WorkOrder) -> str:
-    """Where an operation searches; nodes that are too new for types say so."""
+    """The search path; nodes too new for types reject one."""
     kind = "" if operation.type is None else f"/{quote(operation.type, safe='')}"
     return f"/{order.index(operation.target)}{kind}/_search"
 
 
 def _cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three values, by a key of the track
-    """The query parameter for Rally's `cache`."""
     return {} if cache is None else {"request_cache": url_param(cache)}
 
 
@@ -102,7 +98,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
     lines: list[Bodies] = []
     for place, search in enumerate(operation.searches):
         named = {} if search.index is None else {"index": search.index}
-        # With the same values, searches of a batch would be answered from one another's caches.
+        # With equal values, the searches of a batch would hit each other's cache entries.
         part = f"/{place}"
         lines.append(order.bodies(operation, {**search.header, **named}, part=part))
         lines.append(order.bodies(operation, search.body, part=part))
@@ -110,7 +106,7 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
 
 
 def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
-    """Any request; its status is all that counts."""
+    """Any request; only its status counts."""
     path = order.bodies(operation, operation.path)
     content: _Content
     if isinstance(operation.body, list):
@@ -119,7 +115,8 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
         content = _Text(order.bodies(operation, operation.body))
     else:
         content = order.bodies(operation, operation.body) if operation.body else _Lines([])
-    envelope = Envelope(operation, content_type=NDJSON if _has_lines(operation) else JSON)
+    has_lines = isinstance(operation.body, list) or str(operation.body).endswith("\n")
+    envelope = Envelope(operation, content_type=NDJSON if has_lines else JSON)
 
     def make(number: int) -> Request:
         text = path.text(number)
@@ -136,16 +133,12 @@ def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
     return Numbered(make, order.clients) if operation.values else Repeated(make(0))
 
 
-def _has_lines(operation: RawRequest) -> bool:
-    body = operation.body
-    return isinstance(body, list) or (isinstance(body, str) and body.endswith("\n"))
-
-
 def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
-    """By how much an engine's count grows with a search of this body.
+    """By how much the engine's count of searches grows with a search of this body.
 
     For a top-level `knn`, Elasticsearch looks for the neighbours of all its clauses before the query, and
-    counts that as a query of its own since 9.2. A `knn` within the query is a part of it in both engines.
+    counts
+    that as a query of its own since 9.2. A `knn` within the query is part of it in both engines.
     """
     retriever = body.get("retriever")
     asks_first = "knn" in body or (isinstance(retriever, Mapping) and "knn" in retriever)
@@ -153,7 +146,7 @@ def searches_of(body: Mapping[str, Any], context: WorkContext) -> int:
 
 
 def searches_in(method: str, path: str, body: bytes, context: WorkContext) -> int:
-    """The same for any request, as both engines were seen to count: pages of a scroll like searches."""
+    """The same for any request, as observed in both engines: pages of a scroll count like searches."""
     if method not in {"GET", "POST"}:
         return 0
     parts = path.partition("?")[0].strip("/").split("/")
@@ -183,18 +176,16 @@ def _counts_neighbours(context: WorkContext) -> bool:
 
 
 class _Lines:
-    """Several bodies, a line each."""
-
     def __init__(self, lines: list[Bodies]) -> None:
         self._lines = lines
 
     def encode(self, number: int) -> bytes:
-        """All lines of a request, each with its end."""
+        """The body of a request: all lines, each with its newline."""
         return b"".join([line.encode(number) + b"\n" for line in self._lines])
 
 
 class _Text:
-    """A body that is not JSON of ours to encode."""
+    """A plain text body."""
 
     def __init__(self, text: Bodies) -> None:
         self._text = text
@@ -208,19 +199,19 @@ _Content = Bodies | _Lines | _Text
 
 
 def filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
-    """The request with its body: one for all when no value changes in it."""
+    """The request with its body; a single one if no value changes in it."""
     if not operation.values:
         return Repeated(with_body(request, content.encode(0)))
     return Numbered(lambda number: with_body(request, content.encode(number)), order.clients)
 
 
-# Operations that read an answer page by page: scroll, `search_after` and composite aggregations.
+# Paged operations: scroll, `search_after` and composite aggregations.
 
 _Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation
 _KEEP_ALIVE = "10s"
-# Stands in the template where the key after which a page begins goes; quoted it is not JSON of a user's.
+# Marks the place of the after_key in the template; unlikely to occur in a user's JSON.
 _AFTER_MARK = "benchctl puts the after_key of the page before here"
 _AFTER = b',"after":' + msgspec.json.encode(_AFTER_MARK)
 
@@ -264,30 +255,29 @@ _decode_composite = msgspec.json.Decoder(_Composite).decode
 
 @dataclass
 class _Total:
-    """The answer of the whole: the hits of its first page, the engine's time of all."""
+    """The operation's answer: the hits of its first page, the engine's time of all pages."""
 
     first: Answer | None = None
     took_ms: int = 0
 
     def add(self, answer: Answer) -> None:
-        """One more page."""
         self.first = self.first or answer
         self.took_ms += max(answer.took_ms, 0)
 
     def answer(self) -> Answer:
-        """All pages so far, every one of which was well."""
+        """All pages so far, every one of them OK."""
         first = self.first or Answer(Outcome.OK)
         return Answer(Outcome.OK, self.took_ms, first.hits, first.hits_exact)
 
 
 @dataclass(frozen=True)
 class _Paged:
-    """How an operation reads its pages, one after the other, without anything to clear up.
+    """How an operation reads its pages, one after the other, with no clean-up.
 
     Attributes:
         request: what all pages have in common.
         bodies: of the first page, perhaps with marks for what later pages need.
-        pages: how many at most.
+        pages: the most to read.
         begin: body -> that of the first page.
         proceed: body, what `find_next` found -> that of the next page.
         find_next: body of an answer -> where the next page begins; None when this one was not full.
@@ -321,7 +311,7 @@ class _Paged:
 
 
 def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workload:
-    """Pages by `search_after`: the sort values of the last hit are where the next one begins."""
+    """Pages by `search_after`: the next one begins at the sort values of the last hit."""
     body, size = _sized(operation)
 
     def find_next(answer: bytes) -> bytes | None:
@@ -333,7 +323,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
         bodies=order.bodies(operation, body),
         pages=_most(operation.pages),
         begin=lambda template: template,
-        # The body is an object with a sort: a key more goes before its end.
+        # The body is a non-empty object: another key goes before its end.
         proceed=lambda template, after: template[:-1] + b',"search_after":' + after + b"}",
         find_next=find_next,
     )
@@ -341,7 +331,7 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
 
 
 def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
-    """Pages of buckets: the `after_key` of one is where the next one begins."""
+    """Pages of buckets: the next one begins at the `after_key` of the last."""
     (names,) = composites(operation.body)
     changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
     body = change_composite(operation.body, names, changes)
@@ -384,7 +374,7 @@ def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
     scroll = _Scroll(
         first=_page_request(operation, order, params, envelope),
         more=envelope.request("POST", "/_search/scroll", judge=judge_search, searches=1),
-        # A scroll that has run out by itself is gone, too.
+        # An exhausted scroll is gone already.
         clear=envelope.request(
             "DELETE", "/_search/scroll", judge=accepting(judge_plain, {HTTPStatus.NOT_FOUND})
         ),
@@ -401,11 +391,11 @@ class _Scroll:
     """How an operation scrolls.
 
     Attributes:
-        first, more, clear: its three kinds of requests, without bodies but for the first.
+        first, more, clear: its three kinds of requests; only the first has a body.
         bodies: of the first page.
-        keep_alive: how long the node keeps the scroll from page to page.
+        keep_alive: how long the node keeps the scroll between pages.
         size: hits of a full page.
-        pages: how many at most.
+        pages: the most to read.
     """
 
     first: Request
@@ -417,7 +407,7 @@ class _Scroll:
     pages: int
 
     def script(self, number: int) -> Script:
-        """Page after page, then the end of the scroll."""
+        """Page after page, then clear the scroll."""
         total = _Total()
         request = with_body(self.first, self.bodies.encode(number))
         scroll_id = ""
@@ -431,7 +421,7 @@ class _Scroll:
             except UNDECODABLE as err:
                 failed = failed or _unreadable(err)
                 break
-            # A page that some shards failed to give has an open scroll all the same.
+            # Even a page with failed shards has an open scroll.
             scroll_id = page.scroll_id
             if failed is not None or len(page.hits.hits) < self.size:
                 break
@@ -457,7 +447,7 @@ def _most(pages: int | str | None) -> int:
 
 
 def _sized(operation: Search | ScrollSearch | PaginatedSearch) -> tuple[dict[str, Any], int]:
-    """The body with its page size, and the size that the node goes by."""
+    """The body with its page size, and the size that the node applies."""
     size = operation.results_per_page
     body = dict(operation.body) if size is None else {**operation.body, "size": size}
     # The query of the URL outranks the body.
@@ -465,7 +455,7 @@ def _sized(operation: Search | ScrollSearch | PaginatedSearch) -> tuple[dict[str
     return body, chosen if isinstance(chosen, int) else _HITS
 
 
-def _envelope(operation: _Pages) -> Envelope:
+def _envelope(operation: _Pages | VectorSearch) -> Envelope:
     return Envelope(
         operation, headers={"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
     )
@@ -483,8 +473,6 @@ def _page_request(
     )
 
 
-# Queries in SQL, whose further pages come by a cursor.
-
 _SQL_PATHS: Mapping[EngineName, str] = {"elasticsearch": "/_sql", "opensearch": "/_plugins/_sql"}
 
 
@@ -496,7 +484,7 @@ _decode_page = msgspec.json.Decoder(_SqlPage).decode
 
 
 def open_sql(operation: Sql, order: WorkOrder) -> Workload:
-    """A query and its further pages; a cursor that is left over is closed.
+    """A query and its further pages, which come by a cursor; one that is left over is closed.
 
     The engines run these queries as searches; how often they count them depends on the query.
     """

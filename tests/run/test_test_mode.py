@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.open_run import load_caveats
-from benchctl.run.plan import RunSpec, as_trial, plan_run
+from benchctl.run.plan import RunSpec, in_test_mode, plan_run
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 
@@ -16,7 +16,9 @@ from builders import CORPUS, ES, OS
 def trial(*tasks: Task) -> tuple[Task, ...]:
     plan, _ = plan_run(OPTIONS)
     challenge = Challenge("c", tasks)
-    changed = as_trial(msgspec.structs.replace(plan, schedules=(challenge,), warmup_challenges=(challenge,)))
+    changed = in_test_mode(
+        msgspec.structs.replace(plan, schedules=(challenge,), warmup_challenges=(challenge,))
+    )
     assert changed.schedules == changed.warmup_challenges
     return changed.schedules[0].schedule
 
@@ -37,7 +39,7 @@ OPTIONS = RunSpec(
 
 
 def test_the_whole_of_big5_becomes_four_requests_a_task():
-    plan = as_trial(plan_run(OPTIONS)[0])
+    plan = in_test_mode(plan_run(OPTIONS)[0])
     assert len(plan.schedules[0].schedule) == 37
     assert {
         (one.warmup_iterations, one.iterations, one.rate_per_s) for one in plan.schedules[0].schedule
@@ -82,4 +84,4 @@ def test_no_task_gets_more_than_it_had(task: Task):
 def test_the_reader_is_told(changes: dict[str, Any]):
     plan = msgspec.structs.replace(plan_run(OPTIONS)[0], **changes)
     assert not any("--test-mode" in text for text in load_caveats(plan, None))
-    assert any("--test-mode" in text for text in load_caveats(as_trial(plan), None))
+    assert any("--test-mode" in text for text in load_caveats(in_test_mode(plan), None))

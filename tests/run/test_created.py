@@ -10,7 +10,7 @@ from benchctl.load.executor import TaskResult
 from benchctl.load.recorder import Failure
 from benchctl.load.task_clients import Job
 from benchctl.results.samples import Outcome
-from benchctl.run.steps import check_made
+from benchctl.run.steps import check_created
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 
@@ -47,14 +47,14 @@ FAILED, OK = (Outcome.HTTP_ERROR, 0), (Outcome.OK, 0)
 )
 def test_what_a_node_refuses_to_make_ends_the_fork(kind: str):
     with pytest.raises(BenchctlError, match=r"the node refuses what task it makes: HTTP 400") as caught:
-        check_made(job(kind), result(FAILED))
+        check_created(job(kind), result(FAILED))
     assert "match_only_text" in caught.value.message
     assert "--distribution" in caught.value.hint
 
 
 def test_one_of_several_that_was_made_does_not_make_up_for_the_others():
     with pytest.raises(BenchctlError, match="refuses"):
-        check_made(job("create-index"), result(FAILED, (Outcome.OK, 1), (Outcome.HTTP_ERROR, 2)))
+        check_created(job("create-index"), result(FAILED, (Outcome.OK, 1), (Outcome.HTTP_ERROR, 2)))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_one_of_several_that_was_made_does_not_make_up_for_the_others():
     ],
 )
 def test_other_failures_are_only_counted(made: Job, came: TaskResult):
-    check_made(made, came)
+    check_created(made, came)
