@@ -124,7 +124,7 @@ LEAST: Final = {
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
     "calibrating", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
-    "dry_run",
+    "dry_run", "metrics",
     "runs_folder", "output_format",
 }  # fmt: skip
 FILES: Final = {

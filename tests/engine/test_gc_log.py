@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.telemetry import LogClock, Pause, read_pauses
+from benchctl.engine.telemetry import LogClock, read_pauses
+from benchctl.jvm.unified_log import GcPause
 
 PID = 11037
+MB = 1024 * 1024
 CLOCK = LogClock(zero_ns=0, epoch_ns=0, started_ns=0)
 WALL = "[2026-11-21T13:06:37.013+0000]"
 WALL_NS = 1_795_266_397_013_000_000
@@ -35,21 +37,27 @@ OPENSEARCH = """\
 """
 
 
-def pauses(folder: Path, text: str, clock: LogClock = CLOCK) -> list[Pause]:
+def pauses(folder: Path, text: str, clock: LogClock = CLOCK) -> list[GcPause]:
     (folder / "gc.log").write_text(text, encoding="utf-8")
     return read_pauses(folder, PID, clock)
 
 
 def test_pauses_end_when_elasticsearch_writes_them(tmp_path: Path):
     assert pauses(tmp_path, ELASTICSEARCH) == [
-        Pause(WALL_NS - 12_136_000, 12_136_000, "Young (Normal) (G1 Evacuation Pause)"),
-        Pause(WALL_NS + 2_000_000_000 - 3_091_000, 3_091_000, "Remark"),
+        GcPause(WALL_NS - 12_136_000, 12_136_000, "Young (Normal) (G1 Evacuation Pause)", 204 * MB, 13 * MB),
+        GcPause(WALL_NS + 2_000_000_000 - 3_091_000, 3_091_000, "Remark", 18 * MB, 18 * MB),
     ]
 
 
 def test_opensearch_writes_no_level(tmp_path: Path):
     assert pauses(tmp_path, OPENSEARCH) == [
-        Pause(WALL_NS - 8_527_000, 8_527_000, "Young (Concurrent Start) (Metadata GC Threshold)")
+        GcPause(
+            WALL_NS - 8_527_000,
+            8_527_000,
+            "Young (Concurrent Start) (Metadata GC Threshold)",
+            117 * MB,
+            8 * MB,
+        )
     ]
 
 
@@ -67,13 +75,14 @@ def test_opensearch_writes_no_level(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_other_collectors_say_it_in_their_words(tmp_path: Path, line: str, what: str, pause_ns: int):
-    assert pauses(tmp_path, f"{WALL}[11037]{line}\n") == [Pause(WALL_NS - pause_ns, pause_ns, what)]
+    (found,) = pauses(tmp_path, f"{WALL}[11037]{line}\n")
+    assert (found.start_ns, found.pause_ns, found.what) == (WALL_NS - pause_ns, pause_ns, what)
 
 
 def test_the_jvm_may_count_from_its_start(tmp_path: Path):
     text = "[12.250s][info][gc] GC(0) Pause Remark 18M->18M(4096M) 3.000ms\n"
     clock = LogClock(zero_ns=-1, epoch_ns=-1, started_ns=500)
-    assert pauses(tmp_path, text, clock) == [Pause(12_247_000_500, 3_000_000, "Remark")]
+    assert pauses(tmp_path, text, clock) == [GcPause(12_247_000_500, 3_000_000, "Remark", 18 * MB, 18 * MB)]
 
 
 @given(st.integers(-(2**62), 2**62))

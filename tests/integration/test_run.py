@@ -140,6 +140,18 @@ def test_samples_logs_and_facts_are_kept(main_job: tuple[object, RunFolder]):
         assert len(facts.segments) == 1
 
 
+def test_every_task_says_what_it_cost_its_node(main_job: tuple[object, RunFolder]):
+    for fork in main_job[1].load().forks:
+        for summary in fork.summaries:
+            cost = summary.meters
+            assert 0 < cost["cpu_search"] < cost["cpu"] < 1_000
+            kinds = [cost[f"cpu_{kind}"] for kind in ("search", "write", "collector", "compilers", "other")]
+            assert sum(kinds) == pytest.approx(cost["cpu"], rel=0.1, abs=1.0)
+            assert cost["answer"] > 0.1
+            assert 0 < cost["cpu_driver"] < 50
+            assert cost.keys() >= {"gc", "major_faults", "storage_read"}
+
+
 def test_engines_agree_on_the_answers(main_job: tuple[object, RunFolder]):
     answers = main_job[1].load().answers
     assert answers is not None

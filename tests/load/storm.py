@@ -18,6 +18,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
+from benchctl.run import metering
 from benchctl.run.bench import SilentObserver
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
@@ -119,6 +120,6 @@ def run_step_of(line: Connection, url: str, plan: Plan) -> None:
     job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
     try:
         runner.run_step(cast("Serving", None), [job], stage, load)
-        line.send(load.summaries()[0].driver)
+        line.send(load.summaries(0, metering.Node({}, None))[0].driver)
     except BenchctlError as err:
         line.send(err.message)

@@ -156,3 +156,26 @@ def test_a_process_that_is_killed_is_an_error_and_leaves_none_behind(serve: Serv
         with pytest.raises(BenchctlError, match="died"):
             run(server, pool, spool, many())
         assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+def marked(server: StubServer, pool: WorkerPool | None, spool: SampleSpool, *tasks: Task) -> list[int]:
+    """How many searches had arrived at each mark."""
+    stage = Stage(
+        partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0, spool=spool, workers=pool
+    )
+    jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
+    found: list[int] = []
+    run_step(jobs, stage, stop=threading.Event(), mark=lambda: found.append(len(server.searches)))
+    return found
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_measured_part_of_a_task_is_marked(
+    serve: Serve, pool: WorkerPool, spool: SampleSpool, *, several: bool
+):
+    workers = pool if several else None
+    alone = Task("range", iterations=3, warmup_iterations=2)
+    assert marked(serve(), workers, spool, alone) in ([2, 5], [3, 5])  # word from a process takes a moment
+    begins, ends = marked(serve(), workers, spool, many(warmup_iterations=5))
+    assert 5 <= begins < ends == 120
+    assert marked(serve(), workers, spool, Task("range", group=0), Task("range", name="b", group=0)) == []

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from benchctl.engine.client import MergeStats, NodeRequestError
-from benchctl.engine.telemetry import Pause, Usage
+from benchctl.engine.telemetry import Usage
+from benchctl.jvm.unified_log import GcPause
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch
 from waiting import eventually
@@ -163,8 +164,8 @@ def test_an_error_of_the_fork_is_the_one_that_is_told():
 
 def test_pauses_are_kept_with_their_node_start():
     telemetry = Telemetry(0, driver=lambda: 0.0)
-    telemetry.add_pauses(0, [Pause(5, 2, "Young")])
-    telemetry.add_pauses(1, [Pause(9, 3, "Remark")])
+    telemetry.add_pauses(0, [GcPause(5, 2, "Young")])
+    telemetry.add_pauses(1, [GcPause(9, 3, "Remark")])
     columns = telemetry.pauses()
     assert {name: column.tolist() for name, column in columns.items()} == {
         "boot": [0, 1],

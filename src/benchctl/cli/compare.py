@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from benchctl.cli.comparison import CHOICES, Measures, compared, require_pairs
+from benchctl.cli.comparison import Measures, compared, require_pairs
 from benchctl.cli.completion import complete_runs
 from benchctl.cli.options import (
     PercentType,
     format_option,
+    metric_option,
     open_store,
     runs_option,
     style_option,
@@ -47,13 +48,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     help="Only these runs; repeatable.",
 )
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
-@click.option(
-    "--metric",
-    "metrics",
-    type=click.Choice(CHOICES),
-    multiple=True,
-    help="What to compare; repeatable  [default: throughput, service_time, latency].",
-)
+@metric_option
 @click.option(
     "--quantile",
     "quantiles",

@@ -7,7 +7,6 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.differences import resolved, variant_differences
-from benchctl.results.figures import FIGURES
 from benchctl.results.foreign import aligned
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Plan
@@ -30,8 +29,6 @@ from benchctl.stats.quantiles import requantiled
 _SUMMARISED = "0.5, 0.9 and 0.99"
 # Beyond these it would take millions of requests a fork.
 _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
-CHOICES = tuple(figure.name for figure in FIGURES if figure.loop != "search")
-"""What `--metric` can be."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,13 @@ def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
 
 
 def conclude(
-    folder: RunFolder, record: RunRecord, home: Home, output_format: "Format", *, details: bool
+    folder: RunFolder,
+    record: RunRecord,
+    home: Home,
+    output_format: "Format",
+    *,
+    details: bool,
+    figures: tuple[str, ...] = (),
 ) -> None:
     """Print a run.
 
@@ -76,6 +82,7 @@ def conclude(
         home: where runs usually are.
         output_format: how to print it.
         details: host, engines, indices and times as well, for readers.
+        figures: what to compare by; empty for the usual ones.
 
     Raises:
         BenchctlError: forks failed, or all requests of a task did.
@@ -83,7 +90,7 @@ def conclude(
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
-    print_run(folder, output_format, usual=home.runs, part="all" if details else None)
+    print_run(folder, output_format, usual=home.runs, part="all" if details else None, figures=figures)
     if record.missing():
         name = reference(folder, home.runs)
         raise BenchctlError(

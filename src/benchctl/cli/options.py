@@ -16,6 +16,8 @@ from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.nearest import suggestion
+from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
@@ -180,6 +182,34 @@ def style_option(command: F) -> F:
         "--style", type=click.Choice(["luceneutil", "blog"]), default=None,
         help="Print tables as luceneutil does, or as the blog did, with what these leave out said below.",
     )(command)  # fmt: skip
+
+
+FIGURE_NAMES = tuple(figure.name for figure in FIGURES if figure.loop != "search")
+"""What `--metric` can be."""
+
+
+def metric_option(command: F) -> F:
+    """`--metric`; the command gets names of figures as `metrics`."""
+    return under(
+        "Output",
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            metavar="NAME[,NAME]",
+            callback=_figures,
+            help=f"What to compare; repeatable: {', '.join(FIGURE_NAMES)}  "
+            "[default: throughput, service_time, latency].",
+        ),
+    )(command)
+
+
+def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    names = [name.strip() for value in values for name in value.split(",")]
+    for name in names:
+        if name not in FIGURE_NAMES:
+            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    return tuple(dict.fromkeys(names))
 
 
 def runs_option(command: F) -> F:

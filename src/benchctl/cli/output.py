@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
 from benchctl.errors import UsageError
 from benchctl.report.facts import fact_lines, fact_markdown
@@ -36,6 +37,7 @@ def print_run(
     usual: Path,
     part: Part | None = None,
     style: Style | None = None,
+    figures: tuple[str, ...] = (),
 ) -> RunRecord:
     """Print what a run found.
 
@@ -45,6 +47,7 @@ def print_run(
         usual: where runs are looked for by default.
         part: what of it, for readers; None for what fits a screen.
         style: whose tables; None for our own.
+        figures: what to compare by; empty for what such runs usually are compared by.
 
     Returns:
         The run's record.
@@ -55,7 +58,10 @@ def print_run(
         return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
-    metrics = (THROUGHPUT,) if style == "luceneutil" and record.plan.redline is None else None
+    redline = record.plan.redline is not None
+    if style == "luceneutil" and not figures and not redline:
+        figures = (THROUGHPUT.figure.name,)
+    metrics = Measures(figures).metrics(redline=redline) if figures else None
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.

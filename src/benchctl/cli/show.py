@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.completion import complete_runs
-from benchctl.cli.options import format_option, open_store, runs_option, style_option
+from benchctl.cli.options import format_option, metric_option, open_store, runs_option, style_option
 from benchctl.cli.output import Part, print_run
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -21,11 +21,17 @@ from benchctl.report.styles import Style
 )
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
 @click.option("-v", "--verbose", "part", flag_value="all", help="Print all of it.")
+@metric_option
 @runs_option
 @style_option
 @format_option
 def show_command(
-    run: str, part: Part | None, runs_folder: Path | None, style: Style | None, output_format: Format
+    run: str,
+    part: Part | None,
+    metrics: tuple[str, ...],
+    runs_folder: Path | None,
+    style: Style | None,
+    output_format: Format,
 ) -> None:
     """Print RUN again: an id, its beginning or end, a path, or `latest`."""
     if part in ("notes", "precision", "host") and (output_format != "text" or style is not None):
@@ -33,6 +39,6 @@ def show_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     folder = store.find(run)
-    record = print_run(folder, output_format, usual=home.runs, part=part, style=style)
+    record = print_run(folder, output_format, usual=home.runs, part=part, style=style, figures=metrics)
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import psutil
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.jvm.unified_log import parse_pause
+from benchctl.jvm.unified_log import GcPause, parse_pause
 
 _SWITCHES = b"voluntary_ctxt_switches:"
 
@@ -177,22 +177,7 @@ class LogClock:
     started_ns: int
 
 
-@dataclass(frozen=True)
-class Pause:
-    """All threads of a JVM were stopped.
-
-    Attributes:
-        start_ns: when it began.
-        pause_ns: its length.
-        what: the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`.
-    """
-
-    start_ns: int
-    pause_ns: int
-    what: str
-
-
-def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[Pause]:
+def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
     """The pauses that a JVM logged, in order.
 
     Start scripts run other JVMs with the same flags before the server, so one log may have several processes.
@@ -210,7 +195,7 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[Pause]:
     return sorted(found, key=lambda pause: pause.start_ns)
 
 
-def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[Pause]:
+def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[GcPause]:
     with (
         disk_errors(f"read {path}"),
         open_regular(path, follow=False) as raw,
@@ -224,7 +209,7 @@ def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[Pause]:
             found = None if end_ns is None else parse_pause(line.rstrip(), end_ns)
             pids = [text for text in decorations if text.isdigit()]
             if found is not None and (not pids or pid in pids):
-                yield Pause(found.start_ns, found.pause_ns, found.what)
+                yield found
 
 
 def _time_ns(decorations: list[str], clock: LogClock) -> int | None:

@@ -26,6 +26,7 @@ from benchctl.load.task_clients import (
     HaltTask,
     Job,
     Lane,
+    Mark,
     OnProgress,
     OpenWire,
     Order,
@@ -75,6 +76,13 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """From a worker: a client of that task is about to send its first measured request."""
+
+    task: int
+
+
+@dataclass(frozen=True)
 class ClientDone:
     """From a worker: a client of that task has done all of its assignment."""
 
@@ -116,7 +124,19 @@ class Failed:
         return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
 
 
-Message = Assigned | Start | Halt | Stop | Ready | ClientDone | Unsupported | Progress | Finished | Failed
+Message = (
+    Assigned
+    | Start
+    | Halt
+    | Stop
+    | Ready
+    | Measured
+    | ClientDone
+    | Unsupported
+    | Progress
+    | Finished
+    | Failed
+)
 
 
 def serve(line: Connection) -> None:
@@ -217,6 +237,10 @@ class _Session:
         else:
             self._tell(Finished(done))
 
+    def measured(self, task: int) -> None:
+        """Pass it on."""
+        self._tell(Measured(task))
+
     def client_done(self, task: int) -> None:
         """Pass it on."""
         self._tell(ClientDone(task))
@@ -290,7 +314,13 @@ class WorkerPool:
         self._end()
 
     def run(
-        self, order: Order, spool: SampleSpool, *, stop: threading.Event, on_progress: OnProgress | None
+        self,
+        order: Order,
+        spool: SampleSpool,
+        *,
+        stop: threading.Event,
+        on_progress: OnProgress | None,
+        mark: Mark | None = None,
     ) -> list[Done]:
         """Do an order; its lanes are dealt out to the processes.
 
@@ -304,7 +334,7 @@ class WorkerPool:
         if not self._workers:
             self._begin()
         self._steps += 1
-        step = _Step(self._steps, self._workers[: len(dealt)], order, stop, on_progress)
+        step = _Step(self._steps, self._workers[: len(dealt)], order, stop, on_progress, mark)
         try:
             done = step.run(dealt, spool.folder)
         except (NodeGone, TaskAborted):
@@ -363,13 +393,14 @@ class _Step:
         order: Order,
         stop: threading.Event,
         on_progress: OnProgress | None,
+        mark: Mark | None,
     ) -> None:
         self._number = number
         self._workers = workers
         self._order = order
         self._stop = stop
         self._on_progress = on_progress
-        self._completion = Completion([job.task for job in order.jobs], self._stop_all)
+        self._completion = Completion([job.task for job in order.jobs], self._stop_all, mark)
         self._ready = 0
         self._requests = [0] * len(workers)
         self._finished: dict[int, Done | None] = {}
@@ -413,6 +444,8 @@ class _Step:
                 if self._ready == len(self._workers):
                     start_ns = monotonic_ns() + _START_LEAD_NS
                     self._tell_all(Start(start_ns))
+            case Measured(task=task):
+                self._completion.measured(task)
             case ClientDone(task=task):
                 self._completion.client_done(task)
             case Unsupported(task=task):
@@ -514,7 +547,12 @@ class _Joined:
 
 
 def run_step(
-    jobs: Sequence[Job], stage: Stage, *, stop: threading.Event, on_progress: OnProgress | None = None
+    jobs: Sequence[Job],
+    stage: Stage,
+    *,
+    stop: threading.Event,
+    on_progress: OnProgress | None = None,
+    mark: Mark | None = None,
 ) -> tuple[TaskResult, ...]:
     """Run tasks at the same time, with all their clients, and return every request they made.
 
@@ -524,6 +562,7 @@ def run_step(
         stop: ends the step when set: at the next request, or after half a second of a hanging one, which is
             then kept as cancelled.
         on_progress: called with the number of requests so far, a few times a second, in the caller's thread.
+        mark: told the bounds of the measured part of a task that runs alone.
 
     Returns:
         One result a job, in order.
@@ -544,13 +583,13 @@ def run_step(
         abort_on_failure=stage.abort_on_failure,
     )
     if stage.workers is not None and stage.spool is not None:
-        done = stage.workers.run(order, stage.spool, stop=stop, on_progress=on_progress)
+        done = stage.workers.run(order, stage.spool, stop=stop, on_progress=on_progress, mark=mark)
     else:
         done = [
             work(
                 order,
                 line=StartLine(len(order.lanes)),
-                listen=lambda halt: Completion(tasks, lambda: halt(None)),
+                listen=lambda halt: Completion(tasks, lambda: halt(None), mark),
                 new_file=None if stage.spool is None else stage.spool.file,
                 stop=stop,
                 on_progress=on_progress,

@@ -37,25 +37,41 @@ class Lane(NamedTuple):
     posts: tuple[tuple[int, int], ...]
 
 
+Mark = Callable[[], None]
+"""Called where a task begins to be measured, and where its last client has ended."""
+
+
 class Completion:
     """Counts the clients that are done, and knows when that ends the step.
 
     Args:
         tasks: of the step.
         finish: called once, when a task that completes the step has ended.
+        mark: of the only task; what several use at a time cannot be told apart.
     """
 
-    def __init__(self, tasks: Sequence[Task], finish: Callable[[], None]) -> None:
+    def __init__(self, tasks: Sequence[Task], finish: Callable[[], None], mark: Mark | None = None) -> None:
         self._tasks = tasks
         self._left = [task.clients for task in tasks]
         self._finish = finish
+        self._mark = mark if len(tasks) == 1 else None
+        self._measured = False
         self._lock = threading.Lock()
+
+    def measured(self, _task: int) -> None:
+        """A client is about to send its first measured request."""
+        with self._lock:
+            first, self._measured = not self._measured, True
+            if first and self._mark is not None:
+                self._mark()
 
     def client_done(self, task: int) -> None:
         """One client of that task has ended."""
         with self._lock:
             self._left[task] -= 1
             ended = self._left[task] == 0
+            if ended and self._mark is not None and self._measured:
+                self._mark()
         if ended and self._tasks[task].completes:
             self._finish()
 
@@ -204,6 +220,10 @@ class StartLine:
 class Listener(Protocol):
     """Who is told what happens while the clients work; called in their threads."""
 
+    def measured(self, task: int) -> None:
+        """A client of that task is about to send its first measured request."""
+        ...
+
     def client_done(self, task: int) -> None:
         """A client of that task has done all of its assignment."""
         ...
@@ -313,7 +333,7 @@ class Crew:
                 one.close()
 
     def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
-        client.run(turns)
+        client.run(_telling(turns, lambda: listener.measured(task)))
         client.ended_ns = time.monotonic_ns()
         if client.unsupported is not None:
             self.halt(task)
@@ -372,6 +392,17 @@ class Crew:
 
     def _requests(self) -> int:
         return sum(client.recorder.count for run in self._runs for client in run.clients)
+
+
+def _telling(turns: Iterator[Turn], measured: Callable[[], None]) -> Iterator[Turn]:
+    """The turns, and word of the first one that is measured."""
+    for turn in turns:
+        if not turn[1]:
+            measured()
+            yield turn
+            break
+        yield turn
+    yield from turns
 
 
 def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:

@@ -126,6 +126,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         redline_end: why the search ended; `found` is the only end whose rate is more than a lower bound.
         redline_text: how it ended, in words; empty when found.
         course: its segments; None under 20 samples, and in records from before it was kept.
+        meters: name of a metered figure -> its value; what is not known of a task is left out.
     """
 
     schedule: int
@@ -164,6 +165,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     driver: DriverFigures | None = None
     course: Course | None = None
     failed_share: float = 0.0
+    meters: dict[str, float] = {}
 
 
 # What variants can be compared by: the one place that says so, beside the summaries that hold the figures.
@@ -175,7 +177,7 @@ class Figure(msgspec.Struct, frozen=True):
     Attributes:
         name: machine name; that of quantiles goes on with a percentile, as in `latency_p90`.
         title: what tables call it, behind the percentile.
-        field: of `TaskSummary`: a number in `unit`, or `Quantiles`.
+        field: of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
         unit: of a fork's value; of quantiles `ms`.
         meaning: what its column says of it; empty where `results.sql` lists it by itself.
         higher_is_better: which way is faster.
@@ -187,6 +189,7 @@ class Figure(msgspec.Struct, frozen=True):
         counts: whether the unit follows what the task counts, such as documents.
         sampled: whether the samples of forks can tell any quantile of it.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
+        per_unit: what the field holds for 1 `unit`.
     """
 
     name: str
@@ -202,6 +205,18 @@ class Figure(msgspec.Struct, frozen=True):
     counts: bool = False
     sampled: bool = False
     resolution: float = 0.0
+    per_unit: float = 1.0
+
+    def of(self, summary: TaskSummary) -> "float | Quantiles | None":
+        """Its value in a fork, in `unit`; quantiles in nanoseconds."""
+        if not self.field:
+            return summary.meters.get(self.name)
+        found: float | Quantiles | None = getattr(summary, self.field)
+        return found / self.per_unit if isinstance(found, int | float) else found
+
+
+def _metered(name: str, title: str, unit: str, meaning: str) -> Figure:
+    return Figure(name, title, "", unit, meaning)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)
@@ -219,6 +234,29 @@ FIGURES = (
     Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True, sampled=True),
     Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
     Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
+    Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
+    _metered("cpu", "CPU per operation", "ms", "CPU time of the node, over all its threads, an operation"),
+    _metered("cpu_search", "CPU of search threads", "ms", "that of its threads that search, an operation"),
+    _metered(
+        "cpu_write", "CPU of write threads", "ms", "of those that index, refresh and merge, an operation"
+    ),
+    _metered(
+        "cpu_collector", "CPU of the collector", "ms", "of those of the garbage collector, an operation"
+    ),
+    _metered("cpu_compilers", "CPU of compilers", "ms", "of those of the JIT compilers, an operation"),
+    _metered("cpu_other", "CPU of other threads", "ms", "of all other threads, an operation"),
+    _metered("cpu_driver", "CPU of benchctl", "ms", "of benchctl itself, an operation, warm-up included"),
+    _metered(
+        "gc", "collector pauses", "ms", "for how long all threads of the node stood still, an operation"
+    ),
+    _metered("allocated", "allocation", "kB", "allocated on the heap, by the collector's log, an operation"),
+    _metered(
+        "storage_read", "storage reads", "kB", "read from storage, not from the page cache, an operation"
+    ),
+    _metered(
+        "major_faults", "major page faults", "faults", "page faults that read from storage, an operation"
+    ),
+    _metered("answer", "answer", "kB", "size of an answer, mean of the successful operations"),
     msgspec.structs.replace(
         _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"
     ),

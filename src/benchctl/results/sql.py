@@ -246,7 +246,10 @@ def _compared(figure: Figure) -> tuple[Column[TaskRow], ...]:
         return ()
     if figure.quantiles:
         return _quantiles(f"{figure.name}_", figure.field, figure.meaning)
-    return (_summary(figure.field, "DOUBLE", figure.meaning),)
+    if figure.field:
+        return (_summary(figure.field, "DOUBLE", figure.meaning),)
+    meaning = f"{figure.meaning}, {figure.unit}"
+    return (Column(figure.name, "DOUBLE", meaning, lambda row: figure.of(row.task)),)
 
 
 TASKS: tuple[Column[TaskRow], ...] = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchctl.engine.declared import places, stand_ins
 from benchctl.engine.evidence import Scene
+from benchctl.engine.meter import Meter, thread_kinds
 from benchctl.engine.node import Node
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
@@ -26,6 +27,7 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, HostProb
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
+from benchctl.run import metering
 from benchctl.run.bench import Observer
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.documents import streams_made
@@ -235,7 +237,10 @@ class ForkRunner:
             ):
                 progress.facts = progress.facts or subject.engine_facts(serving, place.root)
                 log_clock = _log_clock(serving, place.origin_ns)
-                with place.telemetry.watching(number, _node_watch(serving, load)):
+                with (
+                    place.telemetry.watching(number, _node_watch(serving, load)),
+                    Meter(serving.pid) if isinstance(serving, Node) else nullcontext() as load.meter,
+                ):
                     evidence.begin(serving)
                     idle_s = serving.wait_idle()
                     stage = self._steps.stage(
@@ -243,6 +248,7 @@ class ForkRunner:
                     )
                     search = self._offer(serving, steps, stage, load, place)
                     evidence.measured(serving)
+                kinds = self._thread_kinds(serving, place.block)
                 counted = _searches_counted(serving)
                 plain = stand_ins(serving.client, self._streams) if isinstance(serving, Node) else ()
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
@@ -250,11 +256,13 @@ class ForkRunner:
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, kept)
+        pauses = None
         if isinstance(serving, Node) and log_clock is not None:
-            place.telemetry.add_pauses(number, read_pauses(BootFolders(kept).logs, serving.pid, log_clock))
+            pauses = read_pauses(BootFolders(kept).logs, serving.pid, log_clock)
+            place.telemetry.add_pauses(number, pauses)
         progress.requests_s += load.requests_s
         if search is None:
-            progress.summaries += load.summaries()
+            progress.summaries += load.summaries(place.origin_ns, metering.Node(kinds, pauses))
         else:
             progress.curve += search.curve
             progress.summaries.append(search.summary())
@@ -272,6 +280,12 @@ class ForkRunner:
                 stand_ins=plain,
             )
         )
+
+    def _thread_kinds(self, serving: Serving, block: int) -> dict[int, str]:
+        """Not where the JVM's output is evidence: a thread dump would stand in the middle of it."""
+        if not isinstance(serving, Node) or self._plan.evidence_in(block):
+            return {}
+        return thread_kinds(serving.pid, serving.stdout)
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""

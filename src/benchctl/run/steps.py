@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from benchctl.engine.declared import EVERYTHING, WHAT_TO_DO, places
+from benchctl.engine.meter import Meter, Reading
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
@@ -24,6 +25,7 @@ from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.documents import GeneratedReader, is_generated, sources
+from benchctl.run.metering import Node, meters
 from benchctl.run.plan import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
@@ -127,11 +129,20 @@ def check_created(job: Job, result: TaskResult) -> None:
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """A measured task; `gap_s` is its start after the previous step, or after node ready, seconds."""
+    """One measured task, done.
+
+    Attributes:
+        job: what was to be done.
+        result: what came of it.
+        gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
+        readings: of the node, before the first measured request and after the last one; none of a task that
+            ran beside others.
+    """
 
     job: Job
     result: TaskResult
     gap_s: float
+    readings: tuple[Reading | None, ...] = ()
 
 
 @dataclass
@@ -143,7 +154,8 @@ class Load:
         outcomes: of the measured tasks, in order.
         searches: sent, warm-up included.
         requests_s: seconds spent in all of it.
-        indexing: set while a step that indexes is running, for those who watch the node.
+        indexing: set while a step that indexes is running, for whoever watches the node.
+        meter: of the node; None of a cluster that runs elsewhere.
     """
 
     free_ns: int = field(default_factory=time.monotonic_ns)
@@ -151,10 +163,19 @@ class Load:
     searches: int = 0
     requests_s: float = 0.0
     indexing: threading.Event = field(default_factory=threading.Event)
+    meter: Meter | None = None
 
-    def summaries(self) -> tuple[TaskSummary, ...]:
-        """The figures of the measured tasks; computed when the node is gone, to cost it no time."""
-        return tuple(_summary(outcome) for outcome in self.outcomes)
+    def summaries(self, origin_ns: int, node: Node) -> tuple[TaskSummary, ...]:
+        """The figures of the measured tasks; made when the node is gone, so that none costs it time.
+
+        Args:
+            origin_ns: what the samples count from, on the monotonic clock.
+            node: what is known of it.
+        """
+        return tuple(
+            msgspec.structs.replace(_summary(one), meters=meters(one.readings, one.result, origin_ns, node))
+            for one in self.outcomes
+        )
 
 
 class StepRunner:
@@ -229,6 +250,7 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
+        meter, readings = load.meter, list[Reading | None]()
         if any(isinstance(job.operation, Bulk) for job in jobs):
             load.indexing.set()
         try:
@@ -237,6 +259,7 @@ class StepRunner:
                 stage,
                 stop=self._stop,
                 on_progress=lambda done: self._observer.progress("requests", done, expected),
+                mark=lambda: readings.append(None if meter is None else meter.read()),
             )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
@@ -254,7 +277,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s))
+                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings)))
         if self._plan.origin == "empty":
             for job, result in zip(jobs, results, strict=True):
                 check_created(job, result)

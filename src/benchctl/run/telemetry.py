@@ -13,7 +13,8 @@ import numpy as np
 import psutil
 
 from benchctl.engine.client import MergeStats, NodeRequestError
-from benchctl.engine.telemetry import Gauge, Pause, Usage
+from benchctl.engine.telemetry import Gauge, Usage
+from benchctl.jvm.unified_log import GcPause
 from benchctl.results.samples import Columns
 from benchctl.results.telemetry import GC_DTYPES, SERIES_DTYPES
 
@@ -81,7 +82,7 @@ class Telemetry:
         self._clock = clock
         self._rows: list[tuple[float, ...]] = []
         self._times: list[tuple[int, int]] = []
-        self._pauses: list[tuple[int, Pause]] = []
+        self._pauses: list[tuple[int, GcPause]] = []
 
     @contextmanager
     def watching(self, boot: int, node: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
@@ -100,8 +101,8 @@ class Telemetry:
             # An error in there must not look like an idle node.
             watching.result()
 
-    def add_pauses(self, boot: int, pauses: Iterable[Pause]) -> None:
-        """Add garbage collection pauses from a node's log, on the fork's clock."""
+    def add_pauses(self, boot: int, pauses: Iterable[GcPause]) -> None:
+        """Keep what a node's log says about its garbage collector, on the fork's clock."""
         self._pauses += [(boot, pause) for pause in pauses]
 
     def series(self) -> Columns:

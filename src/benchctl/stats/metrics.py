@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.results.figures import FIGURES, Figure, TaskSummary
+from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.track.model import Task
@@ -94,9 +94,9 @@ class Metric(msgspec.Struct, frozen=True):
 
     def value(self, summary: TaskSummary) -> float | None:
         """One fork's value in `unit`; None when the fork has none."""
-        found = getattr(summary, self.figure.field)
-        if found is None or self.quantile is None:
-            return None if found is None else float(found)
+        found = self.figure.of(summary)
+        if self.quantile is None or not isinstance(found, Quantiles):
+            return None if isinstance(found, Quantiles) else found
         value_ns = found.at(self.quantile)
         value = 0.0 if value_ns is None else float(value_ns / _NS_PER_MS)
         # Of whole steps, the estimator leaves next to nothing where almost all are 0.

@@ -1,0 +1,111 @@
+"""What a task cost its node, from readings at its bounds and the collector's log: figures an operation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from benchctl.engine.meter import Reading, cpu_by_kind
+from benchctl.jvm.unified_log import GcPause
+from benchctl.load.executor import TaskResult
+from benchctl.results.samples import Outcome
+
+_NS_PER_MS = 1e6
+_BYTES_PER_KB = 1e3
+# Between its first and its last collection: outside of these nobody knows what is allocated.
+_LEAST_COVERED = 0.5
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is known of a node that is gone.
+
+    Attributes:
+        kinds: of its threads, by the kernel's numbers; empty where it was not asked.
+        pauses: of its collector, in order, on the clock of the samples; None without a log of them.
+    """
+
+    kinds: Mapping[int, str]
+    pauses: Sequence[GcPause] | None
+
+
+def meters(
+    readings: Sequence[Reading | None], result: TaskResult, origin_ns: int, node: Node
+) -> dict[str, float]:
+    """The metered figures of `results.figures.FIGURES`, as far as they are known.
+
+    Args:
+        readings: of the node, before the first measured request and after the last one; None where
+            it cannot be read, empty for a task that ran beside others.
+        result: of the task.
+        origin_ns: what samples and pauses count from, on the clock of the readings.
+        node: that was read.
+    """
+    begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
+    since_ns = 0 if begin is None else begin.at_ns - origin_ns
+    sent = measured = answered = answer_bytes = 0
+    for chunk in result.samples:
+        whole = chunk["part"] == 0
+        done = whole & ~chunk["warmup"] & (chunk["outcome"] == Outcome.OK)
+        sent += int(whole.sum())
+        measured += int((whole & (chunk["start_ns"] >= since_ns)).sum())
+        answered += int(done.sum())
+        answer_bytes += int(chunk["response_bytes"][done].sum())
+    found = {"answer": answer_bytes / _BYTES_PER_KB / answered} if answered else {}
+    if readings and sent:
+        found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
+    if begin is None or end is None or not measured:
+        return found
+    # What several clients sent as a warm-up while another one was measured already cost the node as much.
+    return found | {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
+
+
+def _totals(begin: Reading, end: Reading, origin_ns: int, node: Node) -> dict[str, float]:
+    window = begin.at_ns - origin_ns, end.at_ns - origin_ns
+    found: dict[str, float] = {
+        "cpu": (end.cpu_ns - begin.cpu_ns) / _NS_PER_MS,
+        "major_faults": end.major_faults - begin.major_faults,
+    }
+    if node.kinds:
+        by_kind = cpu_by_kind(begin, end, node.kinds)
+        found |= {f"cpu_{kind}": used / _NS_PER_MS for kind, used in by_kind.items()}
+    if begin.read_bytes is not None and end.read_bytes is not None:
+        found["storage_read"] = (end.read_bytes - begin.read_bytes) / _BYTES_PER_KB
+    if node.pauses is not None:
+        found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
+        allocated = allocated_bytes(node.pauses, window)
+        if allocated is not None:
+            found["allocated"] = allocated / _BYTES_PER_KB
+    return found
+
+
+def allocated_bytes(pauses: Sequence[GcPause], window: tuple[int, int]) -> float | None:
+    """What a JVM allocated in a time, from how full its heap was before and after collections.
+
+    Between two of them allocation counts as even, and before the first and behind the last as between.
+
+    Args:
+        pauses: in order.
+        window: from and to, on the clock of the pauses.
+
+    Returns:
+        None where collections cover less than half of the time.
+    """
+    found = covered = 0.0
+    for first, second in pairwise(pauses):
+        between = _span(first)[1], second.start_ns
+        if first.after_bytes is None or second.before_bytes is None or between[1] <= between[0]:
+            continue
+        inside = _within(between, window)
+        covered += inside
+        # Concurrent collectors free memory between pauses, too: then less is known than was allocated.
+        found += max(second.before_bytes - first.after_bytes, 0) * inside / (between[1] - between[0])
+    length = window[1] - window[0]
+    return found * length / covered if covered > _LEAST_COVERED * length else None
+
+
+def _span(pause: GcPause) -> tuple[int, int]:
+    return pause.start_ns, pause.start_ns + pause.pause_ns
+
+
+def _within(span: tuple[int, int], window: tuple[int, int]) -> int:
+    return max(min(span[1], window[1]) - max(span[0], window[0]), 0)

@@ -1,0 +1,89 @@
+"""What a task cost its node, from readings and pauses that are known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.engine.meter import Reading
+from benchctl.jvm.unified_log import GcPause
+from benchctl.load.executor import TaskResult
+from benchctl.results.figures import FIGURES
+from benchctl.results.samples import Outcome, empty_columns
+from benchctl.run.metering import Node, allocated_bytes, meters
+
+MS = 1_000_000
+ORIGIN_NS = 7_000 * MS
+
+
+def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0) -> TaskResult:
+    """Requests that began so long after the fork, each answered by 2 kB."""
+    columns = empty_columns(len(starts_ms))
+    columns["start_ns"][:] = np.array(starts_ms) * MS
+    columns["warmup"][:] = np.arange(len(starts_ms)) < warmups
+    columns["part"][:] = 0
+    columns["outcome"][:] = Outcome.OK
+    columns["outcome"][len(starts_ms) - failed :] = Outcome.HTTP_ERROR
+    columns["response_bytes"][:] = 2_000
+    return TaskResult([columns], None, (), 0, 0, 0, driver_cpu_s=0.01, wall_s=1.0)
+
+
+def reading(at_ms: int, cpu_ms: int, threads: dict[int, int], read_bytes: int | None = 0) -> Reading:
+    return Reading(
+        ORIGIN_NS + at_ms * MS, cpu_ms * MS, {one: ms * MS for one, ms in threads.items()}, read_bytes, 3
+    )
+
+
+def test_figures_are_those_of_an_operation():
+    ends = reading(100, 50, {1: 20, 2: 30}), reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000)
+    pauses = [GcPause(50 * MS, 100 * MS, "Young"), GcPause(500 * MS, 4 * MS, "Young")]
+    node = Node({1: "search", 2: "compilers", 3: "collector"}, pauses)
+    found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node)
+    assert found == pytest.approx(
+        {
+            "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
+            "cpu_other": 5, "storage_read": 2, "major_faults": 0, "gc": 54 / 4, "answer": 2,
+            "cpu_driver": 10 / 6,
+        }
+    )  # fmt: skip
+
+
+def test_every_figure_is_declared():
+    declared = {figure.name for figure in FIGURES if not figure.field}
+    node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)])
+    ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
+    assert meters(ends, result([5]), ORIGIN_NS, node).keys() == declared
+
+
+def test_what_cannot_be_known_is_left_out():
+    node = Node({}, None)
+    assert meters([], result([5]), ORIGIN_NS, node).keys() == {"answer"}
+    assert meters([None, None], result([5]), ORIGIN_NS, node).keys() == {"answer", "cpu_driver"}
+    ends = [reading(1, 1, {}, None), reading(9, 9, {}, None)]
+    known = {"answer", "cpu_driver", "cpu", "major_faults"}
+    assert meters(ends, result([5]), ORIGIN_NS, node).keys() == known
+    assert meters(ends, result([]), ORIGIN_NS, node) == {}
+
+
+@given(
+    rate=st.floats(0.1, 10),
+    times=st.lists(st.integers(1, 10**9), min_size=3, max_size=20, unique=True),
+    inside=st.tuples(st.floats(0, 0.4), st.floats(0.6, 1)),
+)
+def test_an_even_allocation_is_found_whatever_the_collections(
+    rate: float, times: list[int], inside: tuple[float, float]
+):
+    times = sorted(times)
+    full = [rate * (later - earlier) for earlier, later in zip([0, *times], times, strict=False)]
+    pauses = [GcPause(at, 0, "Young", round(100 + grown), 100) for at, grown in zip(times, full, strict=True)]
+    length = times[-1] - times[0]
+    window = tuple(times[0] + round(share * length) for share in inside)
+    found = allocated_bytes(pauses, window)
+    assert found == pytest.approx(rate * (window[1] - window[0]), abs=len(times) + 1, rel=1e-6)
+
+
+def test_too_few_collections_tell_nothing_of_allocation():
+    pauses = [GcPause(at, 0, "Young", 50, 10) for at in (0, 49)]
+    assert allocated_bytes(pauses, (0, 100)) is None
+    assert allocated_bytes(pauses[:1], (0, 10)) is None
+    assert allocated_bytes([pauses[0], GcPause(80, 0, "Remark")], (0, 80)) is None
