@@ -38,7 +38,7 @@ def test_figures_are_those_of_an_operation():
     ends = reading(100, 50, {1: 20, 2: 30}), reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000)
     pauses = [GcPause(50 * MS, 100 * MS, "Young"), GcPause(500 * MS, 4 * MS, "Young")]
     node = Node({1: "search", 2: "compilers", 3: "collector"}, pauses)
-    found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node)
+    found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node, {})
     assert found == pytest.approx(
         {
             "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
@@ -52,17 +52,20 @@ def test_every_figure_is_declared():
     declared = {figure.name for figure in FIGURES if not figure.field}
     node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)])
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
-    assert meters(ends, result([5]), ORIGIN_NS, node).keys() == declared
+    written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
+    found = meters(ends, result([5, 6, 7]), ORIGIN_NS, node, written)
+    assert found.keys() == declared
+    assert found["merge"] == 2
 
 
 def test_what_cannot_be_known_is_left_out():
     node = Node({}, None)
-    assert meters([], result([5]), ORIGIN_NS, node).keys() == {"answer"}
-    assert meters([None, None], result([5]), ORIGIN_NS, node).keys() == {"answer", "cpu_driver"}
+    assert meters([], result([5]), ORIGIN_NS, node, {}).keys() == {"answer"}
+    assert meters([None, None], result([5]), ORIGIN_NS, node, {}).keys() == {"answer", "cpu_driver"}
     ends = [reading(1, 1, {}, None), reading(9, 9, {}, None)]
     known = {"answer", "cpu_driver", "cpu", "major_faults"}
-    assert meters(ends, result([5]), ORIGIN_NS, node).keys() == known
-    assert meters(ends, result([]), ORIGIN_NS, node) == {}
+    assert meters(ends, result([5]), ORIGIN_NS, node, {}).keys() == known
+    assert meters(ends, result([]), ORIGIN_NS, node, {}) == {}
 
 
 @given(

@@ -350,6 +350,18 @@ class SearchClient:
         found = self._local("/_nodes/_local/stats/indices/merge", timeout_s)["indices"]["merges"]
         return MergeStats(found["current"], found["total_time_in_millis"])
 
+    def write_clocks(self) -> dict[str, int]:
+        """Milliseconds since the node started that its threads spent on what writing takes."""
+        found = self._local("/_nodes/_local/stats/indices/indexing,refresh,merge,flush")["indices"]
+        return {
+            "indexing": found["indexing"]["index_time_in_millis"],
+            "throttled": found["indexing"]["throttle_time_in_millis"],
+            **{
+                name: found[key]["total_time_in_millis"]
+                for name, key in (("refresh", "refresh"), ("merge", "merges"), ("flush", "flush"))
+            },
+        }
+
     def garbage_collection(self) -> dict[str, CollectorStats]:
         """Collections since the node started, by collector, such as `young` and `old`."""
         collectors = self._local("/_nodes/_local/stats/jvm")["jvm"]["gc"]["collectors"]

@@ -27,6 +27,7 @@ from benchctl.disk import (
 )
 from benchctl.engine.declared import Places, places, with_settings
 from benchctl.engine.distribution import Installation
+from benchctl.engine.lucene_files import bytes_by_kind
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
@@ -274,7 +275,12 @@ def find_prepared(home: Home, key: IndexKey) -> PreparedIndex | None:
             f"the prepared index {root} is damaged: {err}",
             hint=f"delete {root}; the next run builds it again",
         ) from err
-    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True))
+    files = facts.files
+    if not files:
+        # Whether they are whole is looked at below.
+        with suppress(OSError):
+            files = bytes_by_kind(root / "data")
+    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True, files=files))
     with suppress(OSError, msgspec.DecodeError):
         if msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps) == stamps(found.data):
             return found
@@ -338,6 +344,7 @@ def keep(home: Home, key: IndexKey, built: Path, facts: IndexFacts) -> PreparedI
     root = home.indices / key.folder_name
     with disk_errors(f"keep the prepared index {root}"):
         (built / "data" / "node.lock").unlink(missing_ok=True)
+        facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)
         built.replace(root)

@@ -342,6 +342,9 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
             f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
             f"{', from the cache' if facts.cached else ''}"
         )
+        if facts.files:
+            kinds = ", ".join(f"{kind} {mebibytes(size)}" for kind, size in facts.files.items())
+            yield f"  files: {kinds}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
 
 

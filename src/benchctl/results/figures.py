@@ -256,6 +256,11 @@ FIGURES = (
     _metered(
         "major_faults", "major page faults", "faults", "page faults that read from storage, an operation"
     ),
+    _metered("indexing", "indexing", "ms", "by the engine's clock over its threads, a bulk request"),
+    _metered("refresh", "refresh", "ms", "by the engine's clock, a bulk request"),
+    _metered("merge", "merging", "ms", "by the engine's clock, of merges that ended in time, a bulk request"),
+    _metered("flush", "flush", "ms", "by the engine's clock, a bulk request"),
+    _metered("throttled", "throttled indexing", "ms", "by the engine's clock, a bulk request"),
     _metered("answer", "answer", "kB", "size of an answer, mean of the successful operations"),
     msgspec.structs.replace(
         _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"

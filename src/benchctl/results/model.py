@@ -190,6 +190,8 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         segments: by shard.
         ingest: how it was filled; with 0 clients for one that benchctl did not fill.
         cached: whether it was there before the run.
+        files: bytes by what they are for, such as `doc values`, the most first; empty where only a cluster
+            has the files, and in records from before they were looked at.
     """
 
     key: str
@@ -198,6 +200,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     segments: tuple[SegmentFacts, ...]
     ingest: IngestReport
     cached: bool = False
+    files: dict[str, int] = {}
 
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -29,7 +29,11 @@ class Node:
 
 
 def meters(
-    readings: Sequence[Reading | None], result: TaskResult, origin_ns: int, node: Node
+    readings: Sequence[Reading | None],
+    result: TaskResult,
+    origin_ns: int,
+    node: Node,
+    written: Mapping[str, float],
 ) -> dict[str, float]:
     """The metered figures of `results.figures.FIGURES`, as far as they are known.
 
@@ -39,6 +43,7 @@ def meters(
         result: of the task.
         origin_ns: what samples and pauses count from, on the clock of the readings.
         node: that was read.
+        written: name of a figure -> milliseconds over the whole task.
     """
     begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
     since_ns = 0 if begin is None else begin.at_ns - origin_ns
@@ -53,6 +58,7 @@ def meters(
     found = {"answer": answer_bytes / _BYTES_PER_KB / answered} if answered else {}
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
+        found |= {name: spent / sent for name, spent in written.items()}
     if begin is None or end is None or not measured:
         return found
     # What several clients sent as a warm-up while another one was measured already cost the node as much.

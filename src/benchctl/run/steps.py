@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -137,12 +137,14 @@ class MeasuredTask:
         gap_s: from the end of the step before, or the node's being ready, to the start, seconds.
         readings: of the node, before the first measured request and after the last one; none of a task that
             ran beside others.
+        written: what it spent on writing over the whole task, milliseconds; empty where nobody asked it.
     """
 
     job: Job
     result: TaskResult
     gap_s: float
     readings: tuple[Reading | None, ...] = ()
+    written: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -173,7 +175,9 @@ class Load:
             node: what is known of it.
         """
         return tuple(
-            msgspec.structs.replace(_summary(one), meters=meters(one.readings, one.result, origin_ns, node))
+            msgspec.structs.replace(
+                _summary(one), meters=meters(one.readings, one.result, origin_ns, node, one.written)
+            )
             for one in self.outcomes
         )
 
@@ -251,7 +255,10 @@ class StepRunner:
         self._observer.stage(label if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
         meter, readings = load.meter, list[Reading | None]()
+        before: dict[str, int] = {}
         if any(isinstance(job.operation, Bulk) for job in jobs):
+            if meter is not None and len(jobs) == 1:
+                before = serving.client.write_clocks()
             load.indexing.set()
         try:
             results = run_step(
@@ -267,6 +274,8 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
             load.indexing.clear()
+        after = serving.client.write_clocks() if before else {}
+        written = {name: after[name] - before[name] for name in after}
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
@@ -277,7 +286,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings)))
+                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(readings), written))
         if self._plan.origin == "empty":
             for job, result in zip(jobs, results, strict=True):
                 check_created(job, result)
