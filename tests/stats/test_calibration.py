@@ -16,7 +16,7 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats.analysis import Row
 from benchctl.stats.compare import Comparison, as_percent, compare
 from benchctl.stats.decisions import decide
-from benchctl.stats.inference import forks_needed, spread
+from benchctl.stats.inference import forks_needed, ratio_spread, spread
 from benchctl.stats.multiplicity import (
     BLOCKS_FOR_EQUIVALENCE,
     FIRST_LOOK,
@@ -488,3 +488,32 @@ def test_adding_blocks_until_p_pleases_misleads_little_more_than_looking_once(
     calibration.check(
         "blocks added after looks: different at any look", f"{looks} looks", float(pleased.mean()), most=most
     )
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(("events", "truth"), [(2.0, 1.0), (2.0, 3.0), (20.0, 1.0), (20.0, 0.5)])
+@pytest.mark.parametrize("forks", [5, 10])
+def test_ratios_of_what_is_often_zero_cover(
+    calibration: Table, forks: int, events: float, truth: float, *, paired: bool
+):
+    """Pauses of a fork: as many as there happen to be, each of some length, longer on a noisy host."""
+    generator = seeded(forks, events, truth, paired)
+    rejected, covered = [], []
+    for _ in range(max(calibration.repetitions // 4, 100)):
+        host = np.exp(generator.normal(0, 0.2, forks))
+        sides = [
+            generator.gamma(2.0 * np.maximum(generator.poisson(events * ratio, forks), 1e-9)) * host
+            for ratio in (1.0, truth)
+        ]
+        if not all(side.any() for side in sides):
+            continue
+        found = ratio_spread(*sides, paired=paired)
+        assert found is not None
+        rejected.append(found.p <= 0.05)
+        covered.append(found.interval95[0] <= math.log(truth) <= found.interval95[1])
+    cell = f"n {forks}, {events:g} events a fork, {'pairs' if paired else 'apart'}"
+    if truth == 1.0:
+        name = "Fieller: p at most 0.05 without a difference, values that may be 0"
+        calibration.check(name, cell, float(np.mean(rejected)), most=0.08)
+    name = "Fieller: coverage of the 95 % interval, values that may be 0"
+    calibration.check(name, f"{cell}, ratio {truth:g}", float(np.mean(covered)), least=0.915)

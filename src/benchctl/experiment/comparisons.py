@@ -339,7 +339,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         return Side.of(metric, self.label, self.forks, self.found)
 
     def figures(self, metric: Metric) -> Figures:
-        alone = Series.of(fork_values(metric, self.found))
+        alone = Series.of(fork_values(metric, self.found), additive=metric.figure.additive)
         return Figures(
             variant=self.label,
             blocks=tuple(block for block, _ in self.found),

@@ -29,6 +29,7 @@ from benchctl.report.planning import planning_lines
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import Comparison
+from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import after_every_block, strictest
 from benchctl.stats.redline import RedlineCurves
 
@@ -152,6 +153,10 @@ def legend(analysis: Analysis) -> list[str]:
         lines.append(
             f"Diff %: variant / {analysis.variants[0]} - 1. Interval and p: {test}, on logarithms; intervals "
             f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
+        )
+    if any(metric_of(row.metric).figure.additive for row in analysis.rows):
+        lines.append(
+            "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
         )
     return [*lines, *(f"{line}." for line in analysis.differences)]
 

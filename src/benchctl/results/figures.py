@@ -190,6 +190,7 @@ class Figure(msgspec.Struct, frozen=True):
         sampled: whether the samples of forks can tell any quantile of it.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
         per_unit: what the field holds for 1 `unit`.
+        additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
     """
 
     name: str
@@ -206,6 +207,7 @@ class Figure(msgspec.Struct, frozen=True):
     sampled: bool = False
     resolution: float = 0.0
     per_unit: float = 1.0
+    additive: bool = False
 
     def of(self, summary: TaskSummary) -> "float | Quantiles | None":
         """Its value in a fork, in `unit`; quantiles in nanoseconds."""
@@ -215,8 +217,8 @@ class Figure(msgspec.Struct, frozen=True):
         return found / self.per_unit if isinstance(found, int | float) else found
 
 
-def _metered(name: str, title: str, unit: str, meaning: str) -> Figure:
-    return Figure(name, title, "", unit, meaning)
+def _metered(name: str, title: str, unit: str, meaning: str, *, additive: bool = True) -> Figure:
+    return Figure(name, title, "", unit, meaning, additive=additive)
 
 
 _PER_SECOND = Figure("", "", "", unit="queries/s", higher_is_better=True, margin=0.03)
@@ -235,7 +237,13 @@ FIGURES = (
     Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
     Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
     Figure("mean", "mean service time", "mean_ns", per_unit=1e6),
-    _metered("cpu", "CPU per operation", "ms", "CPU time of the node, over all its threads, an operation"),
+    _metered(
+        "cpu",
+        "CPU per operation",
+        "ms",
+        "CPU time of the node, over all its threads, an operation",
+        additive=False,
+    ),
     _metered("cpu_search", "CPU of search threads", "ms", "that of its threads that search, an operation"),
     _metered(
         "cpu_write", "CPU of write threads", "ms", "of those that index, refresh and merge, an operation"
@@ -245,11 +253,23 @@ FIGURES = (
     ),
     _metered("cpu_compilers", "CPU of compilers", "ms", "of those of the JIT compilers, an operation"),
     _metered("cpu_other", "CPU of other threads", "ms", "of all other threads, an operation"),
-    _metered("cpu_driver", "CPU of benchctl", "ms", "of benchctl itself, an operation, warm-up included"),
+    _metered(
+        "cpu_driver",
+        "CPU of benchctl",
+        "ms",
+        "of benchctl itself, an operation, warm-up included",
+        additive=False,
+    ),
     _metered(
         "gc", "collector pauses", "ms", "for how long all threads of the node stood still, an operation"
     ),
-    _metered("allocated", "allocation", "kB", "allocated on the heap, by the collector's log, an operation"),
+    _metered(
+        "allocated",
+        "allocation",
+        "kB",
+        "allocated on the heap, by the collector's log, an operation",
+        additive=False,
+    ),
     _metered(
         "storage_read", "storage reads", "kB", "read from storage, not from the page cache, an operation"
     ),
@@ -261,7 +281,9 @@ FIGURES = (
     _metered("merge", "merging", "ms", "by the engine's clock, of merges that ended in time, a bulk request"),
     _metered("flush", "flush", "ms", "by the engine's clock, a bulk request"),
     _metered("throttled", "throttled indexing", "ms", "by the engine's clock, a bulk request"),
-    _metered("answer", "answer", "kB", "size of an answer, mean of the successful operations"),
+    _metered(
+        "answer", "answer", "kB", "size of an answer, mean of the successful operations", additive=False
+    ),
     msgspec.structs.replace(
         _PER_SECOND, name="redline", title="red-line", field="redline_per_s", loop="search"
     ),

@@ -24,6 +24,7 @@ CaveatCode = Literal[
     "imported",
     "lower-bound",
     "missing-values",
+    "no-ratio",
     "no-redline",
     "no-spread",
     "not-restarted",
@@ -149,6 +150,16 @@ def nothing_measured(variant: str, warmup_samples: int) -> Caveat:
     """A task that ended before anything of it was measured (requests of its warm-up, in all forks)."""
     why = f": all {warmup_samples:,} requests were its warm-up's" if warmup_samples else ""
     return Caveat("missing-values", f"nothing of this task was measured on {variant}{why}")
+
+
+def all_zero(variants: Sequence[str]) -> Caveat:
+    """Counts and pauses that never happened."""
+    return Caveat("no-ratio", f"0 in every fork of {' and '.join(variants)}: there is no ratio to be given")
+
+
+def near_zero(variant: str) -> Caveat:
+    """A ratio to almost nothing."""
+    return Caveat("no-ratio", f"so little on {variant} that the ratio has no upper limit")
 
 
 def no_spread() -> Caveat:

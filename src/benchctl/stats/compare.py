@@ -13,7 +13,7 @@ from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
 from benchctl.stats import caveat
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.inference import permutation_p, spread
+from benchctl.stats.inference import permutation_p, ratio_spread, spread
 from benchctl.stats.multiplicity import (
     BLOCKS_FOR_EQUIVALENCE,
     FIRST_LOOK,
@@ -29,24 +29,28 @@ class Series(msgspec.Struct, frozen=True):
     """Values of one variant's forks.
 
     Attributes:
-        logs: natural logarithms of the usable values, shape (n,).
-        missing: values that are none: not positive or not finite.
-        kept: which of all values the logarithms are of, in the same order; shape (n + those left out,).
+        points: natural logarithms of the usable values, or where they add up, these themselves; shape (n,).
+        missing: values that are none: not finite, negative, or 0 where that has no logarithm.
+        kept: which of all values the points are of, in the same order; shape (n + those left out,).
+        additive: whether means are arithmetic: of what is often 0, such as pauses.
     """
 
-    logs: Floats
+    points: Floats
     missing: int
     kept: Mask
+    additive: bool = False
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Series":
-        """Keep what is positive and finite, count the rest."""
+    def of(cls, values: Sequence[float], *, additive: bool = False) -> "Series":
+        """Keep what is usable, count the rest."""
         raw = np.asarray(values, dtype=np.float64)
-        usable = _usable(raw)
-        return cls(np.log(raw[usable]), int((~usable).sum()), usable)
+        usable = _usable(raw, additive=additive)
+        return cls(_points(raw[usable], additive=additive), int((~usable).sum()), usable, additive)
 
     @classmethod
-    def pairs(cls, left: Sequence[float], right: Sequence[float]) -> tuple["Series", "Series"]:
+    def pairs(
+        cls, left: Sequence[float], right: Sequence[float], *, additive: bool = False
+    ) -> tuple["Series", "Series"]:
         """Keep the pairs of which both values are usable; each side counts its own missing ones.
 
         Raises:
@@ -55,30 +59,32 @@ class Series(msgspec.Struct, frozen=True):
         if len(left) != len(right):
             raise ValueError(f"{len(left)} values cannot be paired with {len(right)}")
         sides = [np.asarray(values, dtype=np.float64) for values in (left, right)]
-        usable = [_usable(raw) for raw in sides]
+        usable = [_usable(raw, additive=additive) for raw in sides]
         both = usable[0] & usable[1]
         first, second = (
-            cls(np.log(raw[both]), int((~own).sum()), both) for raw, own in zip(sides, usable, strict=True)
+            cls(_points(raw[both], additive=additive), int((~own).sum()), both, additive)
+            for raw, own in zip(sides, usable, strict=True)
         )
         return first, second
 
     @property
     def forks(self) -> int:
         """Usable values."""
-        return self.logs.size
+        return self.points.size
 
     @property
     def value(self) -> float | None:
-        """Geometric mean; None without values."""
-        return float(np.exp(self.logs.mean())) if self.forks else None
+        """Geometric or arithmetic mean; None without values."""
+        return _mean(self.points, additive=self.additive)
 
     @property
     def cv_percent(self) -> float | None:
-        """SD over mean of the values themselves; None under two."""
+        """SD over mean of the values themselves; None under two, or when all are 0."""
         if self.forks <= 1:
             return None
-        scaled = np.exp(self.logs - self.logs.max())  # relative to the largest, so that nothing overflows
-        return float(100 * scaled.std(ddof=1) / scaled.mean())
+        # Relative to the largest, so that nothing overflows.
+        scaled = self.points if self.additive else np.exp(self.points - self.points.max())
+        return float(100 * scaled.std(ddof=1) / scaled.mean()) if scaled.any() else None
 
     def nested(self, builds: Sequence[int]) -> "Nested":
         """By index build.
@@ -86,15 +92,32 @@ class Series(msgspec.Struct, frozen=True):
         Args:
             builds: of each value that the series was made of, those left out included.
         """
-        return nested(self.logs, self.own(builds))
+        found = nested(self.points, self.own(builds), additive=self.additive)
+        if not self.additive or not self.value:
+            return found
+        return msgspec.structs.replace(
+            found,
+            between_sd=None if found.between_sd is None else found.between_sd / self.value,
+            within_sd=None if found.within_sd is None else found.within_sd / self.value,
+        )
 
     def own(self, builds: Sequence[int]) -> list[int]:
         """The builds of the values that were kept."""
         return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
 
 
-def _usable(raw: Floats) -> Mask:
-    return np.isfinite(raw) & (raw > 0)
+def _usable(raw: Floats, *, additive: bool) -> Mask:
+    return np.isfinite(raw) & ((raw >= 0) if additive else (raw > 0))
+
+
+def _points(usable: Floats, *, additive: bool) -> Floats:
+    return usable if additive else np.log(usable)
+
+
+def _mean(points: Floats, *, additive: bool) -> float | None:
+    if points.size == 0:
+        return None
+    return float(points.mean()) if additive else float(np.exp(points.mean()))
 
 
 # Index builds above forks: where indices were built several times, the build is the unit of replication.
@@ -104,24 +127,26 @@ class Nested(msgspec.Struct, frozen=True):
     """One side's forks by build.
 
     Attributes:
-        means: of the natural logarithms of a build's forks, by number of build, shape (builds,). Every build
+        means: of the points of a build's forks, by number of build, shape (builds,). Every build
             counts alike, however many forks it has: where forks failed, the means differ in variance, but the
             variance between them still estimates that of their mean without bias.
         forks: of each build.
-        between_sd: standard deviation of builds, natural log; 0 when forks explain all of it, None under two
+        between_sd: relative standard deviation of builds; 0 when forks explain all of it, None under two
             builds or when no build has two forks.
         within_sd: of forks on the same build; None when no build has two.
+        additive: as of the series.
     """
 
     means: Floats
     forks: tuple[int, ...]
     between_sd: float | None
     within_sd: float | None
+    additive: bool = False
 
     @property
     def value(self) -> float | None:
-        """Geometric mean over builds; None without any."""
-        return float(np.exp(self.means.mean())) if self.forks else None
+        """Mean over builds; None without any."""
+        return _mean(self.means, additive=self.additive)
 
 
 def several_builds(done: Mapping[str, Sequence[ForkRecord]]) -> bool:
@@ -150,18 +175,19 @@ def build_means(values: Floats, builds: Sequence[int]) -> Floats:
     return np.asarray(means, dtype=np.float64).reshape(len(means), *values.shape[1:])
 
 
-def nested(logs: Floats, builds: Sequence[int]) -> Nested:
+def nested(logs: Floats, builds: Sequence[int], *, additive: bool = False) -> Nested:
     """Sort forks by build, and part their variance by the method of moments.
 
     Args:
-        logs: ln of one value a fork, shape (n,).
+        logs: ln of one value a fork, or the value itself, shape (n,).
         builds: the number of each fork's build, n of them.
+        additive: whether it is the value itself.
     """
     numbers = np.asarray(builds, dtype=np.int64)
     means = build_means(logs, builds)
     counts = np.unique(numbers, return_counts=True)[1]
     between, within = _components(logs, numbers, means, counts)
-    return Nested(means, tuple(int(count) for count in counts), between, within)
+    return Nested(means, tuple(int(count) for count in counts), between, within, additive)
 
 
 def _components(
@@ -190,8 +216,10 @@ _CONFIDENCE = 0.95
 _LEAST_FOR_SPREAD = 2
 
 
-def own_interval(values: Sequence[float | None], builds: Sequence[int] = ()) -> tuple[float, float] | None:
-    """The 95 % t-interval of the geometric mean over forks, in the unit of the values.
+def own_interval(
+    values: Sequence[float | None], builds: Sequence[int] = (), *, additive: bool = False
+) -> tuple[float, float] | None:
+    """The 95 % t-interval of the mean over forks, in the unit of the values.
 
     Whether two variants differ is not to be read from whether their intervals overlap: that is what the
     interval of their difference is for.
@@ -199,19 +227,21 @@ def own_interval(values: Sequence[float | None], builds: Sequence[int] = ()) -> 
     Args:
         values: one a fork; what is None, not positive or not finite is left out.
         builds: the index build of every fork; with several builds, their means are the values.
+        additive: as of `Series`.
 
     Returns:
         Low and high; None under two usable values.
     """
-    series = Series.of([math.nan if value is None else value for value in values])
-    logs = series.logs
+    series = Series.of([math.nan if value is None else value for value in values], additive=additive)
+    logs = series.points
     if len(set(builds)) > 1:
         logs = build_means(logs, series.own(builds))
     if logs.size < _LEAST_FOR_SPREAD:
         return None
     middle = float(logs.mean())
     reach = float(stdtrit(logs.size - 1, 0.5 + _CONFIDENCE / 2) * logs.std(ddof=1) / math.sqrt(logs.size))
-    return math.exp(middle - reach), math.exp(middle + reach)
+    low, high = middle - reach, middle + reach
+    return (max(low, 0.0), high) if additive else (math.exp(low), math.exp(high))
 
 
 # Two variants on one task and metric: effect, interval, p, and a verdict that may be read as it stands.
@@ -243,7 +273,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         baseline_value, contender_value: geometric means over forks, in the metric's unit; None without any.
             With several index builds, over the geometric means of the builds.
         effect_percent: contender / baseline - 1.
-        low_percent, high_percent: 95 % interval of the effect.
+        low_percent, high_percent: 95 % interval of the effect; the upper end is None without any.
         low90_percent, high90_percent: 90 % interval, which decides on equivalence.
         p: two-sided, Welch's t or paired t on the logarithms.
         p_adjusted: for the other tasks of this metric; None when it gets no verdict.
@@ -340,6 +370,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     contender: str = "contender",
     builds: tuple[Sequence[int], Sequence[int]] | None = None,
     looks: int = 1,
+    additive: bool = False,
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
@@ -359,14 +390,15 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         builds: the index build of each value, by side, where the build is the unit of replication: then means
             over the forks of a build are compared. Alike on both sides when paired. None to compare forks.
         looks: at the figures so far, as `spread` takes them.
+        additive: whether values may be 0: then the effect is that of arithmetic means, by `ratio_spread`.
 
     Raises:
         ValueError: paired values of different number.
     """
     if paired:
-        left, right = Series.pairs(baseline_values, contender_values)
+        left, right = Series.pairs(baseline_values, contender_values, additive=additive)
     else:
-        left, right = Series.of(baseline_values), Series.of(contender_values)
+        left, right = (Series.of(values, additive=additive) for values in (baseline_values, contender_values))
     blank = Comparison(
         metric=metric,
         baseline=baseline,
@@ -390,7 +422,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         ),
     )
     if builds is None:
-        return judge(_tested(blank, left.logs, right.logs))
+        return judge(_tested(blank, left.points, right.points, additive=additive))
     nests = [side.nested(numbers) for side, numbers in zip((left, right), builds, strict=True)]
     blank = msgspec.structs.replace(
         blank,
@@ -400,7 +432,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         baseline_value=nests[0].value,
         contender_value=nests[1].value,
     )
-    return judge(_tested(blank, nests[0].means, nests[1].means))
+    return judge(_tested(blank, nests[0].means, nests[1].means, additive=additive))
 
 
 def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hochberg") -> list[Comparison]:
@@ -438,8 +470,9 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
 
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
-    if p is None or low is None or high is None:
+    if p is None or low is None:
         return "insufficient"
+    high = math.inf if high is None else high
     # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
     above = comparison.margin_percent
     below = as_percent(-math.log1p(comparison.margin_percent / 100))
@@ -456,27 +489,32 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     return "different"
 
 
-def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
+def _tested(blank: Comparison, baseline: Floats, contender: Floats, *, additive: bool) -> Comparison:
     """Fill in the effect, and with two replicates a side and more, everything that rests on their spread."""
     if baseline.size == 0 or contender.size == 0:
         return blank
-    effect = float(contender.mean() - baseline.mean())
+    named = ((blank.baseline, baseline), (blank.contender, contender))
+    if additive and (never := [name for name, side in named if not side.any()]):
+        return _doubting(blank, caveat.all_zero(never))
+    means = float(baseline.mean()), float(contender.mean())
+    effect = math.log(means[1] / means[0]) if additive else means[1] - means[0]
     blank = msgspec.structs.replace(blank, effect_percent=as_percent(effect))
     fewest = min(baseline.size, contender.size)
     if fewest == 1:
         sides = {blank.baseline: baseline.size, blank.contender: contender.size}
         alone = caveat.single_build if blank.replicate == "build" else caveat.single_fork
         return _doubting(blank, alone(sides))
-    found = spread(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
+    measured = ratio_spread if additive else spread
+    found = measured(baseline, contender, paired=blank.paired, looks=blank.counted_looks)
     if found is None:
         return _doubting(blank, caveat.no_spread())
     cross = permutation_p(baseline, contender, paired=blank.paired)
     tested = msgspec.structs.replace(
         blank,
         low_percent=as_percent(found.interval95[0]),
-        high_percent=as_percent(found.interval95[1]),
+        high_percent=_bounded(found.interval95[1]),
         low90_percent=as_percent(found.interval90[0]),
-        high90_percent=as_percent(found.interval90[1]),
+        high90_percent=_bounded(found.interval90[1]),
         p=found.p,
         error=found.error,
         mde_percent=as_percent(found.mde),
@@ -484,13 +522,20 @@ def _tested(blank: Comparison, baseline: Floats, contender: Floats) -> Compariso
         p_permutation_least=cross.least,
         p_permutation_exact=cross.exact,
     )
+    if tested.high_percent is None:
+        tested = _doubting(tested, caveat.near_zero(blank.baseline))
+    return _cross_checked(tested, fewest)
+
+
+def _cross_checked(tested: Comparison, fewest: int) -> Comparison:
     if fewest < FORKS_FOR_VERDICT:
-        few = caveat.few_builds if blank.replicate == "build" else caveat.few_forks
+        few = caveat.few_builds if tested.replicate == "build" else caveat.few_forks
         return _doubting(tested, few(fewest, FORKS_FOR_VERDICT))
     # Of five pairs, no arrangement is as rare as the level, whatever they show. It does not know of looks.
-    telling = blank.looks == 1 and fewest >= _FORKS_FOR_CROSS_CHECK and cross.least <= LEVEL
-    if telling and (found.p <= LEVEL) != (cross.p <= LEVEL):
-        return _doubting(tested, caveat.permutation_disagrees(found.p, cross.p))
+    p, cross, least = tested.p or 0.0, tested.p_permutation or 0.0, tested.p_permutation_least or 0.0
+    telling = tested.looks == 1 and fewest >= _FORKS_FOR_CROSS_CHECK and least <= LEVEL
+    if telling and (p <= LEVEL) != (cross <= LEVEL):
+        return _doubting(tested, caveat.permutation_disagrees(p, cross))
     return tested
 
 
@@ -515,6 +560,10 @@ def looked(looks: int) -> tuple[int, int]:
 
 def _doubting(comparison: Comparison, doubt: Caveat) -> Comparison:
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, doubt))
+
+
+def _bounded(log_ratio: float) -> float | None:
+    return None if math.isinf(log_ratio) else as_percent(log_ratio)
 
 
 def as_percent(log_ratio: float) -> float:

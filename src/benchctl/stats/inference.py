@@ -282,6 +282,52 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1)
     )
 
 
+def ratio_spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
+    """Test the ratio of the arithmetic means of values that may be 0.
+
+    The test is that of `spread` on the values themselves: means that are alike have the ratio 1. The interval
+    is Fieller's (Journal of the Royal Statistical Society B 16, 1954): the ratios r for which
+    contender - r x baseline is not told from 0. It has no upper end where the baseline is not told from 0.
+
+    Args:
+        baseline: one value a fork, shape (n,); none below 0, not all 0.
+        contender: the same, shape (m,); (n,) and in the order of the pairs when paired.
+        paired: use the pairs.
+        looks: as for `spread`.
+
+    Returns:
+        In natural logarithms of the ratio; None as for `spread`.
+    """
+    found = spread(baseline, contender, paired=paired, looks=looks)
+    if found is None:
+        return None
+    means = float(baseline.mean()), float(contender.mean())
+    ratio = means[1] / means[0]
+    variances = [float(side.var(ddof=1)) / side.size for side in (baseline, contender)]
+    shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
+    if paired:
+        df = float(baseline.size - 1)
+    else:
+        parts = [ratio**2 * variances[0], variances[1]]
+        sizes = baseline.size, contender.size
+        df = sum(parts) ** 2 / sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
+
+    def bounds(confidence: float) -> tuple[float, float]:
+        t = float(stdtrit(df, (1 + confidence_in_spite_of_looks(confidence, looks)) / 2))
+        a = means[0] ** 2 - t**2 * variances[0]
+        b = means[0] * means[1] - t**2 * shared
+        c = means[1] ** 2 - t**2 * variances[1]
+        if a <= 0:
+            return -math.inf, math.inf
+        reach = math.sqrt(max(b * b - a * c, 0.0))
+        low, high = (b - reach) / a, (b + reach) / a
+        return math.log(low) if low > 0 else -math.inf, math.log(high) if high > 0 else -math.inf
+
+    error = math.sqrt(max(variances[1] + ratio**2 * variances[0] - 2 * ratio * shared, 0.0)) / means[1]
+    alpha = 1 - confidence_in_spite_of_looks(0.95, looks)
+    return Spread(found.p, bounds(0.95), bounds(0.90), error, detectable(df, alpha=alpha) * error)
+
+
 def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
     if paired:
         return float((contender - baseline).std(ddof=1) / np.sqrt(baseline.size))

@@ -144,6 +144,7 @@ def _effect(
         baseline=describe_before(afters[0]),
         contender=describe_before(afters[1]),
         looks=looks,
+        additive=metric.figure.additive,
     )
     return OrderEffect(
         operation=tasks[0].operation,

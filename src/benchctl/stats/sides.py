@@ -183,6 +183,7 @@ class Side(msgspec.Struct, frozen=True):
         values: one a fork, in the metric's unit; NaN where the fork has none.
         builds: the index build of each fork.
         probes: ln of the host probe around each, shape (n, 2), as from `host_probes`.
+        additive: as of `Series`.
     """
 
     label: str
@@ -190,6 +191,7 @@ class Side(msgspec.Struct, frozen=True):
     values: tuple[float, ...]
     builds: tuple[int, ...]
     probes: Floats
+    additive: bool = False
 
     @classmethod
     def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
@@ -198,6 +200,7 @@ class Side(msgspec.Struct, frozen=True):
             label=label,
             blocks=tuple(block for block, _ in found),
             values=tuple(fork_values(metric, found)),
+            additive=metric.figure.additive,
             builds=tuple(fork.index_build for fork in forks),
             probes=host_probes(forks),
         )
@@ -205,8 +208,8 @@ class Side(msgspec.Struct, frozen=True):
     def within(self, blocks: Sequence[int]) -> "Side":
         """Only the forks of some blocks, in their order; every block has one fork."""
         places = [self.blocks.index(block) for block in blocks]
-        return Side(
-            label=self.label,
+        return msgspec.structs.replace(
+            self,
             blocks=tuple(blocks),
             values=tuple(self.values[place] for place in places),
             builds=tuple(self.builds[place] for place in places),
@@ -215,7 +218,7 @@ class Side(msgspec.Struct, frozen=True):
 
     def build_figures(self) -> dict[str, object]:
         """What `Figures` has of index builds: each fork's, the mean over them, and the two spreads."""
-        found = Series.of(self.values).nested(self.builds)
+        found = Series.of(self.values, additive=self.additive).nested(self.builds)
         return {
             "builds": self.builds,
             "value": found.value,
@@ -229,7 +232,7 @@ def forks_without_host(sides: Iterable[Side]) -> dict[str, float]:
     logs, probes = {}, {}
     for side in sides:
         series = Series.of(side.values)
-        logs[side.label], probes[side.label] = series.logs, side.probes[series.kept]
+        logs[side.label], probes[side.label] = series.points, side.probes[series.kept]
     return adjusted_cvs(logs, probes)
 
 
@@ -277,6 +280,7 @@ def compare_sides(
         contender=contender.label,
         builds=numbers if by_build else None,
         looks=looks,
+        additive=metric.figure.additive,
     )
     found = _adjusted(baseline, contender, numbers, paired=paired, by_build=by_build)
     return msgspec.structs.replace(
@@ -299,11 +303,13 @@ def _adjusted(
     by_build: bool,
 ) -> Adjustment:
     """Over the same units as the plain comparison: forks, or means over the forks of a build."""
+    if baseline.additive:
+        return Adjustment(reason="values that may be 0 are not adjusted")
     if paired:
         series = Series.pairs(baseline.values, contender.values)
     else:
         series = (Series.of(baseline.values), Series.of(contender.values))
-    logs = [one.logs for one in series]
+    logs = [one.points for one in series]
     probes = [side.probes[one.kept] for side, one in zip((baseline, contender), series, strict=True)]
     if min(values.size for values in logs) == 0:
         return Adjustment(reason="a side has no figures")

@@ -25,6 +25,7 @@ from benchctl.report.layout import better, metric_title, task_name, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
+from benchctl.stats.metrics import metric_of
 from benchctl.stats.redline import CurveRow, RedlineCurves, percentile_name
 
 # Forest plots: the effects of one metric with their intervals, on a ratio scale, in the tables' order.
@@ -286,14 +287,14 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
             "ticks": "",
         },
     )
-    traces = [trace for place, side in enumerate(row.figures) for trace in _fork_traces(place, side)]
+    traces = [trace for place, side in enumerate(row.figures) for trace in _fork_traces(place, row, side)]
     return Chart(
         key=f"forks-{row.schedule}-{row.task}-{row.metric.replace('_', '-').replace('.', '-')}",
         group=task_name(row, analysis),
         title=f"Forks: {title}",
         about=(
             f"Each dot is one fork's {title}, from top to bottom in the order in which they ran; the upright "
-            "mark is their geometric mean, the bar its own 95 % interval. Whether two variants differ is in "
+            "mark is their mean, the bar its own 95 % interval. Whether two variants differ is in "
             "the interval of their difference, not in whether these bars overlap."
         ),
         figure={"data": traces, "layout": layout},
@@ -301,7 +302,7 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
     )
 
 
-def _fork_traces(place: int, side: Figures) -> list[dict[str, Any]]:
+def _fork_traces(place: int, row: Row, side: Figures) -> list[dict[str, Any]]:
     known = [
         (block, value) for block, value in zip(side.blocks, side.values, strict=True) if value is not None
     ]
@@ -318,10 +319,10 @@ def _fork_traces(place: int, side: Figures) -> list[dict[str, Any]]:
         "text": [f"{plain(side.variant)}, fork {block}: {figure(value)}" for block, value in known],
         "hovertemplate": "%{text}<extra></extra>",
     }  # fmt: skip
-    return [dots] if side.value is None else [_mean(place, side, side.value), dots]
+    return [dots] if side.value is None else [_mean(place, row, side, side.value), dots]
 
 
-def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
+def _mean(place: int, row: Row, side: Figures, value: float) -> dict[str, Any]:
     style = variant_style(place)
     trace: dict[str, Any] = {
         "type": "scatter", "mode": "markers", "name": f"{plain(side.variant)}, mean",
@@ -330,9 +331,9 @@ def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
             "color": style.colour, "symbol": "line-ns", "size": 34,
             "line": {"color": style.colour, "width": 3},
         },
-        "text": [f"{plain(side.variant)}: {_in_words(side)}"], "hovertemplate": "%{text}<extra></extra>",
+        "text": [f"{plain(side.variant)}: {_in_words(row, side)}"], "hovertemplate": "%{text}<extra></extra>",
     }  # fmt: skip
-    found = own_interval(side.values, side.builds)
+    found = _own_interval(row, side)
     if found is not None:
         low, high = found
         trace["error_x"] = {
@@ -342,10 +343,14 @@ def _mean(place: int, side: Figures, value: float) -> dict[str, Any]:
     return trace
 
 
-def _in_words(side: Figures) -> str:
-    found = own_interval(side.values, side.builds)
+def _in_words(row: Row, side: Figures) -> str:
+    found = _own_interval(row, side)
     bounds = "" if found is None else f" ({figure(found[0])} to {figure(found[1])})"
-    return f"geometric mean {figure(side.value)}{bounds}"
+    return f"mean {figure(side.value)}{bounds}"
+
+
+def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
+    return own_interval(side.values, side.builds, additive=metric_of(row.metric).figure.additive)
 
 
 def _fork_table(row: Row) -> Grid:
@@ -354,7 +359,7 @@ def _fork_table(row: Row) -> Grid:
         (
             side.variant,
             figure(side.value),
-            _interval_text(side),
+            _interval_text(row, side),
             ", ".join(
                 f"{block}: {figure(value)}" for block, value in zip(side.blocks, side.values, strict=True)
             ),
@@ -365,8 +370,8 @@ def _fork_table(row: Row) -> Grid:
     return Grid.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
 
 
-def _interval_text(side: Figures) -> str:
-    found = own_interval(side.values, side.builds)
+def _interval_text(row: Row, side: Figures) -> str:
+    found = _own_interval(row, side)
     return NOT_AVAILABLE if found is None else f"{figure(found[0])} to {figure(found[1])}"
 
 
