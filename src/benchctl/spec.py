@@ -19,6 +19,7 @@ Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
+PageCache = Literal["as-is", "cold", "warm"]
 
 
 def _said(
@@ -80,6 +81,13 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "Load",
         ),
     ] = "wire"
+    page_cache: Annotated[
+        PageCache,
+        _said(
+            "What of the index is in the page cache when a node starts: whatever is, nothing, or all of it.",
+            "Nodes and indices",
+        ),
+    ] = "as-is"
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -88,6 +88,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "on_error": (("--on-error", "abort"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
+    "page_cache": (("--page-cache", "cold"),),
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
     "precision": (("--precision", "2.5%"),),

@@ -141,6 +141,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
 
 def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: Benchctl, store: RunStore):
     words = ("--challenge", "range-only-short", "--variant", "os", "--transport", "client")
+    words += ("--page-cache", "cold")
     done = benchctl("run", *words, *SMALL)
     assert done.returncode == 0, done.stderr
     folder, record = latest(store)
@@ -149,6 +150,11 @@ def test_the_official_clients_measure_the_same_and_are_never_mixed_in(benchctl: 
     assert (fork.summaries[0].samples, fork.summaries[0].failures) == (10, {})
     assert fork.boots[0].searches_sent == fork.boots[0].searches_counted
     assert "--transport client" in done.stdout
+    # A start reads some of the index, and the first range the rest of what it needs.
+    assert fork.boots[0].resident is not None
+    assert fork.boots[0].resident < 0.01
+    assert fork.summaries[0].meters["storage_read"] > 0
+    assert "page cache of the index before nodes start: cold" in benchctl("show", record.id, "--host").stdout
 
     # The same run, but for what it says of its transport.
     plan = msgspec.structs.replace(record.plan, transport="wire")

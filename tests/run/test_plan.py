@@ -97,6 +97,7 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 0}, "--index-builds must be at least 1"),
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
+        ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: benchctl does not start the node"),
         ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: benchctl has no say in the CPUs"),
         ({"params": {"iteration": 3}}, "iteration"),
         ({"params": {"nowhere.iterations": 3}}, "nowhere.iterations"),
@@ -315,6 +316,8 @@ def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_pat
     ]
     with pytest.raises(UsageError, match="--index-builds: nothing is prepared, since challenge 'fill'"):
         plan_run(options(track=str(tmp_path), challenges=(), index_builds=2))
+    with pytest.raises(UsageError, match="--page-cache: nothing is prepared, since challenge 'fill'"):
+        plan_run(options(track=str(tmp_path), challenges=(), page_cache="warm"))
 
 
 def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_from(tmp_path: Path):

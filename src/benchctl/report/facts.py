@@ -166,6 +166,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     analysed = "analysed as pairs" if plan.paired else "not paired"
     yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}, heap {plan.heap_mb} MiB"
     yield from _beside_lines(record)
+    yield from _cache_lines(record)
     if plan.pin is not None:
         yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
     if plan.origin == "prepared" or plan.corpus.documents:
@@ -222,6 +223,13 @@ def _redline_lines(search: RedlineSpec) -> Iterator[str]:
         f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates "
         f"{100 * search.tolerance:g} % apart"
     )
+
+
+def _cache_lines(record: RunRecord) -> Iterator[str]:
+    resident = [boot.resident for fork in record.forks for boot in fork.boots if boot.resident is not None]
+    if resident:
+        bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f} % of it resident"
+        yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
 
 
 def _restart(policy: str) -> str:

@@ -55,6 +55,8 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             count from. Uptimes in a JVM's logs count from somewhat later, for OpenSearch by a second or two,
             whose start script becomes the JVM. None for a cluster, and in records from before it was kept.
         stand_ins: data streams of the track that were plain indices, since the node has none.
+        resident: share of the index that the page cache held when it was started, 0 to 1; None where that was
+            left as it was.
     """
 
     schedules: tuple[int, ...]
@@ -67,6 +69,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     logs: str
     origin_ns: int | None = None
     stand_ins: tuple[str, ...] = ()
+    resident: float | None = None
 
 
 ForkStatus = Literal["done", "failed"]

@@ -16,6 +16,7 @@ from benchctl.engine.declared import places, stand_ins
 from benchctl.engine.evidence import Scene
 from benchctl.engine.meter import Meter, thread_kinds
 from benchctl.engine.node import Node
+from benchctl.engine.page_cache import prepare_page_cache
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.telemetry import LogClock, ProcessGauge, read_pauses
 from benchctl.errors import BenchctlError
@@ -230,6 +231,7 @@ class ForkRunner:
         folder = place.root / f"boot-{number}"
         kept = self._folder.path / "boots" / name
         load = Load()
+        resident = prepare_page_cache(place.root / "data", self._plan.page_cache)
         with logs_kept_of_failure(folder, kept):
             with (
                 self._collecting(place, number) as evidence,
@@ -278,6 +280,7 @@ class ForkRunner:
                 logs=f"boots/{name}" if subject.spec.target is None else "",
                 origin_ns=None if log_clock is None else log_clock.started_ns,
                 stand_ins=plain,
+                resident=resident,
             )
         )
 

@@ -249,6 +249,11 @@ def freeze(
             f"--index-builds: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
             hint="leave it out: every fork builds its own index",
         )
+    if origin == "empty" and options.page_cache != "as-is":
+        raise UsageError(
+            f"--page-cache: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
+            hint="leave it out: nodes start empty",
+        )
     return Plan(
         **settings_in(options),
         variants=options.variants,
@@ -409,6 +414,11 @@ def check_options(options: RunSpec) -> None:
             options.index_builds > 1 and on_target,
             "--index-builds: a cluster that runs already has the one index that it has",
             "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.page_cache != "as-is" and on_target,
+            "--page-cache: benchctl does not start the node, and may not be where it is",
+            "leave --page-cache out, or measure nodes that benchctl starts (--variant)",
         ),
         (
             options.pin is not None and on_target,
