@@ -23,12 +23,20 @@ PageCache = Literal["as-is", "cold", "warm"]
 
 
 def _said(
-    words: str, heading: Heading, *, option: str = "", metavar: str | None = None, at_least: int | None = None
+    words: str,
+    heading: Heading,
+    *,
+    option: str = "",
+    metavar: str | None = None,
+    at_least: int | None = None,
+    later: bool = False,
 ) -> Meta:
-    """How a setting is explained, under which heading, and as which option where that is not its name."""
-    return Meta(
-        description=words, ge=at_least, extra={"heading": heading, "option": option, "metavar": metavar}
-    )
+    """How a setting is explained, under which heading, and as which option where that is not its name.
+
+    One that came `later` than the first records is not in the digest of a plan while it is as usual.
+    """
+    extra = {"heading": heading, "option": option, "metavar": metavar, "later": later}
+    return Meta(description=words, ge=at_least, extra=extra)
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -86,6 +94,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         _said(
             "What of the index is in the page cache when a node starts: whatever is, nothing, or all of it.",
             "Nodes and indices",
+            later=True,
         ),
     ] = "as-is"
 
@@ -120,6 +129,12 @@ class Setting(msgspec.Struct, frozen=True):
     def metavar(self) -> str | None:
         """What stands for its value in the help; None for the usual."""
         found: str | None = self._extra["metavar"]
+        return found
+
+    @property
+    def later(self) -> bool:
+        """Whether there are records from before it was there."""
+        found: bool = self._extra["later"]
         return found
 
     @property

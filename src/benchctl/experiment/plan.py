@@ -20,7 +20,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import CorpusSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.spec import settings_in
+from benchctl.spec import run_settings, settings_in
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric_of, task_at
 from benchctl.stats.multiplicity import BLOCKS_FOR_EQUIVALENCE, FIRST_LOOK, MOST_BLOCKS
 from benchctl.track.load import UnusedParameter
@@ -91,7 +91,11 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
 
 def digest_of(plan: Plan) -> str:
     """SHA-256 over all that a plan says: its track and challenges as rendered, and what they are run with."""
-    return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
+    said = msgspec.to_builtins(plan)
+    for one in run_settings():
+        if one.later and getattr(plan, one.name) == one.default:
+            del said[one.name.replace("_", "-")]
+    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:

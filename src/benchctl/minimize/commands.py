@@ -100,7 +100,9 @@ class _Search:
     "--metric",
     type=click.Choice(_METRICS),
     default=None,
-    help="What shows it  [default: throughput; service_time_p50 of a task with a rate]",
+    metavar="NAME",
+    help="What shows it, such as throughput, service_time_p90 or cpu_search  [default: throughput; "
+    "service_time_p50 of a task with a rate]",
 )
 @click.option(
     "--by",
