@@ -11,6 +11,7 @@ import msgspec
 from benchctl.report.calibration import calibration_lines
 from benchctl.report.curve import objective_text
 from benchctl.report.grid import escaped
+from benchctl.report.ingest import ingest_lines
 from benchctl.report.numbers import counted, figure, mebibytes, visible
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
@@ -107,6 +108,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
         FactSection("Engines", tuple(_engine_lines(record))),
         FactSection("Differences between variants", tuple(_difference_lines(record))),
         FactSection("Indices", tuple(_index_lines(record))),
+        FactSection("Index builds compared", tuple(ingest_lines(record))),
         FactSection("Answers", tuple(_answer_lines(record))),
         FactSection("Forks", tuple(_fork_lines(record))),
         FactSection("Time", tuple(_time_lines(record))),

@@ -1,0 +1,41 @@
+"""Index builds compared: figures with a known difference, and what is said without one."""
+
+import msgspec
+import pytest
+
+from benchctl.report.ingest import ingest_lines
+from benchctl.results.model import IndexFacts, IngestReport
+from builders import make_record
+
+REPORT = IngestReport(1_000, 500_000, 2, 10.0, 1.0, 2.0, 0.5, 8.0, 1.0, 2.0, 0.0)
+FACTS = IndexFacts("k", 1_000, 2_000_000, (), REPORT)
+
+
+def builds(*seconds: float) -> tuple[IndexFacts, ...]:
+    return tuple(
+        msgspec.structs.replace(FACTS, ingest=msgspec.structs.replace(REPORT, ingest_s=one))
+        for one in seconds
+    )
+
+
+def test_what_differs_is_told_with_its_interval():
+    record = make_record(builds={"es": builds(10.0, 10.1, 9.9, 10.0), "os": builds(20.0, 20.2, 19.8, 20.1)})
+    first, indexing, *_, size, last = ingest_lines(record)
+    assert first.startswith("docs/s: es 100.0, os 49.94: -50.1 % (-50.")
+    assert first.endswith("p <0.001, slower")
+    # What is the same in every build has no spread to test with.
+    assert indexing == "engine's indexing, s: es 8.000, os 8.000: 0.0 %"
+    assert size == "size, MB: es 2.000, os 2.000: 0.0 %"
+    assert last.startswith("es 4 builds, os 4 builds; Welch's t")
+
+
+def test_an_engine_that_never_flushed_has_no_ratio():
+    record = make_record(builds={"es": builds(1.0, 2.0), "os": builds(1.0, 2.0)})
+    assert "engine's flushes, s: es 0, os 0" in list(ingest_lines(record))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"es": builds(1.0, 2.0)}, {"es": builds(1.0, 2.0), "os": builds(0.0, 0.0)}]
+)
+def test_one_side_is_no_comparison(given: dict[str, tuple[IndexFacts, ...]]):
+    assert list(ingest_lines(make_record(builds=given))) == []
