@@ -79,11 +79,6 @@ class Measures:
         chosen: list[Metric] = []
         for name in dict.fromkeys(self.figures) or [one.figure.name for one in METRICS]:
             usual = metric(name)
-            if self.beyond_summaries and usual.quantile is not None and not usual.figure.sampled:
-                raise UsageError(
-                    f"--quantile {self.beyond_summaries[0]:g} of {name} is not worked out from samples",
-                    hint=f"every fork's summary has --quantile {_SUMMARISED}",
-                )
             one_of = [] if usual.quantile is None else sorted({*self.quantiles})
             chosen += [metric(name, one) for one in one_of] or [usual]
         return chosen

@@ -187,7 +187,6 @@ class Figure(msgspec.Struct, frozen=True):
             closed loop has no latency of its own.
         usual: whether tasks are compared by it unless something else is asked for.
         counts: whether the unit follows what the task counts, such as documents.
-        sampled: whether the samples of forks can tell any quantile of it.
         resolution: step in which it is counted, in `unit`; 0 for none that matters.
         per_unit: what the field holds for 1 `unit`.
         additive: whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
@@ -204,7 +203,6 @@ class Figure(msgspec.Struct, frozen=True):
     loop: Literal["any", "open", "closed", "search"] = "any"
     usual: bool = False
     counts: bool = False
-    sampled: bool = False
     resolution: float = 0.0
     per_unit: float = 1.0
     additive: bool = False
@@ -232,8 +230,8 @@ FIGURES = (
         usual=True,
         counts=True,
     ),
-    Figure("service_time", "service time", "service_time", quantiles=True, usual=True, sampled=True),
-    Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True, sampled=True),
+    Figure("service_time", "service time", "service_time", quantiles=True, usual=True),
+    Figure("latency", "latency", "latency", quantiles=True, loop="open", usual=True),
     Figure("took", "engine's own time", "took", quantiles=True, resolution=1.0),
     Figure("first_byte", "time to the first byte", "first_byte", quantiles=True),
     Figure("mean", "mean service time", "mean_ns", per_unit=1e6),

@@ -1,6 +1,6 @@
 """Quantiles of a fork's samples, those that no summary holds, and the few points that charts of them need."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -10,11 +10,12 @@ from scipy.special import betainc, betaincc, betainccinv, betaincinv
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
-from benchctl.results.samples import Columns, Outcome
+from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.counts import ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
+_NS_PER_MS = 1_000_000
 
 # Order statistics whose weights sum to less than this cannot move a double-precision result.
 _NEGLIGIBLE_WEIGHT = 1e-17
@@ -121,23 +122,27 @@ class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
         return self.more.get(probability, super().at(probability))
 
 
-class _Times:
-    """The service times and latencies of one task's successful measured operations."""
+# Field of `TaskSummary` -> its values in successful operations, nanoseconds; unknown ones left out.
+TIMES: Mapping[str, Callable[[Columns], Integers]] = {
+    "service_time": lambda ok: ok["end_ns"] - ok["start_ns"],
+    "latency": lambda ok: ok["end_ns"] - ok["intended_ns"],
+    "took": lambda ok: ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * _NS_PER_MS,
+    # No answer takes no time: 0 is what a recorder keeps when it does not know.
+    "first_byte": lambda ok: ok["first_byte_ns"][ok["first_byte_ns"] > 0],
+}
 
-    def __init__(self) -> None:
-        self.service = ValueCounts()
-        self.latency = ValueCounts()
+_Times = dict[str, ValueCounts]
 
 
 def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collection[float]) -> ForkRecord:
-    """The same fork, whose summaries know further quantiles of service time and latency.
+    """The same fork, whose summaries know further quantiles of their times.
 
     The requests are those of `summarise`: successful measured operations, without the parts of longer ones.
     Memory is bounded by a chunk and the number of distinct times.
 
     Args:
         fork: a finished fork.
-        chunks: its samples: the columns schedule, task, warmup, part, outcome, and the three clocks.
+        chunks: its samples, with the columns of `results.reading.CHART_COLUMNS`.
         quantiles: probabilities between 0 and 1, both excluded.
     """
     times: dict[Place, _Times] = {}
@@ -152,24 +157,20 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
 
 def _add(times: dict[Place, _Times], chunk: Columns) -> None:
     kept = ~chunk["warmup"] & (chunk["part"] == 0) & (chunk["outcome"] == Outcome.OK)
-    schedules, tasks = chunk["schedule"][kept], chunk["task"][kept]
-    intended, start, end = (chunk[name][kept] for name in ("intended_ns", "start_ns", "end_ns"))
-    for schedule, task in np.unique(np.stack([schedules, tasks]), axis=1).T.tolist():
-        own = (schedules == schedule) & (tasks == task)
-        found = times.setdefault((schedule, task), _Times())
-        found.service.add((end - start)[own])
-        found.latency.add((end - intended)[own])
+    ok = select(chunk, kept)
+    for schedule, task in np.unique(np.stack([ok["schedule"], ok["task"]]), axis=1).T.tolist():
+        own = select(ok, (ok["schedule"] == schedule) & (ok["task"] == task))
+        found = times.setdefault((schedule, task), {field: ValueCounts() for field in TIMES})
+        for field, counts in found.items():
+            counts.add(TIMES[field](own))
 
 
 def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection[float]) -> TaskSummary:
     """A closed loop has no latency, in however many quantiles."""
     if times is None:
         return summary
-    return msgspec.structs.replace(
-        summary,
-        service_time=_extended(summary.service_time, times.service, quantiles),
-        latency=_extended(summary.latency, times.latency, quantiles),
-    )
+    more = {field: _extended(getattr(summary, field), counts, quantiles) for field, counts in times.items()}
+    return msgspec.structs.replace(summary, **more)
 
 
 def _extended(known: Quantiles | None, counts: ValueCounts, quantiles: Collection[float]) -> Quantiles | None:

@@ -11,7 +11,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.counts import ValueCounts
-from benchctl.stats.quantiles import median, quantiles
+from benchctl.stats.quantiles import TIMES, median, quantiles
 from benchctl.stats.steady import find_course
 from benchctl.track.model import Task
 
@@ -224,7 +224,6 @@ def _border(starts: ValueCounts, rank: int) -> tuple[int, int]:
 
 
 _NS_PER_S = 1_000_000_000
-_NS_PER_MS = 1_000_000
 
 # What the figures of successful requests are made of; the other columns are not copied for them.
 _FIGURES = (
@@ -408,18 +407,16 @@ class _Tally:
                 self.failures[Outcome(code)] += count
 
     def _add_successes(self, ok: Columns) -> None:
-        service_ns = ok["end_ns"] - ok["start_ns"]
+        service_ns = TIMES["service_time"](ok)
         if service_ns.size == 0:
             return
         self.service.add(service_ns)
         self.starts.add(ok["start_ns"])
         if self._throttled:
-            self.latency.add(ok["end_ns"] - ok["intended_ns"])
-        took_ms = ok["took_ms"]
-        self.took.add(took_ms[took_ms >= 0].astype(np.int64) * _NS_PER_MS)
-        # No answer takes no time: 0 is what a recorder keeps when it does not know.
-        for counts, name in ((self.processing, "processing_ns"), (self.first_byte, "first_byte_ns")):
-            counts.add(select({name: ok[name]}, ok[name] > 0)[name])
+            self.latency.add(TIMES["latency"](ok))
+        self.took.add(TIMES["took"](ok))
+        self.first_byte.add(TIMES["first_byte"](ok))
+        self.processing.add(ok["processing_ns"][ok["processing_ns"] > 0])
         least_ns, most_ns = float(service_ns.min()), float(service_ns.max())
         self.least_ns = least_ns if self.least_ns is None else min(self.least_ns, least_ns)
         self.most_ns = most_ns if self.most_ns is None else max(self.most_ns, most_ns)
