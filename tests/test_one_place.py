@@ -98,7 +98,7 @@ def forks(variant, factor):
 
 
 sides = {"es": forks("es", 1.0), "os": forks("os", 1.5)}
-(metric,) = Measures(("joules",)).metrics(redline=False)
+(metric,) = Measures(("joules",)).metrics(make_plan())
 found = analyse(sides, make_plan(forks=5), runs=["r"], metrics=[metric], method="holm")
 (row,) = found.rows
 assert (row.unit, row.comparisons[0].verdict, row.comparisons[0].margin_percent) == ("ms", "slower", 10.0)

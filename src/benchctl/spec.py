@@ -89,6 +89,17 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "Load",
         ),
     ] = "wire"
+    metrics: Annotated[
+        str,
+        _said(
+            "What variants are compared by: names of `compare --metric` with commas in between  "
+            "[default: throughput,service_time,latency].",
+            "Output",
+            option="--metric",
+            metavar="NAMES",
+            later=True,
+        ),
+    ] = ""
     page_cache: Annotated[
         PageCache,
         _said(

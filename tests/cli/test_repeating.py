@@ -88,6 +88,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "on_error": (("--on-error", "abort"),),
     "assertions": (("--enable-assertions",),),
     "transport": (("--transport", "client"),),
+    "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
@@ -125,7 +126,7 @@ LEAST: Final = {
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
     "calibrating", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
-    "dry_run", "metrics",
+    "dry_run",
     "runs_folder", "output_format",
 }  # fmt: skip
 FILES: Final = {

@@ -18,7 +18,7 @@ from benchctl.run.bench import SilentObserver
 from benchctl.run.building import Keeping
 from benchctl.run.documents import parcels
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.prepare import prepare_corpus, prepare_subject
+from benchctl.run.prepare import in_turns, prepare_corpus, prepare_subject
 from benchctl.run.session import Subject
 
 HEAP_MB = 512
@@ -62,9 +62,10 @@ def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) 
         params={},
     )
     plan, track = plan_run(options)
-    return prepare_subject(
-        plan.variants[0], plan, track, parcels(plan, track, home), home, Teller(), keeping=keeping
-    )
+    sent = parcels(plan, track, home)
+    return in_turns([prepare_subject(plan.variants[0], plan, track, sent, home, Teller(), keeping=keeping)])[
+        0
+    ]
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import Parcel, parcels
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.prepare import prepare_corpus, prepare_subject
+from benchctl.run.prepare import in_turns, prepare_corpus, prepare_subject
 from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
 
@@ -34,7 +34,9 @@ VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.1
 
 def prepare_all(plan: Plan, track: Track, home: Home) -> list[Subject]:
     sent = parcels(plan, track, home)
-    return [prepare_subject(spec, plan, track, sent, home, SilentObserver()) for spec in plan.variants]
+    return in_turns(
+        prepare_subject(spec, plan, track, sent, home, SilentObserver()) for spec in plan.variants
+    )
 
 
 @pytest.fixture(scope="module")
@@ -194,5 +196,5 @@ def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     sent = (Parcel(read, DOCUMENTS, 0.0, track.index_name),)
     before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
     with pytest.raises(BenchctlError, match="is damaged"):
-        prepare_subject(subject.spec, plan, track, sent, home, SilentObserver())
+        in_turns([prepare_subject(subject.spec, plan, track, sent, home, SilentObserver())])
     assert (sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())) == before

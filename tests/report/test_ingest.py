@@ -26,7 +26,14 @@ def test_what_differs_is_told_with_its_interval():
     # What is the same in every build has no spread to test with.
     assert indexing == "engine's indexing, s: es 8.000, os 8.000: 0.0 %"
     assert size == "size, MB: es 2.000, os 2.000: 0.0 %"
-    assert last.startswith("es 4 builds, os 4 builds; Welch's t")
+    assert last == "es 4 builds, os 4 builds; paired t over builds, which were made in turns; p not adjusted"
+
+
+def test_builds_from_the_cache_are_no_pairs():
+    found = {name: builds(10.0, 10.5, 9.5) for name in ("es", "os")}
+    found["os"] = tuple(msgspec.structs.replace(one, cached=True) for one in found["os"])
+    *_, last = ingest_lines(make_record(builds=found))
+    assert "Welch's t over builds, some from the cache" in last
 
 
 def test_an_engine_that_never_flushed_has_no_ratio():

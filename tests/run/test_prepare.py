@@ -21,11 +21,13 @@ from benchctl.results.plan import CorpusSpec, Plan
 from benchctl.run.bench import SilentObserver
 from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
+    Preparation,
     _book,
     _generators_book,
     building_heap_mb,
     check_answers,
     check_memory,
+    in_turns,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
@@ -199,3 +201,16 @@ def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
     assert building_heap_mb(mixed) == 4096
     large = msgspec.structs.replace(plan, heap_mb=350)
     assert building_heap_mb(large) == 350
+
+
+def test_builds_are_made_in_turns():
+    made: list[str] = []
+
+    def preparing(name: str, builds: int) -> Preparation:
+        for build in range(builds):
+            yield
+            made.append(f"{name}{build}")
+        return cast("Subject", name)
+
+    assert in_turns([preparing("a", 2), preparing("b", 0), preparing("c", 3)]) == ["a", "b", "c"]
+    assert made == ["a0", "c0", "a1", "c1", "c2"]

@@ -16,11 +16,11 @@ from benchctl.stats.analyse import analyse, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import (
-    METRICS,
     REDLINE,
     SUMMARISED,
     Metric,
     metric,
+    metrics_in,
     percentile,
 )
 from benchctl.stats.multiplicity import Method, looks_at
@@ -50,11 +50,11 @@ class Measures:
         """Quantiles that only the samples of forks can tell."""
         return tuple(one for one in self.quantiles if one not in SUMMARISED)
 
-    def metrics(self, *, redline: bool) -> tuple[Metric, ...]:
+    def metrics(self, plan: Plan) -> tuple[Metric, ...]:
         """The metrics themselves, in the order of the tables.
 
         Args:
-            redline: whether they are of red-line searches, which have a metric of their own.
+            plan: of what is compared; red-line searches have a metric of their own.
 
         Raises:
             UsageError: red-line searches have none of those asked for, or there is no such quantile.
@@ -65,19 +65,19 @@ class Measures:
                 f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
                 hint="0.5 is the median, 0.99 the 99th percentile",
             )
-        if redline and (self.figures or self.quantiles):
+        if plan.redline is not None and (self.figures or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the rates that they found",
                 hint="leave out --metric and --quantile",
             )
-        chosen = [REDLINE] if redline else self._of_challenges()
+        chosen = [REDLINE] if plan.redline is not None else self._of_challenges(plan)
         if self.margin is None:
             return tuple(chosen)
         return tuple(msgspec.structs.replace(metric, margin=self.margin) for metric in chosen)
 
-    def _of_challenges(self) -> list[Metric]:
+    def _of_challenges(self, plan: Plan) -> list[Metric]:
         chosen: list[Metric] = []
-        for name in dict.fromkeys(self.figures) or [one.figure.name for one in METRICS]:
+        for name in dict.fromkeys(self.figures) or [one.figure.name for one in metrics_in(plan)]:
             usual = metric(name)
             one_of = [] if usual.quantile is None else sorted({*self.quantiles})
             chosen += [metric(name, one) for one in one_of] or [usual]
@@ -99,7 +99,7 @@ def compared(
         UsageError: there is nothing of what is to be compared.
         BenchctlError: a quantile needs samples, and there are none.
     """
-    metrics = measures.metrics(redline=selection.sides[0].run.plan.redline is not None)
+    metrics = measures.metrics(selection.sides[0].run.plan)
     if measures.beyond_summaries:
         selection = replace(
             selection,

@@ -66,13 +66,7 @@ def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
 
 
 def conclude(
-    folder: RunFolder,
-    record: RunRecord,
-    home: Home,
-    output_format: "Format",
-    *,
-    details: bool,
-    figures: tuple[str, ...] = (),
+    folder: RunFolder, record: RunRecord, home: Home, output_format: "Format", *, details: bool
 ) -> None:
     """Print a run.
 
@@ -82,7 +76,6 @@ def conclude(
         home: where runs usually are.
         output_format: how to print it.
         details: host, engines, indices and times as well, for readers.
-        figures: what to compare by; empty for the usual ones.
 
     Raises:
         BenchctlError: forks failed, or all requests of a task did.
@@ -90,7 +83,7 @@ def conclude(
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
     from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
 
-    print_run(folder, output_format, usual=home.runs, part="all" if details else None, figures=figures)
+    print_run(folder, output_format, usual=home.runs, part="all" if details else None)
     if record.missing():
         name = reference(folder, home.runs)
         raise BenchctlError(

@@ -16,10 +16,9 @@ from benchctl.corpus.documents import parse_documents
 from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.nearest import suggestion
-from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore
 from benchctl.spec import Heading
+from benchctl.stats.metrics import FIGURE_NAMES, figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
 # Help in sections: options of a command under headings that are named where the options are declared.
@@ -184,10 +183,6 @@ def style_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
-FIGURE_NAMES = tuple(figure.name for figure in FIGURES if figure.loop != "search")
-"""What `--metric` can be."""
-
-
 def metric_option(command: F) -> F:
     """`--metric`; the command gets names of figures as `metrics`."""
     return under(
@@ -199,17 +194,13 @@ def metric_option(command: F) -> F:
             metavar="NAME[,NAME]",
             callback=_figures,
             help=f"What to compare; repeatable: {', '.join(FIGURE_NAMES)}  "
-            "[default: throughput, service_time, latency].",
+            "[default: what was asked for when it was measured].",
         ),
     )(command)
 
 
 def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    names = [name.strip() for value in values for name in value.split(",")]
-    for name in names:
-        if name not in FIGURE_NAMES:
-            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
-    return tuple(dict.fromkeys(names))
+    return figure_names(",".join(values))
 
 
 def runs_option(command: F) -> F:

@@ -58,10 +58,9 @@ def print_run(
         return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
-    redline = record.plan.redline is not None
-    if style == "luceneutil" and not figures and not redline:
+    if style == "luceneutil" and not figures and record.plan.redline is None:
         figures = (THROUGHPUT.figure.name,)
-    metrics = Measures(figures).metrics(redline=redline) if figures else None
+    metrics = Measures(figures).metrics(record.plan) if figures else None
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.

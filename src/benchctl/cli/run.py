@@ -18,7 +18,6 @@ from benchctl.cli.options import (
     SectionedCommand,
     TagType,
     format_option,
-    metric_option,
     open_store,
     param_options,
     refuse_beside,
@@ -71,17 +70,7 @@ if TYPE_CHECKING:
 
 # What may stand beside --resume: it says where, how and what to show, not what to measure.
 _WITH_RESUME = frozenset(
-    {
-        "resume",
-        "wait",
-        "quiet",
-        "verbose",
-        "metrics",
-        "runs_folder",
-        "output_format",
-        "trust",
-        "require_quiet",
-    }
+    {"resume", "wait", "quiet", "verbose", "runs_folder", "output_format", "trust", "require_quiet"}
 )
 _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 
@@ -153,7 +142,6 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
 )
 @dry_run_option
 @measuring_options
-@metric_option
 @verbose_option
 @runs_option
 @format_option
@@ -161,7 +149,6 @@ def run_command(
     tags: tuple[str, ...],
     resume: str | None,
     more: str | None,
-    metrics: tuple[str, ...],
     runs_folder: Path | None,
     output_format: "Format",
     *,
@@ -256,7 +243,7 @@ def run_command(
                 record = add_blocks(bench, folder, track, blocks=blocks, budget_s=budget_s)
             else:
                 record = resume_run(bench, folder, track)
-    conclude(folder, record, home, output_format, details=verbose, figures=metrics)
+    conclude(folder, record, home, output_format, details=verbose)
 
 
 def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:

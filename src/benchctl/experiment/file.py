@@ -430,6 +430,8 @@ class _Reader(_Part):
                 "an experiment compares forks on one build of every index",
                 "measure several builds by `benchctl run`",
             )
+        if file.metrics:
+            raise self._refuse(("metrics",), "expectations name their metrics one by one")
         variants = self._variants()
         measurements = tuple(
             self._measurement(name, entry, variants) for name, entry in file.measurements.items()

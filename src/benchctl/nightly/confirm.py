@@ -21,7 +21,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.compare import Comparison
-from benchctl.stats.metrics import METRICS
+from benchctl.stats.metrics import metrics_in
 from benchctl.track.model import Track
 
 LAST_GOOD = "last-good"
@@ -188,7 +188,7 @@ def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[
     """(challenge, task, metric) -> last-good against tonight."""
     names = task_names(record.plan)
     # Those that were screened by: the usual ones of a comparison are narrower.
-    screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in METRICS}
+    screened_by = {metric.key: margins.get(metric.key, DEFAULT_MARGIN) for metric in metrics_in(record.plan)}
     return {
         (*names[row.schedule, row.task], row.metric): row.comparisons[0]
         for row in analyse_run(record, margins=screened_by).rows

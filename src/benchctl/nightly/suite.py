@@ -21,10 +21,11 @@ from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.plan import MAX_SEED, MIN_HEAP_MB, MOST_WORKERS, default_heap_mb
 from benchctl.spec import RunSettings
-from benchctl.stats.metrics import METRICS, kept_metric_of
+from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_track
 from benchctl.yaml_file import (
+    Document,
     Documents,
     Duration,
     HeapSize,
@@ -262,6 +263,26 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
         seen.add(spec.name)
 
 
+def _check_metrics(suite: Suite, document: Document) -> None:
+    try:
+        chosen = [metric(name) for name in figure_names(suite.metrics)] or METRICS
+    except UsageError as err:
+        raise document.refuse(("metrics",), err.message, hint=err.hint) from err
+    for one in chosen:
+        if one.figure.additive:
+            raise document.refuse(("metrics",), f"{one.key} may be 0, and nights are compared by ratios")
+    judging = {one.figure.name for one in chosen}
+    for key, margin in suite.margins.items():
+        try:
+            if kept_metric_of(key).figure.name not in judging:
+                raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like those below
+        except ValueError as err:
+            known = ", ".join(one.key for one in chosen)
+            raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
+        if not 0 < margin < 1:
+            raise document.refuse(("margins", key), "a margin is more than 0 % and less than 100 %")
+
+
 def _check_amounts(typed: Typed[Suite]) -> None:
     """Numbers that fit together.
 
@@ -270,15 +291,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     """
     suite, document = typed.value, typed.document
     confirm = suite.confirm
-    for metric, margin in suite.margins.items():
-        try:
-            if not kept_metric_of(metric).figure.usual:
-                raise ValueError(f"no night is judged by {metric}")  # noqa: TRY301 - told like those below
-        except ValueError as err:
-            known = ", ".join(one.key for one in METRICS)
-            raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=metric) from err
-        if not 0 < margin < 1:
-            raise document.refuse(("margins", metric), "a margin is more than 0 % and less than 100 %")
+    _check_metrics(suite, document)
     rules: tuple[tuple[bool, tuple[Step, ...], str, str], ...] = (
         (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
         (

@@ -33,7 +33,7 @@ from benchctl.run.open_run import OpenRun, data_caveats, host_caveats, load_cave
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.pin import allowed_cpus, cores_of, pin_caveats
 from benchctl.run.plugin import plugin_changes
-from benchctl.run.prepare import check_memory, prepare_corpus, prepare_subject
+from benchctl.run.prepare import check_memory, in_turns, prepare_corpus, prepare_subject
 from benchctl.run.session import AnySubject, TargetSubject
 from benchctl.run.steps import check_work
 from benchctl.run.stopping import budget_behind, reason_to_stop, shortfall, within
@@ -68,11 +68,12 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
         )
     documents, found = corpus()
     plan = msgspec.structs.replace(plan, corpus=documents)
-    subjects = [
-        targets.get(spec.name) or prepare_subject(spec, plan, track, found, bench.home, bench.observer)
-        for spec in plan.variants
-    ]
-    return plan, subjects
+    started = [spec for spec in plan.variants if spec.name not in targets]
+    prepared = in_turns(
+        prepare_subject(spec, plan, track, found, bench.home, bench.observer) for spec in started
+    )
+    subjects: dict[str, AnySubject] = {**targets, **{one.spec.name: one for one in prepared}}
+    return plan, [subjects[spec.name] for spec in plan.variants]
 
 
 # Changes since a run began that prevent resuming it.

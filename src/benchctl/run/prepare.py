@@ -1,7 +1,7 @@
 """What must be there before the first fork: engines, a Java runtime, the corpus, indices, answers."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -52,6 +52,23 @@ def prepare_corpus(home: Home, documents: int, seed: int, observer: Observer) ->
     return ensure_corpus(home, documents, seed=seed, progress=progress)
 
 
+Preparation = Generator[None, None, Subject]
+
+
+def in_turns(preparations: Iterable[Preparation]) -> list[Subject]:
+    """Do them, those that stop for others in turns: what the host does meanwhile meets all of them."""
+    waiting = dict(enumerate(preparations))
+    done: dict[int, Subject] = {}
+    while waiting:
+        for place, one in list(waiting.items()):
+            try:
+                next(one)
+            except StopIteration as end:
+                done[place] = end.value
+                del waiting[place]
+    return [done[place] for place in sorted(done)]
+
+
 def prepare_subject(
     spec: VariantSpec,
     plan: Plan,
@@ -61,10 +78,11 @@ def prepare_subject(
     observer: Observer,
     *,
     keeping: Keeping = USUAL,
-) -> Subject:
+) -> Preparation:
     """Install a variant's engine and runtime, and build its indices, unless that was done before.
 
-    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved.
+    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved. Where
+    there are several builds, it stops before each, for `in_turns`.
 
     Raises:
         BenchctlError: a step failed; nothing of it is kept but the checkpoint of a long ingest.
@@ -97,6 +115,10 @@ def prepare_subject(
     builds = []
     for key, index in zip(keys, found, strict=True):
         missing -= index is None
+        if index is None and plan.index_builds > 1:
+            yield
+            # A variant with the same index may have built it meanwhile.
+            index = find_prepared(home, key)  # noqa: PLW2901 - see above
         number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         title = f"{installation.engine} {installation.version}{number}"
         builds.append(index or build_index(shop, key, title=title, more=missing))

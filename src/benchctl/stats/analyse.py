@@ -33,7 +33,6 @@ from benchctl.stats.doubts import (
 )
 from benchctl.stats.evidence import evidence_cost, evidence_everywhere
 from benchctl.stats.metrics import (
-    METRICS,
     REDLINE,
     ForkSummaries,
     Metric,
@@ -41,6 +40,7 @@ from benchctl.stats.metrics import (
     challenge_title,
     collect,
     fork_values,
+    metrics_in,
     open_loop,
     places,
     task_at,
@@ -254,7 +254,7 @@ def analyse(
     noisy = disturbances(done)
     rows: list[Row] = []
     orders: list[OrderEffect] = []
-    for default in metrics or (METRICS if plan.redline is None else (REDLINE,)):
+    for default in metrics or metrics_in(plan):
         margin = (margins or {}).get(default.key, own_margin or default.margin)
         metric = msgspec.structs.replace(default, margin=margin)
         shown = [

@@ -18,10 +18,9 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
 from benchctl.stats.metrics import (
-    METRICS,
-    REDLINE,
     Metric,
     MetricKey,
+    metrics_in,
     places,
     task_at,
 )
@@ -120,9 +119,9 @@ def kind_of(spec: VariantSpec) -> Kind:
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
     """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
-    if plan.redline is not None:
-        return (REDLINE,)
-    return tuple(metric for metric in METRICS if not metric.lacking(task))
+    return tuple(
+        metric for metric in metrics_in(plan) if plan.redline is not None or not metric.lacking(task)
+    )
 
 
 def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) -> History:

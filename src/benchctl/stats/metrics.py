@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.nearest import suggestion
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
@@ -168,6 +169,23 @@ def kept_metric_of(key: MetricKey) -> Metric:
     return found
 
 
+FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
+"""What challenges can be compared by."""
+
+
+def figure_names(text: str) -> tuple[str, ...]:
+    """Names of figures with commas in between, each once.
+
+    Raises:
+        UsageError: there is no such figure.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text.strip() else ()
+    for name in names:
+        if name not in FIGURE_NAMES:
+            raise UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+    return names
+
+
 def kept_keys(figure: Figure) -> list[MetricKey]:
     """The machine names of what is kept of a figure with every fork."""
     if not figure.quantiles:
@@ -184,6 +202,15 @@ def _error_factor(quantile: float) -> float:
 
 # What a run of challenges is compared by unless something else is asked for.
 METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual)
+
+
+def metrics_in(plan: Plan) -> tuple[Metric, ...]:
+    """What variants of a plan are compared by, in the order of tables."""
+    if plan.redline is not None:
+        return (REDLINE,)
+    return tuple(map(metric, figure_names(plan.metrics))) or METRICS
+
+
 THROUGHPUT = metric("throughput")
 SERVICE_TIME = metric("service_time")
 LATENCY = metric("latency")

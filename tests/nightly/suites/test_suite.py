@@ -4,12 +4,15 @@ import re
 from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.nightly.notify import CommandSpec
 from benchctl.nightly.suite import Suite, Variant, load_suite
 from benchctl.results.model import DEFAULT_FORKS
+from benchctl.stats.history import metrics_of
+from builders import make_plan
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
 
@@ -214,6 +217,10 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
         (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),
         (f"{LEAST}margins:\n  p90: 3%\n", "4:3: margins: there is no metric 'p90'", "service_time_p90"),
+        (f"{LEAST}margins:\n  cpu: 3%\n", "4:3: margins: no night is judged by cpu", "service_time_p90"),
+        (f"{LEAST}metrics: cpu\nmargins:\n  took_p90: 3%\n", "5:3: margins: no night is judged by took", "cpu"),
+        (f"{LEAST}metrics: cpus\n", "3:10: metrics: there is no metric 'cpus'", "'cpu'"),
+        (f"{LEAST}metrics: gc\n", "3:10: metrics: gc may be 0", ""),
         (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
         (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
         (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
@@ -253,6 +260,13 @@ def test_the_template_is_a_suite(tmp_path: Path):
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     suite = suite_of(tmp_path, text)
     assert [role for role, _, _ in suite.members()] == ["watched", "watched", "canary"]
+
+
+def test_nights_may_be_judged_by_other_metrics(tmp_path: Path):
+    suite = suite_of(tmp_path, f"{LEAST}metrics: throughput, cpu\nmargins: {{cpu: 3%}}\n")
+    plan = msgspec.structs.replace(make_plan(), metrics=suite.metrics)
+    task = plan.schedules[0].schedule[0]
+    assert [one.key for one in metrics_of(plan, task)] == ["throughput", "cpu"]
 
 
 def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: Path):
