@@ -218,7 +218,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),
         (f"{LEAST}margins:\n  p90: 3%\n", "4:3: margins: there is no metric 'p90'", "service_time_p90"),
         (f"{LEAST}margins:\n  cpu: 3%\n", "4:3: margins: no night is judged by cpu", "service_time_p90"),
-        (f"{LEAST}metrics: cpu\nmargins:\n  took_p90: 3%\n", "5:3: margins: no night is judged by took", "cpu"),
+        (f"{LEAST}metrics: cpu\nmargins:\n  mean: 3%\n", "5:3: margins: no night is judged by mean", "cpu"),
         (f"{LEAST}metrics: cpus\n", "3:10: metrics: there is no metric 'cpus'", "'cpu'"),
         (f"{LEAST}metrics: gc\n", "3:10: metrics: gc may be 0", ""),
         (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
