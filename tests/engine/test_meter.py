@@ -101,3 +101,18 @@ def test_a_jvm_that_does_not_answer_has_no_kinds(tmp_path: Path, monkeypatch: py
             time.sleep(0.01)
         assert thread_kinds(child.pid, out) == {}
         child.communicate()
+
+
+def test_a_jvm_that_leaves_signals_alone_survives(tmp_path: Path):
+    """As with -Xrs: SIGQUIT would end it, and core dumps would be written."""
+    out = tmp_path / "stdout.log"
+    script = "print(1, flush=True); input()"
+    with (
+        out.open("wb") as file,
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=file) as child,
+    ):
+        while not out.read_bytes():
+            time.sleep(0.01)
+        assert thread_kinds(child.pid, out) == {}
+        child.communicate(b"\n")
+    assert child.returncode == 0

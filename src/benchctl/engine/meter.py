@@ -122,6 +122,8 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
             int(task.name): (task / "comm").read_text(encoding="utf-8", errors="replace")
             for task in Path(f"/proc/{pid}/task").iterdir()
         }
+        if not _catches(pid, signal.SIGQUIT):
+            return {}
         os.kill(pid, signal.SIGQUIT)
     except OSError:
         return {}
@@ -136,6 +138,12 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
         return {}
     names |= {int(found["number"], 0): found["name"] for found in _THREAD.finditer(text)}
     return {thread: _kind(name) for thread, name in names.items()}
+
+
+def _catches(pid: int, wanted: signal.Signals) -> bool:
+    """Whether a process has a handler; a JVM with -Xrs has none, and SIGQUIT would end it."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    return bool(int(status.partition("\nSigCgt:")[2].split(maxsplit=1)[0], 16) >> (wanted - 1) & 1)
 
 
 def _kind(name: str) -> str:
