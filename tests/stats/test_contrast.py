@@ -1,12 +1,14 @@
 """The contrast is Welch's t and the paired t where these are defined, and their generalisation elsewhere."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.inference import contrast
+from benchctl.stats.inference import contrast, ratio_spread
 
 GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
 
@@ -88,3 +90,18 @@ def test_without_a_spread_there_is_nothing_to_test(groups: list[list[float]]):
 def test_every_group_needs_a_weight():
     with pytest.raises(ValueError, match="zip"):
         contrast([np.array([1.0, 2.0])], [1, 2])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=3, max_size=12),
+    st.booleans(),
+)
+def test_a_ratio_of_means_is_told_from_1_just_where_p_says_so(pairs: list[tuple[int, int]], paired: bool):  # noqa: FBT001 - drawn
+    left, right = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
+    assume(left.any() and right.any())
+    found = ratio_spread(left, right, paired=paired)
+    assume(found is not None)
+    assert found is not None
+    low, high = found.interval95
+    assume(abs(found.p - 0.05) > 1e-6 and math.isfinite(high))
+    assert (found.p <= 0.05) == (not low <= 0 <= high)

@@ -238,6 +238,7 @@ class Spread(msgspec.Struct, frozen=True):
         error: standard error of the effect.
         mde: the effect that this test finds with 80 % power, by its own degrees of freedom: Welch's are fewer
             than n + m - 2, the more so the more the sides differ in spread or number.
+        df: these.
     """
 
     p: float
@@ -245,6 +246,7 @@ class Spread(msgspec.Struct, frozen=True):
     interval90: tuple[float, float]
     error: float
     mde: float
+    df: float
 
 
 def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1) -> Spread | None:
@@ -279,6 +281,7 @@ def spread(baseline: Floats, contender: Floats, *, paired: bool, looks: int = 1)
         interval90=(float(narrow.low), float(narrow.high)),
         error=error,
         mde=detectable(float(found.df), alpha=1 - of95) * error,
+        df=float(found.df),
     )
 
 
@@ -301,18 +304,14 @@ def ratio_spread(baseline: Floats, contender: Floats, *, paired: bool, looks: in
     found = spread(baseline, contender, paired=paired, looks=looks)
     if found is None:
         return None
+    df = found.df
     means = float(baseline.mean()), float(contender.mean())
     ratio = means[1] / means[0]
     variances = [float(side.var(ddof=1)) / side.size for side in (baseline, contender)]
     shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
-    if paired:
-        df = float(baseline.size - 1)
-    else:
-        parts = [ratio**2 * variances[0], variances[1]]
-        sizes = baseline.size, contender.size
-        df = sum(parts) ** 2 / sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
 
     def bounds(confidence: float) -> tuple[float, float]:
+        # With the test's degrees of freedom it holds 1 just where p is above its level.
         t = float(stdtrit(df, (1 + confidence_in_spite_of_looks(confidence, looks)) / 2))
         a = means[0] ** 2 - t**2 * variances[0]
         b = means[0] * means[1] - t**2 * shared
@@ -325,7 +324,7 @@ def ratio_spread(baseline: Floats, contender: Floats, *, paired: bool, looks: in
 
     error = math.sqrt(max(variances[1] + ratio**2 * variances[0] - 2 * ratio * shared, 0.0)) / means[1]
     alpha = 1 - confidence_in_spite_of_looks(0.95, looks)
-    return Spread(found.p, bounds(0.95), bounds(0.90), error, detectable(df, alpha=alpha) * error)
+    return Spread(found.p, bounds(0.95), bounds(0.90), error, detectable(df, alpha=alpha) * error, df)
 
 
 def _standard_error(baseline: Floats, contender: Floats, *, paired: bool) -> float:
