@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchctl.report.charts.panels import DARK_PAPER, variant_style
-from benchctl.report.html.page import Entry, render_index, render_page, run_page, whole_page, write_pages
+from benchctl.report.html.page import (
+    Entry,
+    render_index,
+    render_page,
+    run_page,
+    single_file_page,
+    write_pages,
+)
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 from drawn import draw_run
@@ -38,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subject = run_page(folder, record, analyse_run(record), usual=root)
     index = render_index("Runs", [Entry("page.html", subject.title, subject.subtitle, "os was slower.")])
     write_pages(root / "out", {"page.html": render_page(subject), "index.html": index})
-    (root / "out" / "whole.html").write_text(whole_page(subject), encoding="utf-8")
+    (root / "out" / "whole.html").write_text(single_file_page(subject), encoding="utf-8")
     return root / "out"
 
 

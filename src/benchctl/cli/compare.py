@@ -110,9 +110,9 @@ def compare_command(
     result = gate(analysis) if gating else None
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.report.html.page import comparison_page, whole_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.page import comparison_page, single_file_page  # noqa: PLC0415 - see above
 
-        emit(whole_page(comparison_page(archive, selection, analysis)))
+        emit(single_file_page(comparison_page(archive, selection, analysis)))
     else:
         print_comparison(selection, analysis, output_format, style=style, gate=result, verbose=verbose)
     if result is not None:

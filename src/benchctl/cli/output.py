@@ -64,9 +64,9 @@ def print_run(
     found = analyse_run(record, metrics=metrics)
     if output_format == "html" and style is None:
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.report.html.page import run_page, whole_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.page import run_page, single_file_page  # noqa: PLC0415 - see above
 
-        emit(whole_page(run_page(folder, record, found, usual=usual)))
+        emit(single_file_page(run_page(folder, record, found, usual=usual)))
         return record
     more = f"benchctl show {reference(folder, usual)} -v"
     _print(found, output_format, plan, [record], part=part, style=style, more=more)

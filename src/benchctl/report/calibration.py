@@ -8,7 +8,7 @@ _NS_PER_US = 1e3
 
 
 def calibration_lines(found: Calibration | None) -> Iterator[str]:
-    """The driver's floor in sentences; none where it was not measured."""
+    """The driver's floor in sentences; none if it was not measured."""
     if found is None:
         return
     yield (

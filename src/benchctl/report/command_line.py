@@ -27,18 +27,10 @@ def command(
     tags: Sequence[str] = (),
     until_steady: bool = False,
 ) -> str:
-    """The command line that makes a plan again, or one like it of other sizes.
+    """The command line that makes a plan again, or one like it of other sizes; None keeps the plan's.
 
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
-    them.
-
-    Args:
-        plan: what to repeat.
-        forks: passes of every variant; None for the plan's.
-        corpus_documents: documents of the corpus; None for the plan's.
-        iterations: measured requests of every task; None keeps them.
-        tags: of the run that it describes.
-        until_steady: let pilot forks choose for how long tasks warm up.
+    them. `until_steady` lets pilot forks choose for how long tasks warm up.
     """
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan.redline)]
@@ -67,14 +59,14 @@ def command(
 
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
-    """Whether counts are as in a shipped challenge where a run would choose others by itself."""
+    """Whether a challenge's own counts are kept where a run would choose others by itself."""
     shipped = [one for one in plan.schedules if one.name not in plan.sources]
     choosing = plan.redline is None and not plan.test_mode and not PurePath(plan.track).is_absolute()
     return choosing and any(one.only_counts(params) for one in shipped)
 
 
 def _stop_words(stop: StopSpec | None) -> list[str]:
-    """When it may end with fewer forks; the least number of them is not an option."""
+    """The stop rule's options; the least number of forks is not one."""
     if stop is None:
         return []
     words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
@@ -96,13 +88,13 @@ def _starts_nodes(plan: Plan) -> bool:
 
 
 def _says_documents(corpus: CorpusSpec, wanted: int) -> bool:
-    """Whether the number of documents is not what comes without `--docs`, which of files is all of them."""
+    """Whether `--docs` is needed: without it, all documents of the files are taken."""
     held = sum(file.held for file in corpus.files)
     return wanted > 0 and (not held or wanted < held)
 
 
 def _file_words(plan: Plan) -> list[str]:
-    """Where files of documents are: a single one that is not a track's, or the folders of those that are."""
+    """A single file that is not a track's, or the folders of those that are."""
     files = plan.corpus.files
     if len(files) == 1 and not files[0].corpus:
         return ["--corpus", files[0].path, *(["--corpus-has-actions"] if files[0].has_actions else [])]
@@ -114,7 +106,7 @@ def _file_words(plan: Plan) -> list[str]:
 
 
 def _redline_words(search: RedlineSpec) -> list[str]:
-    """All of a search: what it found depends on each of these."""
+    """All options of a search: what it found depends on each."""
     words = ["--operation", search.operation]
     words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
     words += ["--clients", str(search.clients), "--schedule", search.schedule]
@@ -128,7 +120,7 @@ def _exact(value: float) -> str:
 
 
 def _setting_words(plan: Plan) -> list[str]:
-    """Options that are not what the command line would take by itself."""
+    """Options whose values differ from the defaults."""
     options = (
         ("--track-path" if PurePath(plan.track).is_absolute() else "--track", plan.track, "big5"),
         ("--seed", plan.seed, 1),
@@ -167,7 +159,7 @@ def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
 
 
 def _target_words(spec: VariantSpec) -> list[str]:
-    """What names a cluster that runs already; nothing for other variants."""
+    """Options of a running cluster; none for other variants."""
     target = spec.target
     if target is None:
         return []
@@ -199,7 +191,7 @@ def _variant_text(spec: VariantSpec) -> str:
 
 
 def _variant_options(spec: VariantSpec) -> Iterator[str]:
-    """What a variant adds to its engine, but for what has an option of the command line."""
+    """What a variant adds to its engine, except what has an option of its own."""
     lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:

@@ -74,15 +74,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 def curve_plot(found: RedlineCurves, width: int) -> list[str]:
-    """Draw the objective's percentile against the rate, both logarithmic; one mark a variant and rate.
-
-    Args:
-        found: the curves.
-        width: columns that there are.
-
-    Returns:
-        Lines of plain text; none when there is nothing to draw.
-    """
+    """Draw the objective's percentile against the rate, both logarithmic; one mark a variant and rate."""
     points = [
         (row.rate_per_s, row.objective_ms.median, mark)
         for curve, mark in zip(found.curves, _marks(found), strict=True)

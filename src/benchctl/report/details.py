@@ -34,7 +34,7 @@ _COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU"
 
 
 def driver_grid(analysis: Analysis) -> Grid | None:
-    """A line a task and variant; None where nothing is known of the driver."""
+    """A line a task and variant; None if nothing is known of the driver."""
     if not analysis.drivers:
         return None
     title = (
@@ -151,9 +151,6 @@ def _cell(one: TaskCost | None) -> str:
     return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
 
 
-# The tables below the results: what could be seen, and on request all times and the driver's figures.
-
-
 # Where the spread comes from when indices were built several times: builds, or forks on one build.
 
 _DETAILS_COLUMNS = (
@@ -192,7 +189,7 @@ def _counts(figures: Figures) -> str:
 
 
 def times_grid(analysis: Analysis) -> Grid | None:
-    """A line a task and variant, a column a kind of time; None where nothing is known."""
+    """A line a task and variant, a column a kind of time; None if nothing is known."""
     kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
     if not kinds:
         return None
@@ -218,7 +215,7 @@ def times_grid(analysis: Analysis) -> Grid | None:
 
 
 def _details_cell(row: TimeRow | None) -> str:
-    """What there is of the three."""
+    """Those of the three that are known."""
     if row is None:
         return ""
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
@@ -232,7 +229,7 @@ _SPREADS = ("CV %", "Adjusted CV")
 
 
 def adjusted_grids(analysis: Analysis) -> list[Grid]:
-    """One grid a metric; none where nothing can be adjusted, which JSON gives the reasons of."""
+    """One grid a metric; none where nothing can be adjusted; JSON has the reasons."""
     metrics = dict.fromkeys(row.metric for row in analysis.rows)
     groups = [[row for row in analysis.rows if row.metric == metric] for metric in metrics]
     grid = _alone if len(analysis.variants) == 1 else _compared
@@ -244,7 +241,6 @@ def _adjustable(rows: Sequence[Row]) -> bool:
 
 
 def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    """A line a task and contender."""
     several = len(analysis.variants) > _TWO
     names = (OPERATION, VARIANT) if several else (OPERATION,)
     lines = (
@@ -265,7 +261,6 @@ def _compared(rows: Sequence[Row], analysis: Analysis) -> Grid:
 
 
 def _alone(rows: Sequence[Row], analysis: Analysis) -> Grid:
-    """One variant has spreads only."""
     lines = ((task_name(row, analysis), *_spreads(row, analysis.variants)) for row in rows)
     return Grid.of(_details_title(rows, "spread"), (OPERATION, *_SPREADS), lines)
 
@@ -277,7 +272,6 @@ def _details_title(rows: Sequence[Row], what: str) -> str:
 
 
 def _adjusted(comparison: Comparison) -> tuple[str, Cell | str]:
-    """The effect and its interval, or why there is none."""
     if comparison.adjusted_reason:
         return NOT_AVAILABLE, comparison.adjusted_reason
     adjusted = bounds(comparison.adjusted_low_percent, comparison.adjusted_high_percent)
@@ -297,15 +291,10 @@ def _figure(value: float | None) -> str:
     return NOT_AVAILABLE if value is None else f"{value:.1f}"
 
 
-# The tables below the results.
-
-
 def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
-    """Those of the tables that there is something to say in: order effects first, which are results, too.
+    """Tables with something to say: order effects first, which are results, too.
 
-    Args:
-        analysis: what to print.
-        details: with all kinds of times, and what the driver itself did.
+    `details` adds all kinds of times, and what the driver itself did.
     """
     grids = [*order_grids(analysis), cost_grid(analysis)]
     if details:
@@ -316,6 +305,6 @@ def further_grids(analysis: Analysis, *, details: bool) -> list[Grid]:
 
 
 def precision_grids(analysis: Analysis) -> list[Grid]:
-    """What could be seen, what the host and the builds of indices have to do with it, and what it takes."""
+    """Detectable effects, the part of host and index builds in the spread, and what more precision takes."""
     grids = [precision_grid(analysis), *adjusted_grids(analysis), builds_grid(analysis)]
     return [grid for grid in grids if grid is not None]

@@ -62,13 +62,12 @@ class RunEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a run collected.
 
     Attributes:
-        run: its id.
         kinds: of the evidence that is shown.
         variants: in table order.
         forks: variant -> blocks of its forks that carry any of it.
         tasks: in the order in which they ran.
         folders: of the forks, relative to the run.
-        absent: what of it cannot be shown, in words.
+        absent: what cannot be shown, in words.
     """
 
     run: str
@@ -96,15 +95,7 @@ def read_run_evidence(
     variants: Sequence[str] = (),
     block: int | None = None,
 ) -> RunEvidence:
-    """Count the evidence of a run's finished forks.
-
-    Args:
-        folder: of the run.
-        record: of it.
-        kinds: which evidence.
-        variants: whose; empty for all.
-        block: of one fork only; None for all forks that carry any.
-    """
+    """Count the evidence of a run's finished forks: of all `variants` if empty, and all blocks if None."""
     names = [spec.name for spec in record.plan.variants if not variants or spec.name in variants]
     carrying = {
         name: [
@@ -165,7 +156,7 @@ def _task(record: RunRecord, place: Place, found: dict[str, _Forks]) -> TaskEvid
 
 
 def _add(found: _Forks, folder: RunFolder, fork: ForkRecord, kinds: Sequence[EvidenceKind]) -> int:
-    """Count what one fork has; gives the lines of its compilers' log that were not understood."""
+    """Count one fork's evidence; return how many lines of its compilers' log were not understood."""
     windows = task_windows(folder, fork)
     unread = 0
     if "jit" in kinds and (events := fork_evidence(folder, fork, JIT_FILE, JIT_DTYPES)) is not None:
@@ -194,7 +185,7 @@ Cells = Sequence[tuple[str, Callable[[Sequence[A]], str]]]
 
 
 def evidence_grids(found: RunEvidence) -> list[Grid]:
-    """The tables of what was collected; kinds of which there is nothing have none."""
+    """The tables of what was collected; kinds without anything have none."""
     grids = []
     if any(task.jit for task in found.tasks):
         grids.append(_grid(found, _JIT_TITLE, _JIT, lambda task: task.jit))
@@ -212,7 +203,7 @@ def evidence_grids(found: RunEvidence) -> list[Grid]:
 
 
 def evidence_lines(found: RunEvidence) -> list[str]:
-    """What the tables rest on, and what they lack."""
+    """What the tables rest on, and what is missing."""
     forks = ", ".join(
         f"fork{'s' if len(blocks) > 1 else ''} {' '.join(map(str, blocks))} of {name}"
         for name, blocks in found.forks.items()
@@ -249,7 +240,7 @@ def _name(task: TaskEvidence, found: RunEvidence) -> str:
 
 
 def _mean(forks: Sequence[A], of: Callable[[A], float | None], unit: float = 1.0) -> str:
-    """The mean over forks; nothing where one of them has none."""
+    """The mean over forks; nothing if one of them has none."""
     values = [of(one) for one in forks]
     known = [value for value in values if value is not None]
     return figure(sum(known) / len(known) / unit) if len(known) == len(values) else NOT_AVAILABLE
@@ -379,12 +370,7 @@ _ALPHA = 0.7
 
 
 def jit_chart(courses: Sequence[JitCourse], frame: Frame) -> Chart | None:
-    """The chart of one task; None without a fork that has requests.
-
-    Args:
-        courses: of the forks that carried evidence.
-        frame: of the task's charts.
-    """
+    """The chart of one task from the forks that carried evidence; None without a fork that has requests."""
     drawn = [course for course in courses if course.seconds.size]
     if not drawn:
         return None
@@ -442,7 +428,7 @@ def _line(course: JitCourse, frame: Frame) -> dict[str, Any]:
 
 
 def _warm_up(courses: Sequence[JitCourse]) -> list[dict[str, Any]]:
-    """Shaded, as elsewhere; nothing without warm-up."""
+    """Shaded; nothing without warm-up."""
     begin = min(float(course.edges[0]) for course in courses)
     if begin >= 0:
         return []
@@ -482,13 +468,7 @@ def _table(courses: Sequence[JitCourse]) -> Grid:
 
 
 def evidence_charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:
-    """Draw what was collected; what cannot be read is not drawn.
-
-    Args:
-        folder: of the run.
-        record: of it.
-        analysis: of it; its rows say which tasks are reported.
-    """
+    """Draw the evidence of the analysis's tasks; what cannot be read is not drawn."""
     carrying = [fork for fork in record.forks if fork.status == "done" and "jit" in fork.evidence]
     found: dict[Place, list[JitCourse]] = {}
     for fork in sorted(carrying, key=lambda one: (analysis.variants.index(one.variant), one.block)):
@@ -517,7 +497,6 @@ def _courses(folder: RunFolder, fork: ForkRecord) -> Iterator[tuple[Place, JitCo
 
 
 def _by_place(folder: RunFolder, samples: str) -> dict[Place, Columns]:
-    """All samples of a fork, by task."""
     chunks = list(SampleFile(folder.inside(samples)))
     rows = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
     keys = set(zip(rows["schedule"].tolist(), rows["task"].tolist(), strict=True))

@@ -34,12 +34,7 @@ _BYTES_PER_MB = 1e6
 
 
 def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
-    """In place of what a run of our own has to say of itself.
-
-    Args:
-        record: the run.
-        found: where it comes from.
-    """
+    """What is said of an imported run instead of our own facts."""
     plan = record.plan
     yield f"{record.id}, measured {record.created}"
     if record.tags:
@@ -66,7 +61,7 @@ _SETS = re.compile(
 
 
 def in_force(flags: Sequence[str]) -> list[str]:
-    """Without those that a later one of the same kind supersedes."""
+    """Flags without those that a later one of the same kind supersedes."""
     kinds = [_kind_of(flag) for flag in flags]
     last = {kind: place for place, kind in enumerate(kinds)}
     return [
@@ -117,7 +112,7 @@ def fact_sections(record: RunRecord) -> list[FactSection]:
 
 
 def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
-    """The same as plain lines, indented below their headings and wrapped to a width if there is one."""
+    """Facts as plain lines, indented below their headings and wrapped to a width if there is one."""
     lines: list[str] = []
     for section in fact_sections(record):
         lines.append(section.heading)
@@ -127,7 +122,7 @@ def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
 
 
 def fact_markdown(record: RunRecord) -> str:
-    """The same as Markdown: a heading a section, and a list below it."""
+    """Facts as Markdown: a heading a section, and a list below it."""
     return "\n\n".join(
         "\n".join([f"### {section.heading}", "", *(_item(line) for line in section.lines)])
         for section in fact_sections(record)
@@ -180,7 +175,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _forks(record: RunRecord) -> str:
-    """`5 forks`, or `3 to 5 forks` where variants sat blocks out."""
+    """`5 forks`, or `3 to 5 forks` if variants sat blocks out."""
     blocks = {*record.own_blocks}
     counts = [len(blocks.difference(record.left_out.get(spec.name, ()))) for spec in record.plan.variants]
     fewest, most = min(counts), max(counts)
@@ -198,7 +193,7 @@ def _corpus_line(corpus: CorpusSpec) -> str:
 
 
 def _beside_lines(record: RunRecord) -> Iterator[str]:
-    """What was done beside the forks that are compared."""
+    """What was done beside the compared forks."""
     evidence = record.plan.evidence
     if record.looks > 1:
         yield f"forks were added after its figures could be seen: look {record.looks}"
@@ -211,7 +206,6 @@ def _beside_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _pilot_line(pilot: Pilot) -> str:
-    """What `--until-steady` found."""
     chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
     text = f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}"
     return f"{text}; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else text
@@ -270,14 +264,14 @@ def _start(manner: str) -> str:
 
 
 def _verification(verified_by: str) -> str:
-    """How the archive was checked; nothing where the record does not say."""
+    """How the archive was checked; nothing if the record does not say."""
     if not verified_by:
         return ""
     return ", no published checksum" if verified_by == "none" else f", checksum {verified_by}"
 
 
 def _difference_lines(record: RunRecord) -> Iterator[str]:
-    """What sets each variant apart from the baseline besides what is to be compared."""
+    """How each variant differs from the baseline besides the intended change."""
     engines = {facts.variant: facts for facts in record.engines}
     baseline, *others = record.plan.variants
     for other in others:
@@ -418,7 +412,7 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _fork_lines(record: RunRecord) -> Iterator[str]:
-    """Order, and the forks that are not like the others."""
+    """Order, and the forks that are unlike the others."""
     blocks = sorted({fork.block for fork in record.forks})
     for block in blocks:
         members = sorted((fork for fork in record.forks if fork.block == block), key=lambda one: one.position)

@@ -14,12 +14,7 @@ _MOST_NAMED = 4
 
 
 def forecast_lines(history: History, plan: Plan) -> list[str]:
-    """What a plan is going to see, from what earlier runs say: a line or two.
-
-    Args:
-        history: of the plan's tasks.
-        plan: that is about to start.
-    """
+    """What a plan will detect, judging by earlier runs of its tasks: a line or two."""
     found = prospects(history, plan)
     block_s = history.block_s(plan)
     forks = expected_forks(found, plan.forks, plan.stop, block_s, paired=plan.paired)
@@ -46,7 +41,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
 
 
 def _source(history: History, found: Sequence[Prospect]) -> str:
-    """What it rests on: earlier forks, and whether they were of other sizes or settings."""
+    """What it rests on: earlier forks, and whether their sizes or settings were different."""
     matches = {one.match for one in found}
     sizes = (
         ""
@@ -59,7 +54,7 @@ def _source(history: History, found: Sequence[Prospect]) -> str:
 
 
 def _size(plan: Plan, forks: int, block_s: float | None) -> str:
-    """How large the run is going to be: `this run (10 forks a side, about 6 min)`."""
+    """Size of the coming run: `this run (10 forks a side, about 6 min)`."""
     size = f"{counted(forks, 'fork')} a side"
     if plan.stop is not None and forks < plan.forks:
         size = f"probably {size}, at most {plan.forks}"
@@ -91,5 +86,5 @@ def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
 
 
 def _rounded(ratio: float) -> str:
-    """Two digits at most: forks that are still to come are not known better."""
+    """Two digits at most: coming forks are not known better."""
     return f"{100 * ratio:.1f} %" if ratio < 0.1 else f"{100 * ratio:,.0f} %"  # noqa: PLR2004 - two digits

@@ -22,13 +22,10 @@ _TIME, _CAUTIOUS_TIME = "Time", "Cautious time"
 
 
 def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: int = WIDE) -> str:
-    """Write what a difference takes.
+    """Write the forks and time that a difference takes.
 
-    Args:
-        found: forks and time.
-        output_format: text, Markdown and HTML (a page) for readers; CSV (one line a task and metric) and
-            JSON (everything) for programs.
-        width: columns, for text.
+    Text (of `width` columns), Markdown and HTML (a page) are for readers; CSV (one line a task and metric)
+    and JSON (everything) for programs.
     """
     if output_format == "csv":
         return plan_csv(found)
@@ -142,7 +139,6 @@ def _other_sizes(one: Requirement) -> bool:
 
 
 def _needs(found: ForkPlan) -> tuple[list[Need], list[Need]]:
-    """The likely ones, and the cautious ones."""
     return [one.likely for one in found.requirements], [one.cautious for one in found.requirements]
 
 

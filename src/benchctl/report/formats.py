@@ -71,13 +71,7 @@ class Document(Analysis, frozen=True, forbid_unknown_fields=True):
 
 
 def document(analysis: Analysis, records: Iterable[RunRecord], gate: GateResult | None = None) -> Document:
-    """Put the sources beside an analysis.
-
-    Args:
-        analysis: what was found.
-        records: the runs that its forks come from; named twice, they are there once.
-        gate: its decision, where there is one.
-    """
+    """Put the sources beside an analysis; records named twice are there once."""
     sources = {record.id: _source(record) for record in records}
     # Nested structs stay as they are: this is not a copy in depth.
     return Document(**msgspec.structs.asdict(analysis), sources=tuple(sources.values()), gate=gate)
@@ -130,15 +124,9 @@ def render(
 ) -> str:
     """Write an analysis.
 
-    Args:
-        analysis: what to write.
-        output_format: text and Markdown are for readers, CSV (one line a task, metric and contender) and JSON
-            (everything) for programs, in full precision.
-        plan: what was run; without it no command is proposed to readers.
-        records: the runs that its forks come from; JSON says where and on what these were measured.
-        width: columns, for text.
-        details: with every kind of time, and what the driver itself did, for readers; JSON always holds it.
-        gate: what a gate made of it, for JSON; None where none was asked for.
+    Text (of `width` columns) and Markdown are for readers, CSV (one line a task, metric and contender) and
+    JSON (everything) for programs, in full precision. Without `plan` no command is proposed; `details` adds
+    every kind of time and what the driver itself did for readers. `records` and `gate` are for JSON only.
 
     Raises:
         UsageError: there is no such format.
@@ -198,7 +186,7 @@ def _compared(comparison: Comparison) -> dict[str, object]:
 
 
 def _alone(figures: Figures) -> dict[str, object]:
-    """Of the columns of a comparison, those that one variant fills."""
+    """The columns of a comparison that one variant fills."""
     return {
         "baseline": figures.variant,
         "n_baseline": sum(value is not None for value in figures.values),

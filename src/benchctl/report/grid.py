@@ -26,9 +26,8 @@ class Column(msgspec.Struct, frozen=True):
     """A column.
 
     Attributes:
-        title: above it.
         kind: of its cells; figures are set flush right, all others flush left.
-        fold: characters that its cells are folded to where a table is narrow; 0 for as many as there are.
+        fold: characters that its cells are folded to in a narrow table; 0 for as many as there are.
     """
 
     title: str
@@ -60,11 +59,11 @@ INTERVAL = Column("95 % interval")
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What stands in one place of a table.
+    """One cell of a table.
 
     Attributes:
-        words: pieces that stay whole; where there is little room they stand one below the other.
-        between: two of them on one line.
+        words: pieces that stay whole; in a narrow table they stand one below the other.
+        between: separates them on one line.
         verdict: that its colour repeats; None without any.
         notes: numbers of the notes that it refers to, behind its words.
         above: it is empty because the cell above stands for its line, too.
@@ -77,14 +76,14 @@ class Cell(msgspec.Struct, frozen=True):
     above: bool = False
 
     @property
-    def said(self) -> str:
+    def words_text(self) -> str:
         """Its words in one line, without the notes."""
         return self.between.join(self.words)
 
     @property
     def text(self) -> str:
         """All of it in one line."""
-        return " ".join(filter(None, (self.said, *map(str, self.notes))))
+        return " ".join(filter(None, (self.words_text, *map(str, self.notes))))
 
     @property
     def stacked(self) -> str:
@@ -109,13 +108,7 @@ def bounds(low: float | None, high: float | None) -> Cell:
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """One table.
-
-    Attributes:
-        title: above it.
-        columns: the first holds names, the others figures or words.
-        lines: cells, one tuple a line, as long as the columns.
-    """
+    """One table: the first column holds names; lines are tuples of cells, as long as the columns."""
 
     title: str
     columns: tuple[Column, ...]
@@ -123,7 +116,7 @@ class Grid(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]) -> "Grid":
-        """Make one: a column that is only named is one of figures, and a text is a cell that says that."""
+        """A grid; a column given as text is one of figures, and a cell given as text says that."""
         return cls(
             title,
             tuple(Column(one) if isinstance(one, str) else one for one in columns),
@@ -157,7 +150,7 @@ class Grid(msgspec.Struct, frozen=True):
         return self._of([place for place in range(len(self.columns)) if place not in gone])
 
     def without_empty(self, *titles: str) -> "Grid":
-        """The table without those of these columns in which nothing stands."""
+        """The table without those of these columns that are empty."""
         return self.without(
             *(
                 column.title
@@ -175,20 +168,14 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 def escaped(text: str) -> str:
-    """Names with underscores and reasons with pipes or angle brackets stay what they are."""
+    """Escape Markdown: underscores in names, pipes and angle brackets in reasons."""
     for special in ("\\", "|", "_", "*", "<", "`"):
         text = text.replace(special, f"\\{special}")
     return visible(" ".join(text.split()))
 
 
 def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozenset[int]) -> str:
-    """One table.
-
-    Args:
-        headers: of the columns.
-        lines: cells, as many as there are headers.
-        words: positions of the columns that are set flush left.
-    """
+    """One table; `words` are the positions of the columns that are set flush left."""
     headers = tuple(headers)
     rules = ["---" if place in words else "---:" for place in range(len(headers))]
     rows = [[escaped(cell) for cell in headers], rules, *([escaped(cell) for cell in line] for line in lines)]

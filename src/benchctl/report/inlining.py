@@ -42,14 +42,7 @@ _CUT = "what the Java library does within itself, and accessors"
 
 
 def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> str:
-    """A tree for readers, with what was cut, and what of the log could not be read.
-
-    Args:
-        label: whose log it is.
-        found: the compilation.
-        cut: what is shown of its tree.
-        account: of the log.
-    """
+    """A tree for readers, with what was cut, and what of the log could not be read."""
     lines = [f"{label}: {title(found.compilation)}"]
     if found.given_up_ms is not None:
         lines.append(
@@ -68,7 +61,7 @@ def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Accoun
 
 
 def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> dict[str, Any]:
-    """The same for programs."""
+    """The tree for programs."""
     return {
         "log": label,
         "compilation": compilation_document(found.compilation),
@@ -100,7 +93,7 @@ def title(compilation: Compilation) -> str:
 
 
 def account_text(account: Account) -> str:
-    """How much the log holds, and how much of it is not the log's."""
+    """How much the log holds, and how much of it could not be read."""
     parts = [f"{counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}"]
     if account.foreign:
         parts.append(
@@ -143,7 +136,7 @@ def _site_lines(children: dict[int, list[tuple[int, Call]]], parent: int) -> lis
 
 
 def _call_lines(call: Call) -> list[str]:
-    """One call; where its bci belongs stands a mark."""
+    """One call, with a mark if its bci is unknown."""
     indent = "  " * (call.depth + 1)
     callee = call.callee if in_library(call.callee) else simple(call.callee)
     size = "not loaded" if call.size is None else f"{call.size} bytes"
@@ -203,7 +196,6 @@ class GroupedFork:
     """One fork.
 
     Attributes:
-        block: which.
         fate: of the call site, in words.
         throughput_per_s: of the task; None where it has none.
         p90_ns: of its service time, nanoseconds; None where it has none.
@@ -247,12 +239,7 @@ def grouped(forks: Sequence[GroupedFork]) -> dict[str, list[GroupedFork]]:
 
 
 def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
-    """For readers: every group with its forks and values, and how two groups compare.
-
-    Args:
-        title: variant, call site and task.
-        forks: all that are known.
-    """
+    """Every group with its forks and values, and how two groups compare."""
     groups = grouped(forks)
     lines = [title]
     for fate, members in groups.items():
@@ -289,7 +276,7 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
 
 
 def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
-    """The same for programs."""
+    """The groups for programs."""
     groups = grouped(forks)
     tests = {}
     for metric in _METRICS:
@@ -330,11 +317,7 @@ def _mean(values: Sequence[float]) -> float:
 def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str) -> str:
     """What differs, the most called first; sites of one caller that fared alike stand together.
 
-    Args:
-        sides: short names of the two.
-        labels: which logs they are.
-        compared: what was found.
-        scope: which callers were looked at, in words.
+    `sides` are short names, `labels` name the logs, and `scope` says which callers were looked at.
     """
     lines = [f"Calls that are inlined on one side and virtual on the other, {scope}"]
     lines += [f"  {side}: {label}" for side, label in zip(sides, labels, strict=True)]
@@ -354,7 +337,7 @@ def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: 
 def differences_document(
     sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str
 ) -> dict[str, Any]:
-    """The same for programs, site by site."""
+    """The differences for programs, site by site."""
     return {
         "sides": dict(zip(sides, labels, strict=True)),
         "scope": scope,

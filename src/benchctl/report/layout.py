@@ -40,18 +40,13 @@ from benchctl.stats.metrics import Metric, metric_of
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """What is said below the tables.
-
-    Attributes:
-        numbered: doubts about some rows; note 1 first.
-        general: doubts about every row.
-    """
+    """Notes below the tables: `numbered` ones about some rows, from 1, and `general` ones about every row."""
 
     numbered: tuple[Caveat, ...]
     general: tuple[Caveat, ...]
 
     def cell(self, caveats: Sequence[Caveat], *remarks: str) -> Cell:
-        """What some remarks, and the numbers of a row's notes, are in a table."""
+        """Remarks and the numbers of a row's notes, as a cell."""
         return Cell(
             (" ".join(remarks),),
             notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats),
@@ -59,7 +54,7 @@ class Notes(msgspec.Struct, frozen=True):
 
 
 def collect_notes(analysis: Analysis) -> Notes:
-    """Number the caveats in the order in which a reader meets them; what all rows share gets no number."""
+    """Number the caveats in the order in which a reader meets them; those of every row get no number."""
     rows = analysis.rows
     shared = _shared(rows) if len(rows) > 1 else []
     met = dict.fromkeys(doubt for row in rows for doubt in row.caveats if doubt not in shared)
@@ -95,9 +90,9 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def precision_grid(analysis: Analysis) -> Grid | None:
-    """What the run could see, and what it takes to see a difference that is told for all: forks and minutes.
+    """What the run could detect, and the forks and minutes to detect a smaller difference.
 
-    None where that says nothing: for one variant, or with one fork of each.
+    None if that says nothing: for one variant, or with one fork of each.
     """
     pairs = [(row, one) for row in analysis.rows for one in row.comparisons]
     if not any(one.mde_percent is not None for _, one in pairs):
@@ -166,17 +161,10 @@ def verdict_cell(
     who: str = "",
     remark: str = "",
 ) -> Cell:
-    """A verdict with what it cannot hide.
+    """A verdict with what it cannot hide: warm-up, load that was not as asked for, and failed requests.
 
-    A side that had not settled was measured while it warmed up, and one whose load was not what it should be
-    was measured under another. Nor can it hide that requests failed.
-
-    Args:
-        comparison: what was found; `different` says in which direction: `different (faster)`.
-        sides: figures of what was compared.
-        caveats: of the row.
-        who: the contender, where the line does not name it: `os faster`, `different (os faster)`.
-        remark: one more thing that weakens it.
+    `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
+    name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
     """
     loads = dict.fromkeys(state for side in sides for state in side.load)
     word = f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
@@ -204,7 +192,7 @@ def _verdict_word(comparison: Comparison, who: str) -> str:
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows whose figures can stand in one column."""
+    """Rows whose figures can share a column."""
     grouped: dict[str, list[Row]] = {}
     for row in rows:
         grouped.setdefault(row.unit, []).append(row)
@@ -259,9 +247,9 @@ def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, .
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
-    """A variant's value: a lower bound says so.
+    """A variant's value, marked if it is a lower bound.
 
-    Of pairs, that of the blocks which both sides have: the change beside it is theirs.
+    For pairs, that of the blocks which both sides have, like the change beside it.
     """
     if figures.unsupported:
         return NOT_AVAILABLE
@@ -301,7 +289,7 @@ def metric_title(row: Row) -> str:
 
 
 def _without_variant(grid: Grid, analysis: Analysis) -> Grid:
-    """Two variants need no column that says which."""
+    """Two variants need no column to tell them apart."""
     return grid if len(analysis.variants) > _TWO else grid.without("Variant")
 
 
@@ -344,7 +332,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def verdict_sentence(analysis: Analysis) -> str:
-    """Task by task over all metrics: differences, what is equal, what is open, and why not to rely on it.
+    """Task by task over all metrics: what differs, is equal or open, and why not to rely on it.
 
     Begins with `provisional` when a verdict is.
     """
@@ -426,7 +414,7 @@ def _order(analysis: Analysis) -> Iterator[str]:
 
 
 def _unsound(analysis: Analysis) -> Iterator[str]:
-    """What fails, or answers something else, is not fast: no verdict may stand without that."""
+    """Failed requests or different answers: no verdict may stand without that."""
     for doubt in analysis.caveats:
         if doubt.code in {"failed-forks", "unlike"}:
             yield f"{doubt.text[:1].upper()}{doubt.text[1:]}."

@@ -23,11 +23,10 @@ class Listing:
     """Columns and rows.
 
     Attributes:
-        columns: their names.
         rows: one value a column; None where there is none. May be readable once only.
         numeric: positions of the columns that hold numbers, which are set flush right.
-        grouped: whether readers get the digits of whole numbers in groups of three.
-        title: what the table is of, where it stands by itself, as on a page.
+        grouped: whether readers get the digits of integers in groups of three.
+        title: of the table, where it stands by itself, as on a page.
     """
 
     columns: tuple[str, ...]
@@ -40,12 +39,9 @@ class Listing:
 def pieces(listing: Listing, output_format: str, width: int | None = None) -> Iterator[str]:
     """The listing, a piece at a time, so that a long one needs no memory in CSV and JSON.
 
-    Args:
-        listing: what to print.
-        output_format: text, Markdown and HTML (a page) for readers; csv (empty where there is no value, a
-            semicolon between the items of a list) and json (an array of objects) for programs.
-        width: columns that text has; cells are folded between words to fit, and a word is never broken, so
-            that an id can be copied and found by grep. None for as wide as it is.
+    Text, Markdown and HTML (a page) are for readers; csv (empty for no value, a semicolon between the items
+    of a list) and json (an array of objects) for programs. Text is folded between words to `width` columns,
+    None for as wide as it is; a word is never broken, so that an id can be copied and found by grep.
     """
     match output_format:
         case "csv":
@@ -103,7 +99,7 @@ def _plain(listing: Listing, width: int | None) -> Iterator[str]:
 
 
 def _widths(lines: Sequence[tuple[str, ...]], numeric: Collection[int], width: int | None) -> list[int]:
-    """Of every column: as wide as its cells; where that is too much, the widest give way first."""
+    """As wide as the cells; if that is too much, the widest columns give way first."""
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]
     if width is None:

@@ -27,12 +27,7 @@ _MOST_DOCUMENTS = 4_000_000
 
 
 def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]:
-    """A sentence and a command for below the tables.
-
-    Args:
-        analysis: what was found.
-        plan: what was run; without it there is no command to propose.
-    """
+    """A sentence and a command for below the tables; without `plan` there is no command to propose."""
     lines: list[str | Command] = []
     forks = proposed_forks(analysis)
     noisiest = _noisiest(analysis)
@@ -46,8 +41,8 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
 def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     """The one command that would tell most; None when every verdict stands.
 
-    Where tasks had settled, more blocks of the same are what is lacking, and what there is stays: as many as
-    decide every row that a coffee's time can, else the row that lacks least.
+    For settled tasks that is more blocks, added to those there are: as many as decide every row that a few
+    minutes can, else the row that lacks least.
     """
     done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
     if done and len(analysis.variants) > 1:
@@ -66,7 +61,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
 
 
 def _proposal(analysis: Analysis, plan: Plan) -> str:
-    """More of what intervals count, more warm-up where tasks had not settled, and more documents."""
+    """More of the units that intervals count, more warm-up if tasks had not settled, and more documents."""
     forks, builds = proposed_forks(analysis), plan.index_builds
     if _by_build(analysis):
         builds = _proposed_builds(min(min(one.replicates) for one in _comparisons(analysis)))
@@ -100,7 +95,7 @@ def _comparisons(analysis: Analysis) -> list[Comparison]:
 
 
 def _by_build(analysis: Analysis) -> bool:
-    """Whether the index build is what intervals count."""
+    """Whether intervals count index builds."""
     return any(one.replicate == "build" for one in _comparisons(analysis))
 
 
@@ -109,7 +104,7 @@ def _proposed_builds(fewest: int) -> int:
 
 
 def _can_lengthen(plan: Plan) -> bool:
-    """Whether pilot forks can choose a warm-up: a challenge counts its requests, and has no time periods."""
+    """Whether pilot forks can choose a warm-up: the challenge counts requests, and has no time periods."""
     return plan.redline is None and any(
         not any(task.time_period or task.warmup_time_period for task in one.schedule)
         for one in plan.schedules
@@ -117,19 +112,19 @@ def _can_lengthen(plan: Plan) -> bool:
 
 
 def _warm_ups(plan: Plan) -> set[str]:
-    """Parameters that say for how many requests tasks warm up, of one challenge or of all."""
+    """Parameters that set the number of warm-up requests, of one challenge or of all."""
     return {name for name in plan.params if name.replace("-", "_").endswith(_WARM_UP)}
 
 
 def proposed_forks(analysis: Analysis) -> int:
-    """Twice as many, and no fewer than by default."""
+    """Twice as many, and at least the default."""
     return max(DEFAULT_FORKS, _GROWTH * min(analysis.forks.values(), default=0))
 
 
 def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) -> int | None:
-    """More where a task rests on few requests, or had not settled and can do so no other way; else None.
+    """More if a task rests on few requests, or had not settled and can do so no other way; else None.
 
-    Those that benchctl chose are chosen anew, but for a pilot, which chooses the warm-up only.
+    Counts that benchctl chose are chosen anew, except for a pilot, which chooses the warm-up only.
     """
     counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
     if plan.settled:
@@ -141,7 +136,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
 
 
 def _proposed_documents(analysis: Analysis) -> int:
-    """More where the corpus is small, up to what a desktop builds in minutes."""
+    """More if the corpus is small, up to what a desktop builds in minutes."""
     size = analysis.documents
     if "small-scale" in _codes(analysis) and size < _MOST_DOCUMENTS:
         return min(_MOST_DOCUMENTS, _DOCUMENT_GROWTH * size)
@@ -159,12 +154,12 @@ def _noisiest(analysis: Analysis) -> Comparison | None:
 
 
 def _extreme(comparison: Comparison) -> bool:
-    """Whether a side's figure is that of a fork's slowest request: no forks make that more precise."""
+    """Whether a side's figure is its fork's slowest request: more forks make that no more precise."""
     return any(doubt.code == "few-samples" for doubt in comparison.caveats)
 
 
 def _precision_text(noisiest: Comparison, forks: int) -> str:
-    """From the noisiest row: what was visible, what more forks would show, and what a small effect takes."""
+    """From the noisiest row: what was detectable, what more forks would detect, what a small effect takes."""
     fewest, unit = min(noisiest.replicates), "forks"
     if noisiest.replicate == "build":
         forks, unit = _proposed_builds(fewest), "index builds"

@@ -31,12 +31,7 @@ Schema = dict[str, Any]
 
 
 def schema_text(name: SchemaName) -> str:
-    """The schema as JSON.
-
-    Args:
-        name: `analysis` for what `--format json` prints, `run` for run.json, `message` for what is told of a
-            night.
-    """
+    """The schema of `--format json` (`analysis`), run.json (`run`), or a night's messages (`message`)."""
     return json_text(schema(name))
 
 
@@ -54,11 +49,9 @@ def schema(name: SchemaName) -> Schema:
 
 
 def _described(definition: Schema, inherited: str | None = None) -> Schema:
-    """Move what a docstring says of attributes to the properties of these names.
+    """Move a docstring's attributes to the descriptions of the properties of these names.
 
-    Args:
-        definition: of one type.
-        inherited: the docstring of one that it extends; None for its own, which is in the definition.
+    `inherited` is the docstring of a type that it extends; None for its own, which is in the definition.
     """
     docstring = inspect.cleandoc(definition.get("description", "") if inherited is None else inherited)
     summary, *attributes = _SECTION.split(docstring, maxsplit=1)

@@ -67,9 +67,8 @@ class _Line(msgspec.Struct, frozen=True):
     """One task and metric of one contender.
 
     Attributes:
-        block: what its table is about: the contender and the title above it.
+        block: the contender and the title of its table.
         headers: of the figures.
-        name: of the task.
         figures: cells, as many as headers.
         verdict: with the row's marks; its first word is the verdict's.
         mde_percent: minimum detectable effect of a row that is open.
@@ -87,17 +86,10 @@ class _Line(msgspec.Struct, frozen=True):
 def render_screen(
     analysis: Analysis, *, plan: Plan | None = None, width: int = 80, lines: int = LINES, more: str = ""
 ) -> Text:
-    """The answer, on as many lines as there are.
+    """The answer in at most `lines` lines of `width` columns, 80 or more.
 
-    When there are more rows than lines, the decided ones and the largest differences are shown, and how many
-    more there are is said.
-
-    Args:
-        analysis: what to print.
-        plan: what was run; without it no command is proposed.
-        width: columns, 80 or more.
-        lines: of the screen.
-        more: how to see all of it; empty where there is no way.
+    When there are more rows, the decided ones and the largest differences are shown, and how many more there
+    are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.
     """
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
     trial = " A trial (--test-mode): its figures mean nothing." if plan is not None and plan.test_mode else ""
@@ -164,7 +156,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
 
 
 def _marks(row: Row, comparison: Comparison | None) -> list[str]:
-    """In their order of importance."""
+    """The most important first."""
     sides = [
         side
         for side in row.figures
@@ -179,7 +171,7 @@ def _marks(row: Row, comparison: Comparison | None) -> list[str]:
 
 
 def _blocks(lines: Sequence[_Line], shared: Collection[str], width: int) -> Iterator[Text]:
-    """A table a metric, and a contender; their columns stand below one another."""
+    """A table a metric and contender; their columns line up."""
     if not lines:
         return
     cells = [line.headers for line in lines] + [line.figures for line in lines]
@@ -222,12 +214,12 @@ def _judged(cell: Cell, shared: Collection[str]) -> str:
 
 
 def _shared(lines: Sequence[_Line]) -> set[str]:
-    """Marks of every row tell none from another: they are said once, below."""
+    """Marks that every row has: they are said once, below."""
     return set.intersection(*(set(line.verdict.words[1:]) for line in lines)) if len(lines) > 1 else set()
 
 
 def _legend(lines: Sequence[_Line], shared: Collection[str], width: int, *, flowing: bool) -> Iterator[Text]:
-    """What the words and marks of these lines mean, one below the other, or one behind the other."""
+    """What the words and marks of these lines mean, one a line or `flowing`."""
     words = [*shared, *(word for line in lines for word in line.verdict.words)]
     meanings = {mark: _MARKS[mark] for mark in _MARKS if mark in words}
     least = [line.mde_percent for line in lines if line.mde_percent is not None]
@@ -256,7 +248,7 @@ def _headings(variants: Sequence[str]) -> dict[str, str]:
 
 
 def _size(percent_off: float) -> float:
-    """Of a ratio, in either direction: half as much is as far as twice as much."""
+    """Size of a ratio, in either direction: half as much is as far as twice as much."""
     return abs(math.log(max(1 + percent_off / 100, 1e-9)))
 
 
@@ -266,7 +258,7 @@ def _change(value: float | None) -> str:
 
 
 def _interval(one: Comparison) -> str:
-    """Whole per cent from ten on: an interval's ends are not known better."""
+    """Integer per cent from ten on: an interval's ends are not known better."""
     if one.low_percent is None or one.high_percent is None:
         return "n/a"
     low, high = (

@@ -45,7 +45,7 @@ def blog_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def blog_legend(analysis: Analysis) -> list[str]:
-    """How to read it, and what the blog could not know."""
+    """How to read the tables, and what the blog could not know."""
     baseline, fewest = analysis.variants[0], min(analysis.forks.values(), default=0)
     if fewest <= 1:
         alone = (
@@ -93,7 +93,7 @@ def _value(figures: Figures, unit: str) -> str:
 
 
 def _difference(percent: float | None) -> str:
-    """`-21.43%`; a difference of nothing is `0`, as in the blog."""
+    """`-21.43%`; no difference is `0`, as in the blog."""
     text = signed_percent(percent, decimals=_DECIMALS)
     if text == NOT_AVAILABLE:
         return text
@@ -128,7 +128,7 @@ def luceneutil_grids(analysis: Analysis, notes: Notes) -> list[Grid]:
 
 
 def luceneutil_legend(analysis: Analysis) -> list[str]:
-    """How to read it, and where luceneutil's own table says something else."""
+    """How to read the tables, and where luceneutil's own differ."""
     counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
     test = "paired t over blocks" if analysis.paired else "Welch's t over forks"
     here = (
@@ -183,7 +183,7 @@ def _luceneutil_line(row: Row, place: int, notes: Notes) -> tuple[Cell | str, ..
 
 
 def _luceneutil_value(figures: Figures) -> str:
-    """`674.76 (4.8%)`; two decimals as luceneutil has, but for figures that would lose digits by it."""
+    """`674.76 (4.8%)`; two decimals as luceneutil has, except for figures that would lose digits."""
     if figures.value is None or figures.unsupported:
         return NOT_AVAILABLE
     text = f"{figures.value:,.2f}" if figures.value >= _SMALL else figure(figures.value)
@@ -225,13 +225,7 @@ _LEGENDS: dict[Style, Callable[[Analysis], list[str]]] = {
 def render_styled(
     analysis: Analysis, style: Style, output_format: Literal["text", "markdown"], *, width: int = WIDE
 ) -> str:
-    """Write the results of an analysis, with how to read them and all doubts about them.
-
-    Args:
-        analysis: what to write.
-        style: whose tables.
-        output_format: how they are drawn.
-        width: columns, for text.
+    """Write an analysis in the tables of `style`, with how to read them, and all caveats.
 
     Raises:
         UsageError: there is only one variant, and these tables are comparisons.

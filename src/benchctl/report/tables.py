@@ -47,13 +47,9 @@ _JOINT = re.compile(r"(?<=[-_.@:])(?=\S)")
 def render_text(
     analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> str:
-    """The whole report as plain text without control sequences.
+    """The whole report as plain text without control sequences, of 80 columns or more.
 
-    Args:
-        analysis: what to print.
-        plan: what was run; without it no command is proposed.
-        width: columns; tables are built for 80 and more.
-        details: with every kind of time, and what the driver itself did.
+    Without `plan` no command is proposed; `details` adds every kind of time, and what the driver itself did.
     """
     return _plain(terminal_report(analysis, plan=plan, width=width, details=details), width)
 
@@ -65,13 +61,9 @@ def render_page(
     *,
     notes: Notes | None = None,
 ) -> str:
-    """Tables of something else than an analysis, with sentences below them, as plain text.
+    """Tables that are not of an analysis, with sentences and notes below them, as plain text.
 
-    Args:
-        grids: the tables.
-        sentences: one paragraph each; a command gets lines of its own.
-        width: columns.
-        notes: below the sentences, numbered as in the tables.
+    Sentences are one paragraph each, and a command gets lines of its own.
     """
     parts: list[RenderableType] = []
     for grid in grids:
@@ -85,13 +77,9 @@ def render_page(
 def render_part(
     analysis: Analysis, part: Literal["notes", "precision"], *, plan: Plan | None = None, width: int = WIDE
 ) -> str:
-    """One part of the whole report as plain text.
+    """One part of the whole report as plain text; without `plan` no command is proposed.
 
-    Args:
-        analysis: what to print.
-        part: `notes`, each with the tasks that it is about, or `precision` with what more would show.
-        plan: what was run; without it no command is proposed.
-        width: columns.
+    `notes` come each with the tasks that it is about, `precision` with what more forks would show.
     """
     if part == "precision":
         return render_page(precision_grids(analysis), planning_lines(analysis, plan), width)
@@ -115,14 +103,7 @@ def _plain(report: RenderableType, width: int) -> str:
 def terminal_report(
     analysis: Analysis, *, plan: Plan | None = None, width: int = WIDE, details: bool = False
 ) -> RenderableType:
-    """The whole report, coloured where the console can.
-
-    Args:
-        analysis: what to print.
-        plan: what was run; without it no command is proposed.
-        width: columns of the console.
-        details: with every kind of time, and what the driver itself did.
-    """
+    """The whole report as in `render_text`, coloured if the console can."""
     notes = collect_notes(analysis)
     parts: list[RenderableType] = []
     parts += [paragraph(headline(analysis), width, style="bold"), Text()]
@@ -162,7 +143,7 @@ def legend(analysis: Analysis) -> list[str]:
 
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
-    """What looking at figures before there were more of them has cost; empty where nobody could."""
+    """What interim looks cost; empty if there were none."""
     looks = strictest(one.counted_looks for one in comparisons)
     if after_every_block(looks):
         return f"; both are wider so as to hold in spite of a look after each of {-looks} blocks (Pocock)"
@@ -170,7 +151,7 @@ def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
 
 
 def adjustment(analysis: Analysis) -> str:
-    """Over what p-values are adjusted, and how."""
+    """The family over which p-values are adjusted, and the method."""
     if analysis.method == "holm":
         return "over all tasks and metrics (Holm)"
     return "over all tasks of its metric (Benjamini-Hochberg)"
@@ -210,7 +191,7 @@ def _table(grid: Grid, width: int) -> Table:
 
 
 def _natural_width(grid: Grid) -> int:
-    """Columns that a table takes when nothing in it is broken."""
+    """Columns that a table takes unbroken."""
     columns = zip(grid.titles, *grid.texts, strict=True)
     return sum(max(len(text) for text in column) + 2 for column in columns)
 
@@ -256,7 +237,7 @@ def command_lines(words: list[str], width: int, *, lead: str = "  ") -> list[str
 
 
 def paragraph(text: str, width: int, *, lead: str = "", style: str = "") -> Text:
-    """A text in lines of its own, the further ones below the end of what leads it."""
+    """A text in lines of its own, with a hanging indent after its lead."""
     wrapped = textwrap.fill(
         visible(text),
         width,

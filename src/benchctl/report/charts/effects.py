@@ -201,13 +201,10 @@ def _rounded(values: Iterable[float]) -> list[float]:
 
 
 def _reach(marks: Sequence[_Mark], margin_percent: float) -> tuple[float, bool]:
-    """How far the axis goes to both sides, so that no effect looks larger than its opposite.
+    """How far the axis goes, the same to both sides, and whether an interval goes beyond it.
 
-    Two forks can have intervals of many powers of ten, beside which nothing else would be seen: these run off
-    the plot.
-
-    Returns:
-        The reach, and whether an interval goes beyond it.
+    Two forks can have intervals of many powers of ten, beside which nothing else would be visible: these run
+    off the plot.
     """
     effects = [abs(_log(mark.comparison.effect_percent)) for mark in marks]
     ends = [

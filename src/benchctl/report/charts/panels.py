@@ -115,14 +115,10 @@ def tint(colour: str, alpha: float) -> str:
 def base_layout(
     x_title: str, y_title: str, *, height: int = _PLOT_HEIGHT, **overrides: object
 ) -> dict[str, Any]:
-    """A plotly layout without colours of text, grid and paper, and without anything that gets in the way.
+    """A plotly layout without colours of text, grid and paper.
 
-    Args:
-        x_title: with its unit.
-        y_title: with its unit.
-        height: of the plotting area, pixels; what labels and the legend need is added.
-        overrides: other keys of the layout; dicts are merged into those that are there, such as
-            `xaxis={"type": "log"}`.
+    Titles have units; `height` is that of the plotting area, pixels, to which labels and the legend are
+    added. Dicts in `overrides` are merged into those of the layout, such as `xaxis={"type": "log"}`.
     """
     top = _LEGEND_PX if overrides.get("showlegend", True) else _NO_LEGEND_PX
     layout: dict[str, Any] = {
@@ -181,7 +177,7 @@ class Frame(msgspec.Struct, frozen=True):
         key: unique among tasks; letters, digits and hyphens.
         group: see `Chart`.
         variants: all of the page, in the order of their styles.
-        also: what each of them has to say, such as which forks have no samples; may be empty.
+        also: remarks for each, such as which forks have no samples; may be empty.
     """
 
     key: str
@@ -190,7 +186,7 @@ class Frame(msgspec.Struct, frozen=True):
     also: str = ""
 
     def position(self, label: str) -> int:
-        """Of a variant's style."""
+        """Position of a variant, which chooses its style."""
         return self.variants.index(label)
 
     def chart(
@@ -207,7 +203,7 @@ class Panel(msgspec.Struct, frozen=True):
     Attributes:
         y_title: of its vertical axis, with the unit.
         height: of its plotting area, pixels.
-        yaxis: more of that axis, as plotly takes it.
+        yaxis: further plotly settings of that axis.
     """
 
     y_title: str
@@ -223,14 +219,9 @@ def stacked(
     annotations: Sequence[dict[str, Any]] = (),
     showlegend: bool = True,
 ) -> dict[str, Any]:
-    """A layout of panels that share their horizontal axis: traces of the n-th, from 1, name `axis_name(n)`.
+    """A layout of panels, from top to bottom, that share their horizontal axis.
 
-    Args:
-        x_title: of the axis at the bottom, with the unit.
-        panels: from top to bottom.
-        shapes: drawn below the data.
-        annotations: texts in the panels.
-        showlegend: whether there is a legend.
+    Traces of the n-th, from 1, name `axis_name(n)`. Titles have units; `shapes` are below the data.
     """
     total = sum(panel.height for panel in panels) + _GAP_PX * (len(panels) - 1)
     layout = base_layout(x_title, panels[0].y_title, height=total, showlegend=showlegend)
@@ -246,11 +237,7 @@ def stacked(
 
 
 def time_axis(times_ns: npt.ArrayLike) -> dict[str, Any]:
-    """An axis for times in milliseconds: logarithmic where they span more than three times the least.
-
-    Args:
-        times_ns: all that is drawn, or its extremes; nanoseconds.
-    """
+    """An axis in ms for times in ns: logarithmic if they span more than a factor of 3."""
     times_ms = np.asarray(times_ns, dtype=np.float64) / _NS_PER_MS
     times_ms = times_ms[times_ms > 0]
     if times_ms.size == 0 or times_ms.max() < LOG_FROM * times_ms.min():

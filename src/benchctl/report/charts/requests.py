@@ -61,12 +61,7 @@ _Forks = Sequence[tuple[ForkShape, CourseLine]]
 
 
 def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """The course of one task, a panel a variant; None when no request succeeded.
-
-    Args:
-        shapes: of the task.
-        frame: of its charts.
-    """
+    """The course of one task, a panel a variant; None when no request succeeded."""
     found = {
         label: [
             (fork, line) for fork in shapes.forks.get(label, ()) if (line := fork.shape.course) is not None
@@ -158,7 +153,7 @@ def _level_traces(
 
 
 def _places(line: CourseLine, *, timed: bool) -> npt.NDArray[np.float64]:
-    """Where points are drawn: seconds, or the number of the middle request; measured ones count from 1."""
+    """X of points: seconds, or the number of the middle request; measured ones count from 1."""
     if timed:
         return line.seconds
     middles: npt.NDArray[np.float64] = line.ranks + (line.requests + 1) / 2.0
@@ -166,12 +161,12 @@ def _places(line: CourseLine, *, timed: bool) -> npt.NDArray[np.float64]:
 
 
 def _at(ranks: npt.NDArray[np.int64], line: CourseLine, *, timed: bool) -> npt.NDArray[np.float64]:
-    """Where the request of a rank begins; between points, times are interpolated."""
+    """X of the request of a rank; between points, times are interpolated."""
     return np.interp(ranks, line.ranks, line.seconds) if timed else ranks.astype(np.float64) + 0.5
 
 
 def _axis(lines: Sequence[CourseLine], number: int) -> dict[str, Any]:
-    """All panels have one scale: they are there to be compared."""
+    """All panels share one scale, to be compared."""
     drawn = np.concatenate([times for line in lines for times in (line.p10_ns, line.p90_ns)])
     return time_axis(drawn) | ({} if number == 1 else {"matches": "y"})
 
@@ -267,12 +262,7 @@ _ByVariant = Mapping[str, Sequence[ForkShape]]
 
 
 def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """Throughput and telemetry of one task; None without samples.
-
-    Args:
-        shapes: of the task.
-        frame: of its charts.
-    """
+    """Throughput and telemetry of one task; None without samples."""
     found = {label: shapes.forks[label] for label in frame.variants if shapes.forks.get(label)}
     if not found:
         return None
@@ -465,11 +455,7 @@ _DistributionForks = Sequence[tuple[ForkShape, Distribution]]
 def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Getter) -> Chart | None:
     """The distribution of one kind of time of one task; None when no fork has any.
 
-    Args:
-        shapes: of the task.
-        frame: of its charts.
-        kind: which time, in words, such as `service time`.
-        of: that time of one fork.
+    `kind` names it, such as `service time`; `of` gets it of one fork.
     """
     found = {
         label: [(fork, one) for fork in shapes.forks.get(label, ()) if (one := of(fork)) is not None]
@@ -537,7 +523,7 @@ def _name(label: str, forks: _DistributionForks) -> str:
 
 
 def _steps(one: Distribution, look: Mapping[str, Any]) -> dict[str, Any]:
-    """A function of few values is drawn as the steps that it has."""
+    """Functions of few values are drawn as steps."""
     line = look["line"] | ({"shape": "hv"} if one.values_ns.size < _STEPS_UP_TO else {})
     return {**look, "line": line, "x": milliseconds(one.values_ns), "y": digits(one.shares)}
 
@@ -637,12 +623,7 @@ _ABOUT = (
 
 
 def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """The boxes of one task; None when its requests do not differ in their hits.
-
-    Args:
-        shapes: of the task.
-        frame: of its charts.
-    """
+    """The boxes of one task; None when its requests do not differ in their hits."""
     found = {
         label: shapes.hits[label]
         for label in frame.variants
@@ -703,7 +684,7 @@ def _traces(label: str, boxes: Sequence[Box], position: int) -> list[dict[str, A
 
 
 def _apart(found: Sequence[HitBoxes]) -> list[str]:
-    """What is in no box, or perhaps in the wrong one."""
+    """What is in no box, or possibly in the wrong one."""
     parts = []
     if unknown := sum(one.unknown for one in found):
         parts.append(f"Requests whose hits are not known, and which are in none: {unknown:,}.")
@@ -733,15 +714,10 @@ def _figures(box: Box) -> tuple[str, ...]:
 
 
 def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
-    """Draw what was read.
+    """Up to five charts a task; none without samples, or with very few.
 
-    Args:
-        shapes: of the run, or of all runs that are compared.
-        analysis: of the same forks; its rows say which tasks are reported.
-
-    Returns:
-        Up to five charts a task: latency where requests had a due time, service time, its course, by hits
-        where these differ, and throughput. None for tasks without samples, or with very few.
+    They are latency where requests had a due time, service time, its course, by hits where these differ, and
+    throughput.
     """
     groups = {(row.schedule, row.task): task_name(row, analysis) for row in analysis.rows}
     also = not_drawn(shapes.absent)

@@ -60,16 +60,12 @@ class Subject(msgspec.Struct, frozen=True):
     """What a page is about.
 
     Attributes:
-        title: of the page.
-        analysis: what is reported.
-        records: the runs that the figures come from.
-        plan: that was run; None when there are several or it was another tool's: no command is proposed.
-        subtitle: lines below the title.
+        plan: None when there are several or it was another tool's: no command is proposed.
         origins: where each side comes from, in words; empty for a single run.
         charts: of samples; those of effects and forks are made from the analysis.
         without_samples: why charts are missing, in words; empty when none is.
         commands: that print or make this again.
-        profiles: where nodes spent their time, where that was sampled.
+        profiles: where nodes spent their time, if that was sampled.
     """
 
     title: str
@@ -93,16 +89,7 @@ def run_subject(
     commands: tuple[Command, ...] = (),
     profiles: tuple[Grid, ...] = (),
 ) -> Subject:
-    """The page of one run.
-
-    Args:
-        record: the run.
-        analysis: of it.
-        charts: of samples.
-        without_samples: which forks lack some, in words.
-        commands: that print or make this again.
-        profiles: where nodes spent their time.
-    """
+    """The page of one run; `Subject` describes the arguments."""
     forks = ", ".join(f"{counted(count, 'fork')} of {name}" for name, count in analysis.forks.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
@@ -131,12 +118,7 @@ def comparison_subject(
 ) -> Subject:
     """The page of results from one run or several.
 
-    Args:
-        sides: label, number of forks and run of each; the baseline first.
-        analysis: of all of them.
-        charts: of samples.
-        without_samples: which forks lack some, in words.
-        commands: that print or make this again.
+    `sides` has label, number of forks and run of each, baseline first; `Subject` describes the others.
     """
     records = {record.id: record for _, _, record in sides}
     first = sides[0][2]
@@ -174,13 +156,7 @@ _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between varia
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line of an index of pages.
-
-    Attributes:
-        file: the page, relative to the index.
-        title, subtitle: of the page.
-        verdict: in one paragraph.
-    """
+    """One line of an index: the page's file, relative to the index, and its verdict in one paragraph."""
 
     file: str
     title: str
@@ -200,13 +176,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER) -> str:
-    """Write a page.
-
-    Args:
-        subject: what it is about.
-        inline: with style and scripts inside, as one file; else they are in a folder.
-        folder: that one, relative to the page.
-    """
+    """Render a page: `inline` as one file, else with style and scripts in `folder`, relative to the page."""
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [
@@ -312,14 +282,7 @@ _START_BYTES = 1000
 
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
-    """The page of one run, with the charts of its samples as far as there are any.
-
-    Args:
-        folder: of the run.
-        record: of it.
-        analysis: of it.
-        usual: where runs are looked for by default.
-    """
+    """The page of one run, with the charts of its samples, if any; `usual` is the default folder of runs."""
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
     shapes = run_shapes(record.plan, fork_sources(folder, compared))
     name = reference(folder, usual)
@@ -337,7 +300,7 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
 
 
 def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
-    """What was sampled of its nodes, or why that cannot be read: a page is worth more than its profiles."""
+    """Profiles of its nodes, or why they cannot be read: that does not cost a reader the page."""
     try:
         return tuple(profile_grids(folder, record))
     except BenchctlError as err:
@@ -347,14 +310,7 @@ def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Grid, ...]:
 def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
-    """The page of results that are compared, from one run or several.
-
-    Args:
-        archive: where they were found.
-        selection: what is compared.
-        analysis: of it.
-        commands: that print or make this again.
-    """
+    """The page of compared results, from one run or several; `commands` print or make it again."""
     sides = selection.sides
     sources = chain.from_iterable(
         fork_sources(archive.folder_of(side.run), side.forks, label=side.label) for side in sides
@@ -369,22 +325,16 @@ def comparison_page(
     )
 
 
-def whole_page(subject: Subject) -> str:
+def single_file_page(subject: Subject) -> str:
     """A page in one file, for standard output."""
     return render_page(subject, inline=True)
 
 
 def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
-    """Write pages and what they need into a folder; each file appears whole or not at all.
+    """Write pages, by file name, and what they need into a folder; return the path of `index.html`.
 
-    What stands in the folder already stays there, but for files of an earlier report.
-
-    Args:
-        target: the folder; it is made when there is none.
-        pages: file name -> text; one of them is `index.html`.
-
-    Returns:
-        The path of the index.
+    Each file appears whole or not at all. The folder is made if missing; other files in it stay, except those
+    of an earlier report.
 
     Raises:
         UsageError: the target is not a folder, or holds files of these names that benchctl did not write.
@@ -407,11 +357,7 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
 
 
 def refuse_foreign(target: Path, names: Iterable[str]) -> None:
-    """Nobody's own page is lost because it is called `index.html`, too.
-
-    Args:
-        target: the folder that pages are to go into; it need not be there.
-        names: of the files.
+    """Never overwrite somebody else's `index.html`.
 
     Raises:
         UsageError: the target is not a folder, or holds files of these names that benchctl did not write.

@@ -110,9 +110,9 @@ class Figure(msgspec.Struct, frozen=True):
         key: its anchor.
         title, about: see `Chart`.
         json: the figure, safe inside a script element.
-        height_px: that it will take, so that nothing moves when it is drawn.
+        height_px: reserved, so that nothing moves when it is drawn.
         table: the same in words.
-        explained: a chart of the same title stands above it: how to read it need not be said again at once.
+        explained: a chart of the same title above it already says how to read it.
     """
 
     key: str
@@ -147,12 +147,7 @@ def figure(chart: Chart, *, explained: bool = False) -> Figure:
 
 
 def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
-    """Charts by task; tasks that the order does not name come last.
-
-    Args:
-        charts: of tasks, in any order; those of a group stay in theirs.
-        order: titles of the groups.
-    """
+    """Charts by task, in `order` of titles; tasks that it does not name come last."""
     found: dict[str, list[Chart]] = {name: [] for name in order}
     for chart in charts:
         found.setdefault(chart.group, []).append(chart)
@@ -180,7 +175,7 @@ def breakable(text: str) -> Markup:
 
 
 def flagged(text: str) -> Markup:
-    """A line in which options such as `-Xmx1g` are not broken at their hyphens, as far as there is room."""
+    """A line in which options such as `-Xmx1g` are not broken at their hyphens, if there is room."""
     marked = (
         Markup('<span class="flag">{}</span>').format(word) if word.startswith("-") else escape(word)
         for word in text.split(" ")
@@ -189,7 +184,7 @@ def flagged(text: str) -> Markup:
 
 
 def anchor(key: str) -> str:
-    """What may stand in an `id`, whatever the key was made of."""
+    """A valid `id`, whatever the key was made of."""
     return _NOT_IN_ANCHORS.sub("-", key)
 
 
@@ -198,10 +193,9 @@ def anchor(key: str) -> str:
 
 @cache
 def templates(*packages: tuple[str, str]) -> jinja2.Environment:
-    """What renders templates: escaped, without invisible characters, and with an error for what is not there.
+    """A strict, escaping template environment without invisible characters.
 
-    Args:
-        packages: and folders in them with further templates, found before those that all pages share.
+    `packages` are folders in Python packages with further templates, found before the shared ones.
     """
     places = (*packages, ("benchctl.report.html", ""))
     environment = jinja2.Environment(
@@ -225,13 +219,7 @@ def _shown(value: object) -> object:
 
 
 def render_tables(title: str, tables: Sequence[Grid], *, lines: Sequence[str | Command] = ()) -> str:
-    """Write the page.
-
-    Args:
-        title: of the page.
-        tables: one below the other.
-        lines: sentences below them, and commands below these.
-    """
+    """Write a page: tables one below the other, then sentences, then commands."""
     return (
         templates()
         .get_template("tables.html.jinja")

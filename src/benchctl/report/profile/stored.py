@@ -88,11 +88,7 @@ class _Node:
 def flame_data(names: Sequence[str], sides: Sequence[Counted]) -> FlameData:
     """Lay out the stacks of one side, or of a baseline and a contender, as one tree.
 
-    What has under a 4,000th of the samples is put together with its neighbours of that size.
-
-    Args:
-        names: of the sides.
-        sides: in the same order.
+    Frames with under a 4,000th of the samples are merged with their neighbours of that size.
     """
     totals = tuple(side.samples for side in sides)
     root = _tree(sides)
@@ -105,13 +101,7 @@ def flame_data(names: Sequence[str], sides: Sequence[Counted]) -> FlameData:
 
 
 def render_flame(title: str, lines: Sequence[str], data: FlameData) -> str:
-    """Write the page.
-
-    Args:
-        title: of it.
-        lines: what the samples are, below the title.
-        data: what is drawn.
-    """
+    """Write the page; `lines` say what the samples are."""
     # Without a loader: the template is read as the style and the script are.
     template = templates().from_string(_text("flame.html.jinja"))
     script = _text("flame.js")
@@ -215,7 +205,7 @@ class VariantProfile(msgspec.Struct, frozen=True):
         forks: that they come from.
         samples: that were counted.
         total: that were recorded.
-        cut: of those counted, how many stacks go on where they were cut.
+        cut: of those counted, how many have a truncated stack.
         unread: lines of the recordings that were not understood.
         native: samples of threads in native code that did not wait there.
         caveat: that there are too few samples to rank methods; empty when there are enough.
@@ -304,13 +294,7 @@ def profile_json(
 
 @dataclass(frozen=True)
 class Side:
-    """One variant's samples.
-
-    Attributes:
-        heading: what they are.
-        forks: fork by fork.
-        pooled: of all forks, under the names of their thread pools.
-    """
+    """One variant's samples: fork by fork, and pooled over forks under the names of their thread pools."""
 
     heading: Heading
     forks: tuple[Counted, ...]
@@ -318,13 +302,7 @@ class Side:
 
 
 def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], form: Form) -> list[Side]:
-    """Count the samples of some variants of a run.
-
-    Args:
-        folder: of the run.
-        record: of it.
-        names: of the variants, in order; none for all that have profiles.
-        form: which samples, and how.
+    """Count the samples of a run's variants, in the order of `names`; without any, of all that have profiles.
 
     Raises:
         UsageError: there is no such variant, profile, task or sample, or the form makes no sense.
@@ -373,14 +351,7 @@ def difference_text(sides: Sequence[Side], form: Form) -> str:
 
 
 def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) -> str:
-    """The same as JSON.
-
-    Args:
-        run: its id.
-        sides: the variants.
-        form: how their samples were counted.
-        differ: for the difference of two, instead of the shares of each.
-    """
+    """JSON: the difference of two sides if `differ`, else the shares of each."""
     if differ:
         baseline, contender = _neutral(sides)
         found = differences(baseline, contender, size=form.size, inclusive=form.inclusive)
@@ -393,18 +364,12 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
 
 
 def collapsed_text(side: Side) -> str:
-    """Its collapsed stacks, each under the name of its thread pool."""
+    """Collapsed stacks, each under the name of its thread pool."""
     return collapse(side.pooled.stacks)
 
 
 def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
-    """A flame graph of one variant, or of how a second differs from it.
-
-    Args:
-        run: its id.
-        sides: one or two.
-        form: how their samples were counted.
-    """
+    """A flame graph of one variant, or of how a second differs from it."""
     names = [side.heading.name for side in sides]
     stacks = [side.pooled if len(sides) == 1 else engine_neutral(side.pooled) for side in sides]
     lines = [" ".join(heading_lines(side.heading, form)[:2]) for side in sides]

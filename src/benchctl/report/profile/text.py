@@ -23,12 +23,11 @@ class Heading:
 
     Attributes:
         name: of the variant.
-        forks: that its samples come from.
         samples: that were counted.
         total: that were recorded.
-        cut: of those counted, how many stacks go on where they were cut.
+        cut: of those counted, how many have a truncated stack.
         unread: lines of the recordings that were not understood.
-        native: samples of threads in native code that did not wait there; they are in no share of mode `cpu`.
+        native: samples of threads in native code that did not wait there; in no share of mode `cpu`.
         native_frame: where most of these were; empty without any.
     """
 
@@ -43,7 +42,7 @@ class Heading:
 
     @property
     def shortage(self) -> str:
-        """That there are too few samples to go by; empty when there are enough."""
+        """Warning of too few samples; empty when there are enough."""
         if self.samples >= _LEAST_SAMPLES:
             return ""
         return (
@@ -64,7 +63,7 @@ class Form:
         top: how many are shown.
         thread: the regular expression that threads' names match; empty for all.
         task: whose measured window they were taken in; empty for that of any task.
-        recorded: whether all that was recorded counts: starting up, warming up and pauses, too.
+        recorded: whether everything recorded counts, including startup, warm-up and pauses.
     """
 
     mode: Mode = "cpu"
@@ -78,12 +77,12 @@ class Form:
 
     @property
     def when(self) -> str:
-        """When what counts was sampled, in words."""
+        """When the counted samples were taken, in words."""
         return "all that was recorded" if self.recorded else self.task or "all, while measured"
 
 
 def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[str]:
-    """A variant's table, with what the figures are above and what is not in them below."""
+    """A variant's table, what it counts above it, and what it leaves out below."""
     several = heading.forks > 1
     shown = found[: form.top]
     headers = ["PERCENT", "FORKS"] if several else ["PERCENT"]
@@ -103,7 +102,7 @@ def summary_lines(heading: Heading, found: Sequence[Share], form: Form) -> list[
 def difference_lines(
     baseline: Heading, contender: Heading, found: Sequence[Difference], form: Form
 ) -> list[str]:
-    """Both sides' shares of what differs most, with how much of that is chance at least."""
+    """Both sides' shares of what differs most, with the least part of that due to chance."""
     shown = found[: form.top]
     rows = [
         [
@@ -159,7 +158,7 @@ def _shortages(*headings: Heading) -> list[str]:
 
 
 def _native_note(heading: Heading, form: Form) -> list[str]:
-    """What the JVM's own sampler cannot put beside Java: it looks at one thread in native code at a time."""
+    """Why native code is not ranked beside Java: the JVM samples one thread in native code at a time."""
     if form.mode == "native":
         return ["One thread in native code is looked at at a time, waiting ones too: no shares of time."]
     if not heading.native:
@@ -172,7 +171,7 @@ def _native_note(heading: Heading, form: Form) -> list[str]:
 
 
 def _rest(found: Sequence[Share], shown: Sequence[Share], heading: Heading, form: Form) -> list[str]:
-    """What the table leaves out, and how sure it is."""
+    """What the table leaves out, and how certain it is."""
     notes = []
     hidden = found[len(shown) :]
     if hidden and not form.inclusive:
