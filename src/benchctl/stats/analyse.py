@@ -55,12 +55,7 @@ from benchctl.stats.steady import steadiness
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
-    """Add what holds of imported results; nothing changes where none are.
-
-    Args:
-        analysis: of them, perhaps beside results of our own.
-        imported: variant -> where its results come from; None for those that benchctl measured.
-    """
+    """Add the caveats of imported results; `imported` has None for variants that benchctl measured."""
     foreign = {label: found for label, found in imported.items() if found is not None}
     if not foreign:
         return analysis
@@ -84,12 +79,7 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
 
 
 def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants.
-
-    Args:
-        search: what was searched for.
-        found: label -> its forks' summaries.
-    """
+    """Doubts about the red-lines of variants, by label."""
     for label, forks in found.items():
         summaries = [summary for _, summary in forks]
         bounded = [one for one in summaries if is_bound(one)]
@@ -102,12 +92,12 @@ def redline_doubts(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
 
 
 def is_bound(summary: TaskSummary) -> bool:
-    """Whether a fork's red-line is at least its rate, and nobody knows by how much."""
+    """Whether a fork's red-line is only known to be at least its rate."""
     return summary.redline_per_s is not None and summary.redline_end != "found"
 
 
 def any_bound(summaries: Sequence[TaskSummary]) -> bool:
-    """Whether that is true of any fork: then it is true of their mean."""
+    """Whether any fork's red-line is a bound: then so is their mean."""
     return any(is_bound(summary) for summary in summaries)
 
 
@@ -136,12 +126,7 @@ _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
 
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
-    """Every time that is known, task by task and variant by variant.
-
-    Args:
-        done: label -> finished forks.
-        plan: of the run.
-    """
+    """Every known time, task by task and variant by variant."""
     return tuple(
         row
         for place in places(plan)
@@ -178,12 +163,10 @@ def analyse_run(
     margins: Mapping[MetricKey, float] | None = None,
     metrics: Sequence[Metric] | None = None,
 ) -> Analysis:
-    """Analyse one run as its plan declared it; the first variant is the baseline.
+    """Analyse one run, finished or not, as its plan declared it; the first variant is the baseline.
 
-    Args:
-        record: the run; unfinished ones are analysed as far as they got.
-        margins: relative differences that do not matter, by metric, where they differ from the plan's.
-        metrics: what to compare by, in table order; None for what such a run usually is compared by.
+    `margins` are relative differences that do not matter, where they differ from the plan's; `metrics`
+    are in table order, None for the usual ones.
     """
     forks = {
         spec.name: [
@@ -237,12 +220,12 @@ def analyse(
             is the baseline.
         plan: the plan that the forks ran, or one of those that they have in common.
         runs: ids of the runs; several rule out pairing, since blocks of different runs are not pairs.
-        answers: what the engines answered, where it was checked.
-        calibration: what the driver costs on the machine of the runs, where it was measured.
+        answers: of the engines, if checked.
+        calibration: of the driver on the machine of the runs, if measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
-        unlike: how the runs differ, when the user insisted on comparing them all the same.
+        unlike: how the runs differ, if the user forced the comparison.
         method: how p-values are adjusted.
-        metrics: what to compare by, in table order; None for what such a run usually is compared by.
+        metrics: in table order; None for the usual ones.
         looks: at the figures so far, by `looks_at`.
 
     Raises:
@@ -296,7 +279,7 @@ def analyse(
 
 
 def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
-    """Every comparison with the spread that the host probe leaves of both sides."""
+    """Every comparison with the spread of both sides that remains after adjusting for the host probe."""
     for row in rows:
         adjusted = {figures.variant: figures.cv_adjusted_percent for figures in row.figures}
         for one in row.comparisons:
@@ -306,7 +289,7 @@ def _compared(rows: Sequence[Row]) -> Iterator[Compared]:
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
-    """The tasks that tables show: all but administrative ones, which are there to prepare the others."""
+    """The tasks that tables show: all except administrative ones, which prepare the others."""
     hidden = {
         (summary.schedule, summary.task)
         for forks in done.values()
@@ -346,7 +329,6 @@ def _row(
     paired: bool,
     looks: int,
 ) -> Row:
-    """One task and metric, p-values not yet adjusted."""
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
     metric = metric.counting(unit_of(found.values()))
@@ -403,7 +385,7 @@ def _row(
 
 
 def _doubting(comparison: Comparison, doubts: Mapping[str, Caveat]) -> Comparison:
-    """With the doubts about either side; the verdict follows when p-values are adjusted."""
+    """A comparison with the doubts about either side; the verdict follows when p-values are adjusted."""
     own = [doubts[label] for label in (comparison.baseline, comparison.contender) if label in doubts]
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *dict.fromkeys(own)))
 
@@ -443,7 +425,7 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
 
 
 def _provisional(comparison: Comparison, row: Row) -> Comparison:
-    """With the class of its verdict: what was measured before it had settled, or too rarely, is not final."""
+    """Mark verdicts on tasks that had not settled, or with too few forks, as provisional."""
     sides = [one for one in row.figures if one.variant in (comparison.baseline, comparison.contender)]
     doubtful = min(comparison.replicates) < FORKS_FOR_QUOTING or any(one.steady.trend for one in sides)
     decided = comparison.verdict in DECIDED
@@ -457,7 +439,7 @@ def _scale(
     plan: Plan,
     answers: AnswerCheck | None,
 ) -> ScaleNote | None:
-    """From exact counts where there are any; requests of the fork that got most."""
+    """From exact counts if there are any, and the requests of the fork that got most."""
     summaries = [summary for forks in found.values() for _, summary in forks if summary.samples > 0]
     exact = answers.exact_hits.get(operation, {}) if answers else {}
     known = [*exact.values(), *(one.hits for one in summaries if one.hits_exact and one.hits is not None)]

@@ -23,11 +23,7 @@ class Compared(msgspec.Struct, frozen=True):
     """One comparison, and what it would have been with the host held equal.
 
     Attributes:
-        place: of the task.
-        label: the task's name.
-        comparison: of two variants.
-        cvs_adjusted_percent: CV of the forks of both sides that the host probe leaves; None where that cannot
-            be told.
+        cvs_adjusted_percent: CV of both sides' forks after adjusting for the host probe; None if unknown.
     """
 
     place: Place
@@ -86,12 +82,9 @@ def verdict_costs(
 ) -> tuple[VerdictCost, ...]:
     """Minutes to a verdict on a difference of 10 %, for every comparison that gets one.
 
-    Left out are figures that are never judged, those of one fork or without any spread, forks whose duration
-    is not known, and several index builds: with these it takes builds, which are not what a fork costs.
-
-    Args:
-        compared: the comparisons.
-        done: label -> finished forks.
+    Left out are figures that are never judged, those of one fork or without any spread, forks whose
+    duration is not known, and several index builds: those need more builds, which do not cost what a fork
+    does.
     """
     typical = {label: _median_s(forks) for label, forks in done.items()}
     block_s = sum(typical.values())
@@ -134,12 +127,10 @@ def verdict_costs(
 
 
 def forks_to_verdict(comparison: Comparison) -> int | None:
-    """How many more forks a side an open comparison lacks for a verdict, if all stays as it is.
+    """How many more forks a side an open comparison lacks for a verdict, if effect and spread stay.
 
-    Other tasks are taken to weigh on p as they do now.
-
-    Returns:
-        At least 1; None where it has a verdict, or `MOST_BLOCKS` would not bring one.
+    Other tasks are assumed to weigh on p as they do now. At least 1; None if it has a verdict, or
+    `MOST_BLOCKS` would not bring one.
     """
     sd, effect = fork_sd(comparison), comparison.effect_percent
     if comparison.verdict not in _OPEN or sd is None or effect is None or effect <= _NOTHING_PERCENT:
@@ -171,11 +162,10 @@ def forks_to_verdict(comparison: Comparison) -> int | None:
 
 
 def fork_sd(comparison: Comparison) -> float | None:
-    """The SD of logarithms behind the error of an effect: of forks, or of index builds where these count.
+    """The SD of logarithms behind the error of an effect: of forks, or of index builds if these count.
 
-    Returns:
-        That of a side, if both had the same; of the differences within pairs when paired.
-        None where there is none.
+    That of a side, if both had the same; of the differences within pairs when paired; None if there is
+    none.
     """
     if comparison.error is None:
         return None
@@ -185,7 +175,7 @@ def fork_sd(comparison: Comparison) -> float | None:
 
 
 def _adjusted_forks(each: Compared) -> int | None:
-    """From the CVs that the host probe leaves, as SDs of logarithms."""
+    """Forks from the adjusted CVs, as SDs of logarithms."""
     first, second = each.cvs_adjusted_percent
     if first is None or second is None or each.comparison.paired:
         return None

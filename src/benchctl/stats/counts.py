@@ -15,12 +15,9 @@ _NS_PER_US = 1_000
 class ValueCounts:
     """Distinct values and their counts, merged from any number of arrays.
 
-    Nothing is lost as long as there are no more distinct values than `most`: libcurl's times are whole
-    microseconds, of which even 100 million requests have few. Clocks of the driver are nanoseconds; beyond
-    `most` distinct ones all values are cut to a microsecond, then to 10, and so on, until they fit.
-
-    Args:
-        most: distinct values that are kept, in 16 bytes each.
+    Nothing is lost up to `most` distinct values, of 16 bytes each: libcurl's times are whole
+    microseconds, of which even 100 million requests have few. Clocks of the driver are nanoseconds;
+    beyond `most` all values are cut to a microsecond, then to 10, and so on, until they fit.
 
     Attributes:
         size: values added.
@@ -37,11 +34,7 @@ class ValueCounts:
         self._pending_size = 0
 
     def add(self, values: npt.NDArray[np.integer[Any]]) -> None:
-        """Count more values.
-
-        Args:
-            values: of shape (n,), in any order; not kept.
-        """
+        """Count more values of shape (n,), in any order; the array is not kept."""
         if values.size == 0:
             return
         self.size += values.size
@@ -57,7 +50,7 @@ class ValueCounts:
         return self._values, self._counts
 
     def rounded(self, values: Integers) -> Integers:
-        """Round values as those that were added have been: towards zero, so that several steps are as one."""
+        """Round values as those that were added have been: towards zero, so that several steps equal one."""
         return values if self.grid == 1 else values - np.fmod(values, self.grid)
 
     def _merge(self) -> None:

@@ -52,11 +52,8 @@ def gate(analysis: Analysis) -> GateResult:
     The throughput of a throttled task is what was offered: its latency stands for it, and where that was not
     compared, a reason says what was left out.
 
-    Args:
-        analysis: made with `method="holm"`.
-
     Raises:
-        ValueError: it was made with another method.
+        ValueError: the analysis was not made with `method="holm"`.
     """
     if analysis.method != "holm":
         raise ValueError(f"a gate needs Holm's adjustment, not {analysis.method}")
@@ -85,7 +82,6 @@ def gate(analysis: Analysis) -> GateResult:
 
 
 def _left_out(analysis: Analysis) -> Iterator[str]:
-    """Throttled tasks whose latency was not compared, so that nothing stands for their throughput."""
     judged = {(row.schedule, row.task) for row in analysis.rows if row.metric.startswith("latency")}
     rows = [row for row in analysis.rows if _offered(row) and (row.schedule, row.task) not in judged]
     if rows:
@@ -199,15 +195,11 @@ class _Width(msgspec.Struct, frozen=True):
 
 
 def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int) -> Decision:
-    """Decide after a whole block.
+    """Decide after a whole block, from the comparisons of the forks so far.
 
     Every effect that may be judged counts. What can never get there does not: figures without a verdict,
     operations that a node cannot do, and forks that have no figure for a task; the text names them.
-
-    Args:
-        rows: what the analysis of the forks so far compares.
-        stop: what was asked for.
-        forks_done: finished forks of the variant that has fewest.
+    `forks_done` are finished forks of the variant that has fewest.
     """
     widths, left_out = _sort_out(rows)
     named = f"; left out, because there can be no verdict: {left_out}" if left_out else ""
@@ -267,10 +259,7 @@ def _further_text(forks: int | None) -> str:
 def half_width(comparison: Comparison) -> float | None:
     """Half of the 95 % interval as a ratio - 1: 0.05 when it reaches from effect / 1.05 to effect x 1.05.
 
-    On the log scale the interval is symmetric; in percent it is not.
-
-    Returns:
-        None when there is no interval.
+    On the log scale the interval is symmetric; in percent it is not. None when there is no interval.
     """
     low, high = comparison.low_percent, comparison.high_percent
     if low is None or high is None:
@@ -314,7 +303,7 @@ def _comparisons(rows: Sequence[Row]) -> Iterator[tuple[Row, Comparison]]:
 
 
 def _hopeless(comparison: Comparison) -> bool:
-    """More forks will not bring a verdict, or there is nothing that they could narrow."""
+    """More forks will not bring a verdict, or there is nothing to narrow."""
     doubts = {doubt.code for doubt in comparison.caveats}
     return (
         not comparison.judged

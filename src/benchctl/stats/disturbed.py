@@ -26,8 +26,6 @@ class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One fork whose host probe is off.
 
     Attributes:
-        variant: whose fork.
-        block: which of its forks.
         kernel: `cpu` or `memory`, whichever stands out more.
         off_percent: how much slower (positive) or faster it ran than the median of all probes.
     """
@@ -48,10 +46,8 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
     """Find forks with a probe, before or after, that stands out from all probes of the run.
 
     That is one more than three robust standard deviations (1.4826 times the median absolute deviation, of
-    logarithms) and more than 5 % off the median, so that a host that is noisy all the time marks few forks.
-
-    Args:
-        forks: variant -> its forks.
+    logarithms) and more than 5 % off the median, so that a host that is noisy all the time marks few
+    forks.
     """
     probes = [probe for group in forks.values() for fork in group for probe in fork.probes]
     usual = {
@@ -89,7 +85,7 @@ class Stall(NamedTuple):
 
     Attributes:
         text: what it was, as a clause.
-        share: of the measured time, 0 to 1; 0 for what no clock of the task has in it.
+        share: of the measured time, 0 to 1; 0 if no clock of the task includes it.
     """
 
     text: str
@@ -97,9 +93,9 @@ class Stall(NamedTuple):
 
 
 def stalls(summary: TaskSummary) -> Iterator[Stall]:
-    """Waits that took a large share of a task's measured time each, and all in which the driver stood still.
+    """Waits that took a large share of a task's measured time, and all in which the driver stood still.
 
-    The first request of a client is slow by nature and left out, as are all where all take long.
+    The first request of a client is slow by nature and left out, and so are all where all take long.
     """
     driver = summary.driver
     if driver is None or not driver.window_s:
@@ -123,7 +119,7 @@ def stalls(summary: TaskSummary) -> Iterator[Stall]:
 
 
 def stalled(summary: TaskSummary) -> bool:
-    """Whether a wait took so large a share that what the task's course tells is mostly about that."""
+    """Whether a wait took so large a share that the task's course is mostly about that."""
     return any(stall.share >= LARGE_SHARE for stall in stalls(summary))
 
 

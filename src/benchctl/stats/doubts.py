@@ -100,14 +100,10 @@ class LoadCheck(msgspec.Struct, frozen=True):
 
 
 def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
-    """Judge the load of a task.
+    """Judge the load of a task of one variant.
 
-    Each figure is the median over forks, so that a single disturbed fork decides nothing. What the driver did
-    is unknown in records from before it was kept, and then limits nothing.
-
-    Args:
-        task: the task.
-        summaries: of one variant, one a fork.
+    Each figure is the median over forks, so that a single disturbed fork decides nothing. Older records
+    do not say what the driver did, which then limits nothing.
     """
     known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
     limits = []
@@ -125,12 +121,7 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
 
 
 def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
-    """What the driver did, task by task and variant by variant; without those of which it is not known.
-
-    Args:
-        done: label -> finished forks.
-        plan: of the run.
-    """
+    """What the driver did, task by task and variant by variant, if known."""
     return tuple(
         _driver_row(place, task_at(plan, place), label, [summary for _, summary in forks])
         for place in places(plan)
@@ -140,14 +131,9 @@ def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[D
 
 
 def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None) -> float | None:
-    """The typical service time in nanoseconds where the driver's own error is a notable part of it.
+    """The typical service time, ns, if the driver's own error is a notable part of it; else None.
 
-    Args:
-        summaries: of one variant, one a fork.
-        calibration: of the run.
-
-    Returns:
-        The median over forks of their medians; None where all is well, or nothing is known.
+    It is the median over one variant's forks of their medians.
     """
     middles = [summary.service_time.p50 for summary in summaries if summary.service_time is not None]
     if calibration is None or not middles:
@@ -181,7 +167,7 @@ def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
 
 
 def _shortfall(known: _Known) -> list[DriverLimit]:
-    """Less was offered than schedule and answers allowed: every figure is one of another load."""
+    """Less was offered than schedule and answers allowed: every figure is of another load."""
     kept = _median([_share_of_possible(driver) for _, driver in known])
     if kept is None or kept >= LEAST_SHARE_OF_POSSIBLE:
         return []
@@ -214,7 +200,7 @@ def _telling_lag_ns(driver: DriverFigures) -> float | None:
 
 
 def _processor(task: Task, drivers: Sequence[DriverFigures]) -> list[DriverLimit]:
-    """A driver at the end of its strength delays whatever it measures, and takes CPUs from the node."""
+    """A driver short of CPU delays whatever it measures, and takes CPUs from the node."""
     share = _median([driver.cpu_share for driver in drivers if _long_enough(driver)])
     if share is None or share <= MOST_CPU_SHARE:
         return []
@@ -228,7 +214,7 @@ def _long_enough(driver: DriverFigures) -> bool:
 
 
 def _advice(task: Task, workers: int, limits: Sequence[DriverLimit]) -> str:
-    """What makes the driver's part smaller; further processes need clients to work in them."""
+    """How to make the driver's part smaller; further processes need clients to work in them."""
     if not task.throttled and task.clients == 1:
         longer = "take an operation that lasts longer"
         spared = not any("service_time" in limit.figures for limit in limits)
@@ -240,9 +226,10 @@ def _advice(task: Task, workers: int, limits: Sequence[DriverLimit]) -> str:
 
 
 def _saturated_rate(target_per_s: float | None, summaries: Sequence[TaskSummary]) -> float | None:
-    """The rate that came of the target where requests queued; None where it was served.
+    """The rate that was reached if requests queued; None if the target was.
 
-    A short task misses its rate just because its last request takes time, so requests must have waited, too.
+    A short task misses its rate just because its last request takes time, so requests must have waited,
+    too.
     """
     if target_per_s is None:
         return None
@@ -346,8 +333,7 @@ def separate_groups(values: Sequence[float], relative_error: float) -> float | N
 def within_fork_error(summaries: Sequence[TaskSummary]) -> float:
     """Standard error of a fork's mean service time as a fraction of it, root mean square over forks.
 
-    Returns:
-        Infinite when no fork can tell, so that nothing is called a group on its strength.
+    Infinite when no fork can tell, so that nothing is called a group because of it.
     """
     squares = [
         (summary.sd_ns / summary.mean_ns) ** 2 / summary.effective_samples
@@ -363,14 +349,7 @@ def within_fork_error(summaries: Sequence[TaskSummary]) -> float:
 def row_doubts(
     metric: Metric, task: Task, found: Mapping[str, ForkSummaries], answers: AnswerCheck | None
 ) -> list[Caveat]:
-    """Doubts about one task and metric, variant by variant.
-
-    Args:
-        metric: the metric of the row.
-        task: the task.
-        found: label -> its forks' summaries, the baseline first.
-        answers: what the engines answered, where it was checked.
-    """
+    """Doubts about one task and metric, variant by variant, the baseline first."""
     doubts = list(_load_doubts(metric, task, found))
     baseline = next(iter(found))
     for label, forks in found.items():
@@ -382,14 +361,10 @@ def row_doubts(
 def host_doubts(
     metric: Metric, found: Mapping[str, ForkSummaries], noisy: Sequence[Disturbance]
 ) -> Iterator[Caveat]:
-    """Noise of the host where it matters: where a fork's value stands out as the host's probe does.
+    """Forks whose values stand out together with the host's probe around them.
 
-    That is by more than the practical margin beyond those of all quiet forks, and slower where the probe was.
-
-    Args:
-        metric: the metric of the row.
-        found: label -> its forks' summaries.
-        noisy: forks around which a host probe stands out.
+    That is by more than the practical margin beyond those of all quiet forks, and slower where the probe
+    was.
     """
     for label, forks in found.items():
         off = {one.block: one.off_percent for one in noisy if one.variant == label}
@@ -423,12 +398,8 @@ def general_doubts(
 ) -> tuple[Caveat, ...]:
     """Doubts about the whole analysis.
 
-    Args:
-        forks: label -> all its forks.
-        done: label -> the finished ones.
-        rows: what was compared.
-        prepared: whether forks began on copies of the same build; where each builds its own, the spread of
-            builds is in that of forks.
+    `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
+    forks includes that of builds.
     """
     doubts = [
         caveat.failed_forks(label, len(group) - len(done[label]))
@@ -454,7 +425,7 @@ def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
 
 
 def _ran_already(forks: Sequence[ForkRecord]) -> bool:
-    """Whether any of the forks used a cluster as it was: a start that benchctl made takes time."""
+    """Whether any of the forks used a running cluster: a start by benchctl takes time."""
     return any(boot.start_s == 0 for fork in forks for boot in fork.boots)
 
 
@@ -479,12 +450,7 @@ def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterat
 
 
 def extreme_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
-    """Variants whose quantile is the slowest (or fastest) request of a fork, each with what to say of that.
-
-    Args:
-        metric: the metric of the row.
-        found: label -> its forks' summaries.
-    """
+    """Variants whose quantile is the slowest (or fastest) request of a fork, with a caveat each."""
     if metric.quantile is None:
         return {}
     doubts: dict[str, Caveat] = {}
@@ -497,7 +463,7 @@ def extreme_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[s
 
 
 def _few(needed: int, found: Mapping[str, ForkSummaries]) -> dict[int, list[str]]:
-    """Fewest requests of a fork -> the variants that have so many, where that is less than needed."""
+    """Fewest requests of a fork -> the variants that have so many, if that is less than needed."""
     few: dict[int, list[str]] = {}
     for label, forks in found.items():
         fewest = min((summary.samples for _, summary in forks if summary.samples > 0), default=None)
@@ -507,7 +473,7 @@ def _few(needed: int, found: Mapping[str, ForkSummaries]) -> dict[int, list[str]
 
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Was the load of the task served and offered? If not, its figures say little about the engine."""
+    """Was the load of the task offered and served? If not, its figures say little about the engine."""
     if metric.key == REDLINE.key:
         return  # a search judges the load of each of its steps
     target = task.rate_per_s
@@ -526,18 +492,13 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
 
 
 def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
-    """Of the usual metrics one sentence stands below all their tables."""
+    """Of the usual metrics a single sentence below all tables says so."""
     own = not metric.figure.usual and check.withholds(metric.figure.name)
     return (metric.title,) if own else check.withheld
 
 
 def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | None) -> Iterator[Caveat]:
-    """Answers that come so fast that what the driver adds to them is a notable part.
-
-    Args:
-        found: label -> its forks' summaries.
-        calibration: of the run; None where there was none.
-    """
+    """Answers so fast that the driver adds a notable part to them."""
     for label, forks in found.items():
         typical_ns = near_floor([summary for _, summary in forks], calibration)
         if calibration is not None and typical_ns is not None:

@@ -59,12 +59,10 @@ class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def evidence_cost(record: RunRecord) -> EvidenceCost | None:
-    """Hold a run's forks with evidence against its plain ones.
+    """Compare a run's forks with evidence to its plain ones.
 
-    Those with evidence come behind all others, so that a host that got slower meanwhile is in the cost.
-
-    Returns:
-        None when no extra forks were planned for evidence, or the run searched for a red-line.
+    Those with evidence run after all others, so a host that slowed down meanwhile adds to the cost. None
+    when no extra forks were planned for evidence, or the run searched for a red-line.
     """
     plan, evidence = record.plan, record.plan.evidence
     if evidence is None or not evidence.extra_forks or plan.redline is not None:
@@ -81,15 +79,10 @@ def evidence_cost(record: RunRecord) -> EvidenceCost | None:
 
 
 def cost_beside(carrying: RunRecord, plain: RunRecord) -> tuple[TaskCost, ...]:
-    """Hold a run whose forks all carry evidence against another one that does the same without any.
+    """Compare a run whose forks all carry evidence to a plain one of the same experiment.
 
-    Args:
-        carrying: the run with evidence.
-        plain: the other, of the same experiment, so that heap and documents are the same; only tasks count
-            before which both ran the same, on variants that are the same.
-
-    Returns:
-        By task and variant; those without a value on both sides are missing.
+    By task and variant, without those that lack a value on one side. Heap and documents are the same; only
+    tasks of equal variants count before which both ran the same.
     """
     mine, other = carrying.plan, plain.plan
     common = [
@@ -119,7 +112,7 @@ def _same_so_far(one: Plan, other: Plan, schedule: int) -> bool:
 
 
 def evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
-    """All that is compared carried evidence: alike on both sides, but not like what is usual."""
+    """All compared forks carried evidence: alike on both sides, but unlike plain runs."""
     return Caveat(
         "evidence",
         f"every fork carried evidence ({', '.join(kinds)}): what it cost is not known; run with "
@@ -271,12 +264,9 @@ class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) -> JitActivity:
-    """Count what the compilers did.
+    """Count what the compilers did: columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
 
-    Args:
-        events: columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
-        window: of the task.
-        deoptimisations: whether the JVM logs them.
+    `deoptimisations` says whether the JVM logs them.
     """
     what, level, t_ns = events["what"], events["level"], events["t_ns"]
     compiled = what == "compiled"
@@ -290,12 +280,7 @@ def jit_activity(events: Columns, window: TaskWindow, *, deoptimisations: bool) 
 
 
 def gc_activity(events: Columns, window: TaskWindow) -> GcActivity:
-    """Count the times at which threads stood still.
-
-    Args:
-        events: columns of `results.evidence.GC_DTYPES` on the clock of the samples.
-        window: of the task.
-    """
+    """Count stops of threads: columns of `results.evidence.GC_DTYPES` on the clock of the samples."""
     within = (events["t_ns"] >= window.measured_ns) & (events["t_ns"] <= window.end_ns)
     pauses = {name: values[within & (events["what"] == "pause")] for name, values in events.items()}
     safepoints = {name: values[within & (events["what"] == "safepoint")] for name, values in events.items()}
@@ -318,12 +303,9 @@ def gc_activity(events: Columns, window: TaskWindow) -> GcActivity:
 
 
 def os_activity(readings: Columns, window: TaskWindow) -> OsActivity:
-    """What the kernel counted in a window.
+    """What the kernel counted in a window: columns of `results.evidence.OS_DTYPES` on the samples' clock.
 
-    Args:
-        readings: columns of `results.evidence.OS_DTYPES` on the clock of the samples; those of a node start
-            after another count from 0 again, and no task is in two of them.
-        window: of the task.
+    Counters start from 0 with every node start, and no task spans two of them.
     """
     t_ns = readings["t_ns"]
     return OsActivity(
@@ -368,7 +350,6 @@ def _allocated(events: Columns, window: TaskWindow) -> float | None:
 
 
 def _grown(t_ns: Integers, values: Floats, window: TaskWindow) -> float | None:
-    """How much a counter grew."""
     known = ~np.isnan(values)
     if not known.any():
         return None

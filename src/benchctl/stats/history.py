@@ -42,12 +42,12 @@ _SAME = (
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Which earlier forks say something about a variant's.
+    """Which earlier forks predict a variant's.
 
     Attributes:
         engine: of both.
-        hosts: a cluster that runs already differs from fork to fork as no fresh node here does.
-        traits: all else that a variant is but its name, encoded; empty for any variant of the engine.
+        hosts: of a running cluster, which differs from fork to fork unlike a fresh node here.
+        traits: everything of a variant except its name, encoded; empty for any variant of the engine.
     """
 
     engine: EngineName
@@ -127,10 +127,8 @@ def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
 def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) -> History:
     """Look for earlier forks of a plan's tasks.
 
-    Args:
-        records: newest first; no more of them are taken than needed.
-        plan: that is going to run; its corpus digest may still be empty.
-        fingerprint: of the host; runs of other hosts say nothing.
+    `records` are newest first, and no more are read than needed. The plan's corpus digest may still be
+    empty; `fingerprint` is of the host: runs of other hosts do not count.
     """
     collected = _Collected(plan)
     for record in records:
@@ -166,7 +164,7 @@ _Source = tuple[str, str]  # run, variant
 
 
 class _Collected:
-    """Sums over the runs so far, those of the same sizes apart from those of others."""
+    """Sums over the runs so far, those of the same sizes apart from the others."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -181,7 +179,7 @@ class _Collected:
 
     @property
     def enough(self) -> bool:
-        """All that is wanted is known well from runs of the same sizes."""
+        """Whether all that is wanted is well known from runs of the same sizes."""
         sums = self._sums["same"]
         keys = [key for key in self._keys() if key[0] not in self._hidden]
         return bool(sums) and all(key in sums and sums[key].forks >= ENOUGH_FORKS for key in keys)
@@ -201,7 +199,6 @@ class _Collected:
     def _add_variant(
         self, match: Match, plan: Plan, source: _Source, kinds: Sequence[Kind], forks: Sequence[ForkRecord]
     ) -> None:
-        """Take one variant of a run, for all kinds that it is of."""
         for place, metric in self._metrics:
             found = [one for fork in forks for one in self._summaries(match, plan, fork, place)]
             if match == "same" and any(not one.reported for one in found):
@@ -213,7 +210,7 @@ class _Collected:
             self._fork_s.setdefault(kind, []).extend(fork.wall_s for fork in forks)
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
-        """One fork's figures for a task: those of its place, or the first of the same task elsewhere."""
+        """One fork's summary of a task: that of its place, or the first of the same task elsewhere."""
         if match == "same":
             wanted: Place | None = place
         else:
@@ -221,7 +218,7 @@ class _Collected:
         return (one for one in fork.summaries if (one.schedule, one.task) == wanted)
 
     def history(self) -> History:
-        """What came together: where runs of the same sizes say nothing, those of others have to do."""
+        """The noise of runs of the same sizes if they have any, else that of the others."""
         sums = self._sums["similar"] | self._sums["same"]
         noises = {
             # An engine's are not the variant's own.
@@ -239,7 +236,6 @@ class _Collected:
         )
 
     def _keys(self) -> list[_Key]:
-        """What is wanted of the plan's own variants."""
         return [(place, metric.key, kind) for place, metric in self._metrics for kind in self._kinds]
 
 

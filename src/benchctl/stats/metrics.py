@@ -41,7 +41,6 @@ class Metric(msgspec.Struct, frozen=True):
     """What tasks are compared by: a figure, or a quantile of one.
 
     Attributes:
-        figure: of which it is.
         unit: of the per-fork values.
         margin: relative difference that does not matter in practice.
         quantile: of times, between 0 and 1; None for plain figures.
@@ -84,7 +83,7 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def samples_least(self) -> int:
-        """Requests of a fork under which the value is that of the slowest (or fastest) one; 0 for others."""
+        """Requests of a fork below which the value is that of the slowest (or fastest) one; 0 for others."""
         if self.quantile is None:
             return 0
         return math.ceil(round(1 / min(self.quantile, 1 - self.quantile), _DIGITS - 4))
@@ -104,7 +103,7 @@ class Metric(msgspec.Struct, frozen=True):
         return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
 
     def lacking(self, task: Task) -> str:
-        """Why a task of a run of challenges never has a figure that says anything; empty when it does."""
+        """Why a task of a run of challenges never has a meaningful figure; empty when it does."""
         match self.figure.loop:
             case "closed" if task.throttled:
                 return f"the task is throttled, and its {self.title} is what was asked for"
@@ -125,9 +124,7 @@ def percentile(quantile: float) -> str:
 def metric(figure: str, quantile: float | None = None) -> Metric:
     """A figure as a metric.
 
-    Args:
-        figure: its machine name.
-        quantile: between 0 and 1, both excluded, of a figure that has some; None for p90.
+    `quantile`, for figures that have some, is between 0 and 1, both excluded; None means p90.
 
     Raises:
         KeyError: there is no such figure.
@@ -248,12 +245,7 @@ def task_at(plan: Plan, place: Place) -> Task:
 
 
 def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) -> dict[str, ForkSummaries]:
-    """Find one task's summaries.
-
-    Args:
-        done: label -> finished forks.
-        place: where the task is.
-        task: what should be there.
+    """One task's summaries of finished forks, by label.
 
     Raises:
         UsageError: another task was there.
@@ -265,7 +257,7 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
 
 
 def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
-    """Whether requests had a due time; of imported results, only their latency tells."""
+    """Whether requests had a due time; for imported results, whether there is a latency."""
     return task.throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
 
 

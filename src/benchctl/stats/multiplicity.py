@@ -45,10 +45,9 @@ one time in seven."""
 
 
 def looks_at(runs: Iterable[RunRecord]) -> int:
-    """How often the figures of runs were looked at before there were more of them, plus one.
+    """How often the figures of runs were looked at before more were measured, plus one.
 
-    Returns:
-        Below 0 where they are looked at after every block: minus the most blocks that there can be.
+    Below 0 if that is after every block: minus the most blocks that there can be.
     """
     return strictest(_looks_at(run) for run in runs)
 
@@ -63,12 +62,12 @@ def _looks_at(run: RunRecord) -> int:
 
 
 def strictest(looks: Iterable[int]) -> int:
-    """Of several figures, the number of looks that widens intervals most decides over what they come to."""
+    """Of several numbers of looks, the one that widens intervals most."""
     return max(looks, key=lambda one: confidence_in_spite_of_looks(1 - _LEVEL, one), default=1)
 
 
 def every_block(most: int) -> int:
-    """As a number of looks: one after every block, of which there are at most so many, up to 50."""
+    """One look after every block, of which there are at most so many, up to 50, as a number of looks."""
     return -max(most, FIRST_LOOK)
 
 
@@ -78,12 +77,7 @@ def after_every_block(looks: int) -> bool:
 
 
 def p_in_spite_of_looks(p: float, looks: int) -> float:
-    """What a two-sided p-value at one look is worth over all looks.
-
-    Args:
-        p: of the last look.
-        looks: how many there were, itself included; `every_block`.
-    """
+    """The p-value over all looks for a two-sided p-value at the last one; looks may be from `every_block`."""
     if not after_every_block(looks):
         return min(1.0, looks * p)
     level, slope = _nominal(-looks)
@@ -91,7 +85,7 @@ def p_in_spite_of_looks(p: float, looks: int) -> float:
 
 
 def confidence_in_spite_of_looks(confidence: float, looks: int) -> float:
-    """The confidence of an interval at a single look, so that it has the given one at all looks together."""
+    """The confidence of an interval at a single look for the given one over all looks together."""
     if not after_every_block(looks):
         return 1 - (1 - confidence) / looks
     level, slope = _nominal(-looks)
@@ -106,14 +100,9 @@ def _nominal(most: int) -> tuple[float, float]:
 
 
 def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:
-    """Adjust the p-values of one family.
+    """Adjust the p-values of one family, in the same order; to be compared with the level itself.
 
-    Args:
-        p_values: raw, in any order.
-        method: `benjamini-hochberg` bounds the share of false findings, `holm` the chance of any.
-
-    Returns:
-        In the same order; to be compared with the level itself.
+    `benjamini-hochberg` bounds the share of false findings, `holm` the chance of any.
     """
     if not p_values:
         return []

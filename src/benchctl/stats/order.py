@@ -51,17 +51,10 @@ def order_effects(
     reported: Sequence[Place],
     looks: int = 1,
 ) -> list[OrderEffect]:
-    """Compare every operation that runs in several places with what it does where least ran before.
+    """Compare operations that run in several of the reported places with the place where least ran before.
 
     Places are compared when they offer the same load after different tasks. The pairs are forks, which is no
     choice made by looking: the two values of a fork share its index copy, its block and its host.
-
-    Args:
-        metric: of the values.
-        done: label -> finished forks.
-        plan: that they ran.
-        reported: the places that tables show.
-        looks: at the figures so far.
     """
     found = []
     for group in _alike(plan, reported):
@@ -80,7 +73,7 @@ def order_effects(
 
 
 def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
-    """Names of the tasks that the node of a place had run before it; what runs beside it is not before it."""
+    """Names of the tasks that the node had run before a place; what runs beside it is not before it."""
     schedule, task = place
     before = [one.label for challenge in plan.warmup_challenges for one in challenge.schedule]
     if plan.restart == "task":
@@ -94,7 +87,7 @@ def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
 
 
 def describe_before(after: Sequence[str]) -> str:
-    """Where it ran, for readers: what repeats is counted, and of many only some are named."""
+    """What ran before, for readers: repetitions are counted, and of many only some are named."""
     if not after:
         return FRESH
     counts = {name: after.count(name) for name in after}

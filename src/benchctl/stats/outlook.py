@@ -154,14 +154,9 @@ def visible(prospect: Prospect, forks: int, *, paired: bool) -> float:
 def expected_forks(
     found: Sequence[Prospect], most: int, stop: StopSpec | None, block_s: float | None, *, paired: bool
 ) -> int:
-    """How many forks a side a plan is expected to take, with its stop rule.
+    """How many forks a side a plan is expected to take under its stop rule, at most the planned ones.
 
-    Args:
-        found: what is known of its noise.
-        most: planned forks.
-        stop: its rule.
-        block_s: seconds of one fork of every variant, where known.
-        paired: blocks are pairs.
+    `block_s` is the duration of one fork of every variant, seconds, where known.
     """
     if stop is None:
         return most
@@ -178,10 +173,7 @@ def expected_forks(
 def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
     """Turn the spread of earlier forks into forks a side and a duration.
 
-    Args:
-        history: of the plan's tasks.
-        plan: what would run.
-        effect: the difference to be found, as a ratio - 1; above 0.
+    `effect` is the difference to be found, as a ratio - 1.
 
     Raises:
         ValueError: the effect is not positive.

@@ -22,14 +22,7 @@ _NEGLIGIBLE_WEIGHT = 1e-17
 
 
 def quantiles(samples: ValueCounts) -> Quantiles | None:
-    """Estimate p50, p90 and p99.
-
-    Args:
-        samples: in nanoseconds.
-
-    Returns:
-        The quantiles in nanoseconds, of all samples as they are counted; None when there are none.
-    """
+    """Estimate p50, p90 and p99 of samples in nanoseconds, in the same unit; None when there are none."""
     if samples.size == 0:
         return None
     values, counts = samples.pairs()
@@ -41,9 +34,7 @@ def quantiles(samples: ValueCounts) -> Quantiles | None:
 def quantile(samples: ValueCounts, probability: float) -> float | None:
     """One quantile by Harrell and Davis, in the unit of the samples; None when there are none.
 
-    Args:
-        samples: what it is of.
-        probability: between 0 and 1, both excluded.
+    `probability` is between 0 and 1, both excluded.
     """
     if samples.size == 0:
         return None
@@ -52,11 +43,7 @@ def quantile(samples: ValueCounts, probability: float) -> float | None:
 
 
 def median(samples: ValueCounts) -> float:
-    """The middle sample, or the mean of the two in the middle.
-
-    Args:
-        samples: at least one.
-    """
+    """The middle one of at least one sample, or the mean of the two in the middle."""
     return float(linear_quantiles(*samples.pairs(), 0.5))
 
 
@@ -109,7 +96,7 @@ def _harrell_davis(values: Integers, up_to: Integers, probability: float) -> flo
 
 
 class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True):
-    """Quantiles with further ones beside them, in nanoseconds; never written to a record.
+    """Quantiles with further ones, in nanoseconds; never written to a record.
 
     Attributes:
         more: probability -> quantile by Harrell and Davis.
@@ -166,7 +153,7 @@ def _add(times: dict[Place, _Times], chunk: Columns) -> None:
 
 
 def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection[float]) -> TaskSummary:
-    """A closed loop has no latency, in however many quantiles."""
+    """A closed loop has no quantiles of latency."""
     if times is None:
         return summary
     more = {field: _extended(getattr(summary, field), counts, quantiles) for field, counts in times.items()}
@@ -201,7 +188,6 @@ class Box(msgspec.Struct, frozen=True):
 
     Attributes:
         magnitude: 0 for none, 1 for 1 to 9 hits, 2 for 10 to 99, and so on.
-        requests: how many.
         least_ns, p25_ns, p50_ns, p75_ns, p95_ns: of their service time.
     """
 
@@ -264,11 +250,9 @@ class GroupedCounts:
 
 
 def quantile_curve(values: Integers, counts: Integers) -> Floats:
-    """Quantiles at ODDS, shape of ODDS; NaN where fewer than ten requests would lie beyond.
+    """Quantiles at ODDS, shape of ODDS; NaN if fewer than ten requests would lie beyond.
 
-    Args:
-        values: distinct values, ascending, shape (k,); at least one.
-        counts: how often each occurred, shape (k,).
+    Distinct values are ascending, at least one, and `counts` how often each occurred; both of shape (k,).
     """
     curve = linear_quantiles(values, counts, 1 - 1 / ODDS)
     return np.where(carries(int(counts.sum())), curve, np.nan)
@@ -280,12 +264,10 @@ def carries(requests: int) -> Mask:
 
 
 def ecdf(values: Integers, counts: Integers, most: int) -> tuple[Integers, Floats]:
-    """Points of the empirical distribution function: every one is exact, but there may be fewer than values.
+    """Up to `most` points, at least 2, of the empirical distribution function; every point is exact.
 
-    Args:
-        values: distinct values, ascending, shape (k,); at least one.
-        counts: how often each occurred, shape (k,).
-        most: points that may be returned, at least 2; they are evenly spread over the requests.
+    Distinct values are ascending, at least one, and `counts` how often each occurred; both of shape (k,).
+    Points are spread evenly over the requests.
 
     Returns:
         Values, ascending, from the least to the greatest; and for each the share of requests that took no
@@ -302,21 +284,13 @@ def ecdf(values: Integers, counts: Integers, most: int) -> tuple[Integers, Float
 
 
 def magnitudes(hits: Integers) -> Integers:
-    """Orders of magnitude of hit counts, shape (n,): 0 for none, 1 for 1 to 9, 2 for 10 to 99, and so on.
-
-    Args:
-        hits: from 0, shape (n,).
-    """
+    """Orders of magnitude of hit counts, shape (n,): 0 for none, 1 for 1 to 9, 2 for 10 to 99, and so on."""
     powers = 10 ** np.arange(19, dtype=np.int64)
     return np.searchsorted(powers, hits, side="right").astype(np.int64)
 
 
 def boxes(service_ns: GroupedCounts) -> tuple[Box, ...]:
-    """One box for every order of magnitude that has requests, ascending.
-
-    Args:
-        service_ns: service times, grouped by `magnitudes` of their hits.
-    """
+    """One box for every order of magnitude that has requests, ascending."""
     found = []
     for magnitude, values, counts in service_ns.groups():
         quartiles = linear_quantiles(values, counts, (0.0, 0.25, 0.5, 0.75, 0.95)).tolist()

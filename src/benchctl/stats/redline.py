@@ -39,11 +39,10 @@ _CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class Growth:
-    """How latency goes along a step.
+    """How latency grows during a step.
 
     Attributes:
-        slope: seconds of latency gained a second; what is offered over what is served, minus 1, where it is
-            above 0 and stays so.
+        slope: seconds of latency gained a second: offered over served, minus 1, if that stays above 0.
         low: lower end of its 90 % interval.
     """
 
@@ -70,12 +69,7 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
     exactly 100 %, 68 to 100 % at 110 % and 95 to 100 % at 120 %. More than that 250 requests cannot say: by
     chance alone, so many move a queue by as much as 6 % of overload does. Longer steps see smaller ones.
 
-    Args:
-        due_ns: when requests were due, shape (n,), in any order.
-        latency_ns: from then to their end, shape (n,).
-
-    Returns:
-        No growth where there are fewer than six requests.
+    Both arrays have shape (n,), in any order; under six requests there is no growth.
     """
     batches = min(_BATCHES, due_ns.size // _LEAST_PER_BATCH)
     if batches < _LEAST_BATCHES:
@@ -94,20 +88,11 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
 
 
 def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, client: Integers) -> Integers:
-    """Latencies as they would have been had the driver lost no time of its own.
+    """Latencies without the time that the driver itself lost; nanoseconds, shape (n,), in the order given.
 
-    A request is sent when it is due and the one before it of the same client has ended; what passes beyond
-    that is the driver's. Take it away, leave the time that every request took, and let each client's queue
-    run again (Lindley's recursion): a driver that falls behind ever further does not make the node look slow.
-
-    Args:
-        due_ns: when requests were due, shape (n,).
-        start_ns: when they were sent, shape (n,).
-        end_ns: when they had ended, shape (n,).
-        client: whose they are, shape (n,).
-
-    Returns:
-        Nanoseconds, shape (n,), in the order of the arguments.
+    A request is sent when it is due and the one before it of the same client has ended; any further delay
+    is the driver's. Take it away, leave the time that every request took, and let each client's queue run
+    again (Lindley's recursion): a driver that falls ever further behind does not make the node look slow.
     """
     latency = np.empty_like(due_ns)
     for number in np.unique(client):
@@ -129,7 +114,6 @@ class Offer(msgspec.Struct, frozen=True):
     Attributes:
         step: its number, from 1.
         rung: which rate of the grid.
-        phase: what the step is for.
         rate_per_s: requests offered a second.
         period_ns: how long that is measured.
     """
@@ -152,16 +136,11 @@ def needed_samples(percentile: float) -> int:
 
 
 def judge_step(columns: Columns, offer: Offer, spec: RedlineSpec) -> CurvePoint:
-    """Judge one step of a red-line search.
+    """Judge one step of a red-line search, from all its samples, settling included; columns have shape (n,).
 
-    It passes when no request failed, the percentile of latency is within the limit, at least 99 % of the rate
-    were completed and the backlog did not grow. It is `driver-limited` when it misses that only because of
-    time that the driver itself lost: no pass, and no fault of the node.
-
-    Args:
-        columns: all samples of the step, its settling included; each column of shape (n,).
-        offer: what was offered.
-        spec: of the search.
+    It passes when no request failed, the percentile of latency is within the limit, at least 99 % of the
+    rate were completed and the backlog did not grow. It is `driver-limited` when it misses that only
+    because of time that the driver itself lost: no pass, and no fault of the node.
     """
     columns = select(columns, columns["part"] == 0)
     measured = ~columns["warmup"] & (columns["outcome"] != Outcome.CANCELLED)
@@ -198,14 +177,7 @@ def judge_step(columns: Columns, offer: Offer, spec: RedlineSpec) -> CurvePoint:
 
 
 class _Step:
-    """The successful measured requests of a step.
-
-    Args:
-        due_ns: when they were due, shape (n,).
-        latency_ns: from then on, shape (n,).
-        offer: what was offered.
-        spec: of the search.
-    """
+    """The successful measured requests of a step: due times, and latency from then on, shape (n,)."""
 
     def __init__(self, due_ns: Integers, latency_ns: Integers, offer: Offer, spec: RedlineSpec) -> None:
         self.due_ns = due_ns
@@ -222,11 +194,10 @@ class _Step:
 
     @property
     def achieved_per_s(self) -> float | None:
-        """What was completed of the rate; None without samples.
+        """Completed requests a second; None without samples.
 
-        The requests that were due within the period, over that period and what their completion took beyond
-        it: more than the limit after the last one was due. How many Poisson arrivals there are is chance, and
-        cancels.
+        Those due within the period count, over the period plus what their completion took beyond the limit
+        after the last one was due. So the number of Poisson arrivals, which is chance, cancels.
         """
         if self.due_ns.size == 0:
             return None
@@ -323,12 +294,7 @@ class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def redline_curves(done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec) -> RedlineCurves:
-    """Put the steps of finished forks together.
-
-    Args:
-        done: label -> finished forks.
-        search: what all of them searched for.
-    """
+    """Put the steps of finished forks together, by label."""
     return RedlineCurves(search, tuple(_curve(label, forks) for label, forks in done.items()))
 
 

@@ -67,16 +67,10 @@ class ScaleNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def scale_note(hits_per_request: int, requests: int, blog_hits: int, blog_requests: int) -> ScaleNote | None:
-    """Compare document visits, which are what trains and what costs the JIT's code.
+    """Compare document visits, which is what trains and exercises the JIT's code.
 
-    Args:
-        hits_per_request: documents that one request matches here.
-        requests: requests a fork gets here.
-        blog_hits: documents that one request matched in the blog.
-        blog_requests: requests that the task got there.
-
-    Returns:
-        None when nothing was visited here, so that there is no ratio.
+    Hits are documents that one request matches, requests those of one fork or of the blog; None when
+    nothing was visited here, so that there is no ratio.
     """
     visits = hits_per_request * requests
     if visits <= 0:
@@ -93,17 +87,10 @@ def scale_note(hits_per_request: int, requests: int, blog_hits: int, blog_reques
 def operation_scale(
     operation: str, challenge: str, *, hits: int | None, requests: int, documents: int
 ) -> ScaleNote | None:
-    """The distance of one task whose operation and challenge the blog has.
+    """The distance of one task whose operation and challenge the blog has; None if it has not.
 
-    Args:
-        operation: the operation's name.
-        challenge: the challenge's name.
-        hits: documents matched here; None falls back to the blog's share of this corpus.
-        requests: requests a fork gets here, warm-up included.
-        documents: in the corpus here.
-
-    Returns:
-        None when the blog gives nothing to compare with.
+    `requests` are those of one fork, warm-up included; `hits` None falls back to the blog's share of this
+    corpus of `documents`.
     """
     blog_hits, blog_requests = BLOG_HITS.get(operation), BLOG_REQUESTS.get(challenge)
     if blog_hits is None or blog_requests is None:

@@ -56,10 +56,9 @@ class _Fit(msgspec.Struct, frozen=True):
 
 
 def host_probes(forks: Sequence[ForkRecord]) -> Floats:
-    """Natural logarithm of each fork's mean probe, before and after.
+    """Natural logarithm of each fork's mean probe, before and after, by CPU and memory kernel.
 
-    Returns:
-        Shape (n, 2): the CPU kernel, the memory kernel; NaN where a fork was not probed.
+    Shape (n, 2); NaN where a fork was not probed.
     """
     rows = [
         (
@@ -101,7 +100,7 @@ def adjusted_effect(
 
 
 def adjusted_cvs(logs: Mapping[str, Floats], probes: Mapping[str, Floats]) -> dict[str, float]:
-    """The spread of each variant's forks that the host probe leaves, with one slope for all variants.
+    """The spread of each variant's forks after adjusting for the host probe, with one slope for all variants.
 
     Args:
         logs: label -> ln of one value a fork, shape (n,); all finite.
@@ -175,11 +174,9 @@ def _log_mean(times_ns: Sequence[int]) -> float:
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One variant's forks in one task and metric; all of the same length.
+    """One variant's forks in one task and metric.
 
     Attributes:
-        label: the variant.
-        blocks: of each fork.
         values: one a fork, in the metric's unit; NaN where the fork has none.
         builds: the index build of each fork.
         probes: ln of the host probe around each, shape (n, 2), as from `host_probes`.
@@ -248,15 +245,9 @@ def compare_sides(
 ) -> Comparison:
     """Compare two variants, and adjust the effect for the host beside it.
 
-    Args:
-        metric: what is compared.
-        baseline: one side.
-        contender: the other.
-        paired: use the differences within the blocks that both finished. With `by_build`, the unit is the
-            pair of builds of one number, which share their blocks: the mean of the differences in them.
-        judged: False to show the figures without a verdict.
-        by_build: indices were built several times, and the build is the unit.
-        looks: at the figures so far.
+    `paired` uses the differences within the blocks that both finished; `by_build`, the build is the unit,
+    and paired are builds of one number, which share their blocks: the mean of the differences in them.
+    Without `judged` there is no verdict.
     """
     alone: list[Caveat] = []
     if paired:
@@ -302,7 +293,7 @@ def _adjusted(
     paired: bool,
     by_build: bool,
 ) -> Adjustment:
-    """Over the same units as the plain comparison: forks, or means over the forks of a build."""
+    """In the units of the plain comparison: forks, or means over the forks of a build."""
     if baseline.additive:
         return Adjustment(reason="values that may be 0 are not adjusted")
     if paired:

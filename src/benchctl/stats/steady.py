@@ -48,21 +48,18 @@ Error = Callable[[int, int], float]
 
 
 def find_course(values_ns: Floats, begins: Integers, of: int) -> Course | None:
-    """Cut a course into segments of constant mean and variance, and say what kind of course it is.
+    """Cut a course into segments of constant mean and variance, and classify it; None under 20 values.
 
     On logarithms: outliers out (Tukey 1977), PELT with a normal likelihood of mean and variance (Killick,
     Fearnhead, Eckley 2012; `ruptures`) and a penalty of 15 ln n (1 + phi) / (1 - phi) for n values of
-    autocorrelation phi; then neighbouring segments within 1 % become one. The kinds are those of Barrett et
-    al. 2017, but for one: here the last level must begin before the last quarter of the requests.
+    autocorrelation phi; then neighbouring segments within 1 % become one. The kinds are those of Barrett
+    et al. 2017, except that here the last level must begin before the last quarter of the requests.
 
     Args:
         values_ns: service times in the order of the requests, shape (n,), nanoseconds, all above 0; medians
-            of groups of requests where they are many.
+            of groups of requests if they are many.
         begins: requests before each value, shape (n,), ascending from 0.
         of: requests.
-
-    Returns:
-        None under 20 values.
     """
     if values_ns.size < LEAST_REQUESTS:
         return None
@@ -117,12 +114,12 @@ def _outside(logs: Floats, *, short: bool) -> Mask:
 
 
 def autocorrelation(logs: Floats) -> float:
-    """Lag-1 autocorrelation of the noise, whatever the levels are that it lies on; from 0 to 0.9.
+    """Lag-1 autocorrelation of the noise, whatever its levels; from 0 to 0.9.
 
-    Differences over two steps against those over one, as Chakar, Lebarbier, Lévy-Leduc and Robin 2017; with
-    mean squares of all but the largest tenth in place of their squared medians, which have nearly twice the
-    error. The usual estimator takes a change of level for correlation, and a penalty made of it hides that
-    very change.
+    Differences over two steps against those over one, as Chakar, Lebarbier, Lévy-Leduc and Robin 2017;
+    with mean squares of all but the largest tenth in place of their squared medians, which have nearly
+    twice the error. The usual estimator takes a change of level for correlation, and a penalty made of it
+    hides that very change.
     """
     one, two = (_trimmed_square(logs[lag:] - logs[:-lag]) for lag in (1, 2))
     return min(max(two / one - 1, 0.0), _MOST_PHI) if one > 0 else 0.0
@@ -134,7 +131,6 @@ def _trimmed_square(steps: Floats) -> float:
 
 
 def _change_points(logs: Floats) -> list[int]:
-    """Where segments begin, the first one 0."""
     # It takes a tenth of a second to load, and is needed when the first fork's node is gone.
     from ruptures import Pelt  # noqa: PLC0415 - see above
 
@@ -150,13 +146,9 @@ def _change_points(logs: Floats) -> list[int]:
 def _refined(cuts: list[int], error: Error, jump: int, penalty: float) -> list[int]:
     """Move each cut to the best place around it, and drop those that do not earn their penalty there.
 
-    A change between two multiples of the jump leaves a segment of both levels, which is none in the end.
-
-    Args:
-        cuts: from 0 to the number of values.
-        error: of a segment.
-        jump: cuts are less than this away from their places.
-        penalty: what a cut has to lower the errors by.
+    A change between two multiples of the jump leaves a segment of both levels, which is spurious. Cuts
+    run from 0 to the number of values, less than `jump` away from their places; a cut has to lower the
+    errors by `penalty`.
     """
     while len(cuts) > _SHORTEST:
         gains = []
@@ -309,8 +301,7 @@ def steadiness(summaries: Sequence[TaskSummary], *, margin: float = THROUGHPUT.m
 def settled_from(course: Course, margin: float) -> int | None:
     """Requests after which every level lies within the margin of the last one; 0 when all do.
 
-    Returns:
-        None when that leaves less than a quarter of the requests: the last level may not have lasted.
+    None when that leaves less than a quarter of the requests: the last level may not have lasted.
     """
     last = course.levels_ns[-1]
     settled = course.steady_from
@@ -322,11 +313,10 @@ def settled_from(course: Course, margin: float) -> int | None:
 
 
 def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
-    """What one fork alone says of how many requests it takes to settle.
+    """Measured requests before one fork alone had settled, and whether it had.
 
-    Returns:
-        Measured requests before it had settled, and whether it had; if not, it takes at least so many: its
-        last level, or all of a course without levels that drifted by more than 10 %.
+    If not, it takes at least so many: its last level, or all of a course without levels that drifted by
+    more than 10 %.
     """
     course = summary.course
     if course is None:
@@ -338,12 +328,9 @@ def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
 
 
 def advice(summaries: Sequence[TaskSummary], task: Task, *, margin: float = THROUGHPUT.margin) -> str:
-    """What to change so that all forks are measured after they have settled; empty when nothing is known.
+    """What to change so that all forks are measured after settling; empty when nothing is known.
 
-    Args:
-        summaries: one a fork, as in `steadiness`.
-        task: as it was measured.
-        margin: that of `steadiness`.
+    `summaries` and `margin` are those of `steadiness`.
     """
     courses = [one.course for one in summaries if one.course is not None and not stalled(one)]
     if not courses or (task.iterations is None and task.time_period is None):
@@ -369,7 +356,7 @@ def _needed(courses: Sequence[Course], margin: float) -> tuple[int, Literal["abo
 
 
 def _drifted(drifts: Sequence[float]) -> Steadiness:
-    """What the outer thirds alone say."""
+    """Steadiness from the outer thirds alone."""
     if not drifts:
         return Steadiness("unknown")
     known = np.asarray(drifts, dtype=np.float64)
@@ -415,7 +402,6 @@ def _unsettled_text(courses: Sequence[Course], off: Sequence[float], where_far: 
 
 
 def _remark(courses: Sequence[Course], kinds: Counter[CourseKind], *, far: bool, limit: float) -> str:
-    """A slowdown that lasts, or forks that are unlike one another in a way that matters."""
     slower = [math.log(course.levels_ns[-1] / min(course.levels_ns)) for course in courses]
     by = float(np.median(slower))
     if 2 * kinds["slowdown"] > len(courses) and by > limit:

@@ -28,8 +28,8 @@ _STEPS = 2048
 class Neighbours:
     """Variance, and the correlation of each value with the one before it of the same client.
 
-    Args:
-        mean: of all the values that will be added; known from an earlier reading, so that nothing cancels.
+    `mean` is of all the values that will be added, known from an earlier reading, so that nothing
+    cancels.
     """
 
     def __init__(self, mean: float) -> None:
@@ -40,12 +40,7 @@ class Neighbours:
         self._last: dict[int, float] = {}
 
     def add(self, values: Integers, clients: npt.NDArray[np.int16]) -> None:
-        """Take more values.
-
-        Args:
-            values: shape (n,); each client's in time order, behind those that were added before.
-            clients: whose value it is, shape (n,).
-        """
+        """Add values and their clients, shape (n,); each client's in time order, after those before."""
         if values.size == 0:
             return
         # A stable sort by client keeps each one's order; of 16-bit numbers it takes linear time.
@@ -84,9 +79,8 @@ def effective_samples(samples: int, lag1: float | None) -> float:
 class Thirds:
     """The first and the last third of a task's values, in the order of their requests' starts.
 
-    Args:
-        starts: the starts of all the values that will be added, known from an earlier reading. They may be
-            rounded: rows that fall on the rounded border of a third are put in order here.
+    `starts`, of all values that will be added, are known from an earlier reading. They may be rounded:
+    rows that fall on the rounded border of a third are put in order here.
     """
 
     def __init__(self, starts: ValueCounts) -> None:
@@ -102,13 +96,9 @@ class Thirds:
             self._last_skip = starts.size - third - before
 
     def add(self, values: Integers, starts: Integers, clients: npt.NDArray[np.int16]) -> None:
-        """Take more values.
+        """Add values, their requests' starts in ns and their clients, shape (n,).
 
-        Args:
-            values: shape (n,).
-            starts: of their requests, shape (n,), in nanoseconds.
-            clients: whose value it is, shape (n,); of requests that started together the first client's goes
-                first.
+        Of requests that started together the first client's goes first.
         """
         if not self._enough:
             return
@@ -122,8 +112,7 @@ class Thirds:
     def drift(self) -> float | None:
         """ln(median of the last third / median of the first), after everything was added.
 
-        Returns:
-            Negative when values get smaller; None under 6 values, or when a median is not positive.
+        Negative when values get smaller; None under 6 values, or when a median is not positive.
         """
         if not self._enough:
             return None
@@ -146,11 +135,8 @@ class Groups:
     are counted in 2,048 steps of equal ratio between the least and the greatest, at most 1 % apart over nine
     powers of ten, and medians are interpolated within a step: 4 MB, however many requests there are.
 
-    Args:
-        starts: the starts of all the values that will be added, known from an earlier reading. Requests that
-            started at once, as far as these are rounded, stay in one group.
-        least: the smallest of the values.
-        most: the largest of them.
+    `starts`, of all values that will be added, are known from an earlier reading; requests of one rounded
+    start stay in one group. `least` and `most` bound the values.
     """
 
     def __init__(self, starts: ValueCounts, least: float, most: float) -> None:
@@ -175,11 +161,7 @@ class Groups:
         np.add.at(self._steps.reshape(-1), flat, 1)
 
     def medians(self) -> tuple[Floats, Integers]:
-        """What was added.
-
-        Returns:
-            The values, or the medians of groups, and how many requests came before each; both of shape (k,).
-        """
+        """Values, or medians of groups, and how many requests came before each; both of shape (k,)."""
         if self._steps is not None:
             return self._interpolated(self._steps), self._begins
         if not self._whole:
@@ -319,19 +301,17 @@ def summarise(
 
 
 class _Tally:
-    """What a first reading of a task's samples comes to.
-
-    Args:
-        throttled: requests had a due time, from which latency and the measured window count.
+    """The first reading of a task's samples.
 
     Attributes:
+        throttled: requests had a due time, from which latency and the measured window count.
         warmup: operations of the warm-up.
         cancelled: operations that the driver itself ended, warm-up included.
         retries: measured requests that were sent again after a rejection.
         failures: measured operations that failed.
         service, latency, took, processing, first_byte: times of successful measured operations.
         pages: service times of the successful requests that longer operations consist of.
-        starts: when the successful measured operations began, rounded where they are many.
+        starts: when the successful measured operations began, rounded if they are many.
         least_ns, most_ns: of service time; None without samples.
     """
 

@@ -149,10 +149,9 @@ class HitTimes:
 
 
 class Survey:
-    """What a first reading finds: counts, clocks, distributions, and the starts that requests are ordered by.
+    """The first reading: counts, clocks, distributions, and the starts that requests are ordered by.
 
-    Args:
-        throttled: requests had a due time, from which latency and the measured window count.
+    Requests that are `throttled` had a due time, from which latency and the measured window count.
     """
 
     def __init__(self, *, throttled: bool) -> None:
@@ -196,14 +195,10 @@ class Survey:
 
 
 class Sequel:
-    """What a second reading adds: requests in the order of their starts, and completions over time.
+    """The second reading: requests in the order of their starts, and completions over time.
 
-    Requests that share a place in the order, as rounded starts do where there are more than 65,536, share a
-    point: points are then of about as many requests as they should be.
-
-    Args:
-        survey: of the first reading.
-        points: about how many the course gets at most.
+    Requests that share a place in the order, as rounded starts do beyond 65,536 of them, share a point:
+    points are then of roughly equal numbers of requests. The course gets about `points`.
     """
 
     def __init__(self, survey: Survey, points: int) -> None:
@@ -270,7 +265,7 @@ class Sequel:
 
 
 class _Order:
-    """Which request is the how manyth, by the distinct starts of all of them."""
+    """Rank of a request by start, from the distinct starts of all."""
 
     def __init__(self, starts: ValueCounts) -> None:
         self.size = starts.size
@@ -279,11 +274,11 @@ class _Order:
         self._before = np.cumsum(counts) - counts
 
     def ranks(self, starts: Integers) -> Integers:
-        """How many requests start before each, of those that share its rounded start none; shape (n,)."""
+        """How many requests start before each; requests of one rounded start share a rank; shape (n,)."""
         return self._before[np.searchsorted(self._starts, self._counted.rounded(starts))]
 
     def starts(self, ranks: Integers) -> Integers:
-        """The start of each rank; of one that is out of range, that of the nearest."""
+        """The start of each rank, or the nearest if it is out of range."""
         if self.size == 0:
             return np.zeros_like(ranks)
         places = np.searchsorted(self._before, ranks, side="right") - 1
@@ -347,13 +342,9 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int) -> Usage:
-    """Cut one task out of a fork's telemetry.
+    """Cut one task, warm-up included, out of a fork's telemetry.
 
-    Args:
-        telemetry: of the fork.
-        begin_ns: of the task, warm-up included, on the clock of the fork's samples.
-        end_ns: of the task.
-        origin_ns: the beginning of its measured window, on the same clock.
+    All times are on the clock of the fork's samples; `origin_ns` is the beginning of the measured window.
     """
     times_ns = telemetry.series["t_ns"]
     # A reading is about the second before it: the first one after the end is about the task, too.
@@ -389,7 +380,7 @@ def _per_point(readings: int) -> int:
 
 
 def _means(values: Floats, group: Integers) -> Floats:
-    """The mean of what is known of each group; NaN for one of which nothing is."""
+    """The mean of the known values of each group; NaN without any."""
     known = ~np.isnan(values)
     sums = np.bincount(group, weights=np.where(known, values, 0.0))
     counts = np.bincount(group, weights=known)
@@ -427,10 +418,8 @@ class ForkShape(msgspec.Struct, frozen=True):
 
     Attributes:
         label: what tables call its variant.
-        block: which of its forks.
-        shape: of its samples.
-        course: the segments of its service times; None where they are not known.
-        usage: telemetry of the task; None when none was kept.
+        course: the segments of its service times; None if unknown.
+        usage: telemetry of the task; None if none was kept.
     """
 
     label: str
@@ -495,14 +484,10 @@ def fork_name(label: str, block: int) -> str:
 
 
 def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
-    """Read all samples, fork after fork, and keep only what is drawn.
+    """Read all samples, fork after fork in display order, and keep only what is drawn.
 
     Every fork is read twice, in chunks: memory is bounded by one chunk and the tallies of one fork.
-
-    Args:
-        plan: of the forks. The samples of a red-line search are those of its steps, not of a task: for it
-            there is nothing, and nothing is read.
-        sources: the forks, in the order in which they are to be shown.
+    Samples of a red-line search are of its steps, not of a task: they are not read.
 
     Raises:
         BenchctlError: samples could be read once, and not again.
@@ -555,14 +540,13 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
 
 
 def _points(plan: Plan) -> int:
-    """How many points the course of one fork's task gets."""
     courses = len(places(plan)) * plan.forks * len(plan.variants)
     wanted = min(_POINTS_OF_A_PAGE // max(courses, 1), _POINTS_OF_A_PANEL // max(plan.forks, 1))
     return min(max(wanted, _LEAST_POINTS), _MOST_TASK_POINTS)
 
 
 def _surveys(chunks: Iterable[Columns], throttled: Mapping[Place, bool]) -> dict[Place, Survey]:
-    """The first reading of one fork, of all that the second one reads."""
+    """The first reading of one fork."""
     surveys: dict[Place, Survey] = {}
     for place, rows in _by_place(chunks):
         if place in throttled:
@@ -606,7 +590,7 @@ def _timed(plan: Plan, place: Place) -> bool:
 
 
 def _hit_boxes(found: Mapping[str, HitTimes]) -> dict[str, HitBoxes]:
-    """Nothing to tell apart where every request of a variant had the same number of hits."""
+    """None where every request of a variant had the same number of hits."""
     if not any(one.vary for one in found.values()):
         return {}
     return {label: HitBoxes(boxes(one.service_ns), one.unknown, one.bounded) for label, one in found.items()}
@@ -621,11 +605,7 @@ _REQUESTS_A_CELL = 5
 
 
 def common_cell(shapes: Iterable[TaskShape]) -> float:
-    """A length that suits all of them, seconds: short enough to see changes, long enough for some requests.
-
-    Args:
-        shapes: of the forks; at least one.
-    """
+    """A cell for at least one fork, seconds: short enough to see changes, long enough for some requests."""
     return max(_cell(shape) for shape in shapes)
 
 
@@ -637,14 +617,10 @@ def _cell(shape: TaskShape) -> float:
 
 
 def rates(flow: Flow, cell_s: float) -> tuple[Floats, Floats]:
-    """Units a second, in cells of a given length.
+    """Units a second in cells of `cell_s`, which is the flow's own times a power of two.
 
-    The task hardly ever begins and ends where cells do: the first and the last one count for the time that
-    they cover, and go with their neighbour when that is less than half a cell.
-
-    Args:
-        flow: of one fork.
-        cell_s: length, seconds; that of the flow's own cells times a power of two.
+    A task rarely begins and ends where cells do: the first and the last one count for the time that they
+    cover, and are merged with their neighbour when that is less than half a cell.
 
     Returns:
         The middle of each cell, seconds from the beginning of the measured window; and its rate. Shape (n,).
@@ -701,12 +677,8 @@ class JitCourse(msgspec.Struct, frozen=True):
 def jit_course(label: str, block: int, requests: Columns, events: Columns, window: TaskWindow) -> JitCourse:
     """Put requests and events on one clock.
 
-    Args:
-        label: what tables call the variant.
-        block: which fork.
-        requests: samples of the task, warm-up included, with `start_ns`, `end_ns` and what tells successes.
-        events: columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
-        window: of the task.
+    `requests` are samples of the task, warm-up included, with `start_ns`, `end_ns` and what tells
+    successes; `events` are columns of `results.evidence.JIT_DTYPES` on the clock of the samples.
     """
     ok = successes(requests)
     order = np.argsort(ok["start_ns"], kind="stable")
