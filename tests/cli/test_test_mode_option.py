@@ -4,13 +4,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchctl.cli.run_options import trial_option
+from benchctl.cli import run_options
 
 
 @click.command()
 @click.option("--docs", default="1m")
 @click.option("--forks", type=int, default=5)
-@trial_option
+@run_options.test_mode_option
 def command(docs: str, forks: int, *, test_mode: bool) -> None:
     click.echo(f"{docs} {forks} {test_mode}")
 

@@ -23,15 +23,10 @@ GRACE_S = 2.0
 
 
 def end_soon(status: int, *, grace_s: float = GRACE_S, leave: Callable[[int], object] = os._exit) -> None:
-    """See to it that the process ends: the interpreter would wait for every thread that is not a daemon.
+    """End the process; the interpreter would wait for every thread that is not a daemon.
 
-    To be called last of all, when all that is benchctl's own has been closed. Costs nothing when no such
-    thread is left.
-
-    Args:
-        status: exit code of the process.
-        grace_s: how long threads may go on, seconds.
-        leave: ends the process with a status, whatever goes on in it.
+    To be called last, when all that is benchctl's own has been closed. Costs nothing when no such thread
+    is left. Threads may go on for `grace_s` seconds; then `leave` ends the process with the status.
     """
     if _left():
         threading.Thread(target=_watch, args=(status, grace_s, leave), name="end", daemon=True).start()
@@ -68,13 +63,10 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
-    """Run a command and say how it ended.
+    """Run a command and return the process's exit code.
 
     A user's mistake and a failing node end in one message on standard error. Everything else is a bug and
     keeps its traceback.
-
-    Returns:
-        The process's exit code.
     """
     accept_all_characters()
     interrupt = _Interrupt()
@@ -84,7 +76,7 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
         signal.signal(signal.SIGHUP, interrupt.hang_up)
     try:
-        status = _told(command, sys.argv[1:] if args is None else args)
+        status = _run(command, sys.argv[1:] if args is None else args)
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except BrokenPipeError:
@@ -95,8 +87,8 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     return status
 
 
-def _told(command: click.Command, args: Sequence[str]) -> int:
-    """Run a command, say what went wrong, and give the exit code."""
+def _run(command: click.Command, args: Sequence[str]) -> int:
+    """Run a command, report errors, and return the exit code."""
     status: int = ExitCode.OK
     try:
         command.main(args=list(args), prog_name="benchctl", standalone_mode=False)
@@ -129,7 +121,7 @@ def _told(command: click.Command, args: Sequence[str]) -> int:
 
 
 def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
-    """What click found wrong on the command line, in the form of all other messages."""
+    """Click's usage errors in the form of all other messages."""
     context = err.ctx if isinstance(err, click.UsageError) else None
     message, hint = err.format_message(), ""
     if context is not None:
@@ -142,7 +134,7 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
 
 
 def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
-    """Which option was probably meant; what other tools have options for may be a parameter here."""
+    """The option probably meant; other tools' options may be parameters here."""
     from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
 
     known = [name for param in command.params for name in param.opts if name.startswith("--")]
@@ -154,7 +146,7 @@ def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
 
 
 def _value(option: str, args: Sequence[str]) -> str:
-    """What an option was given; N where that is not to be seen."""
+    """The value of an option; N if it is not visible."""
     for place, text in enumerate(args):
         name, equals, value = text.partition("=")
         if name == option:
@@ -164,7 +156,7 @@ def _value(option: str, args: Sequence[str]) -> str:
 
 
 def _refused(err: OSError) -> str:
-    """What a file system refuses that the reader can mend without a traceback; empty for everything else."""
+    """What a file system refuses that the reader can fix without a traceback; empty for everything else."""
     if err.errno in _FULL:
         return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
     if err.errno in _FORBIDDEN and err.filename:
@@ -180,7 +172,7 @@ def _refused(err: OSError) -> str:
 class _Interrupt:
     """SIGTERM and SIGHUP end a run like Ctrl-C does: nodes stopped, finished forks kept.
 
-    Of those that follow at once none is heard: it would cut off what the first has just begun to put away.
+    Further ones that follow at once are ignored: they would cut off the cleanup that the first has begun.
     """
 
     def __init__(self) -> None:
@@ -193,7 +185,7 @@ class _Interrupt:
             raise KeyboardInterrupt
 
     def hang_up(self, number: int, frame: FrameType | None) -> None:
-        """End, and say no more to a terminal that was closed: each word would be an error on the way."""
+        """End without writing to a terminal that was closed: each write would be an error on the way."""
         for descriptor in (1, 2):
             if _hung_up(descriptor):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -201,7 +193,7 @@ class _Interrupt:
 
 
 def _hung_up(descriptor: int) -> bool:
-    """Whether it is a terminal that is gone: still a device, but no longer one that can be asked anything."""
+    """Whether it is a terminal that is gone: still a device, but one that no longer answers."""
     try:
         return stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)
     except OSError:  # closed before benchctl was started
@@ -209,7 +201,7 @@ def _hung_up(descriptor: int) -> bool:
 
 
 def _end_at_once_next_time() -> None:
-    """All is closed, and whoever asks again means it: no traceback from the interpreter's last steps."""
+    """All is closed: another signal ends the process without a traceback of the interpreter's exit."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

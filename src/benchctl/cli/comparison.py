@@ -33,7 +33,7 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared, as the command line has it.
+    """What is compared, as given on the command line.
 
     Attributes:
         figures: by name, in the order of the tables; empty for the usual ones.
@@ -47,7 +47,7 @@ class Measures:
 
     @property
     def beyond_summaries(self) -> tuple[float, ...]:
-        """Quantiles that only the samples of forks can tell."""
+        """Quantiles that need the samples of forks."""
         return tuple(one for one in self.quantiles if one not in SUMMARISED)
 
     def metrics(self, plan: Plan) -> tuple[Metric, ...]:
@@ -87,13 +87,7 @@ class Measures:
 def compared(
     archive: Archive, selection: Selection, measures: Measures, *, method: Method = "benjamini-hochberg"
 ) -> Analysis:
-    """Analyse the sides of a selection.
-
-    Args:
-        archive: where they were found, which knows where their samples are.
-        selection: the sides.
-        measures: what to compare.
-        method: how p-values are adjusted.
+    """Analyse the sides of a selection from an archive, which knows where their samples are.
 
     Raises:
         UsageError: there is nothing of what is to be compared.
@@ -124,13 +118,7 @@ def compared(
 def comparison_analysis(
     selection: Selection, *, metrics: Sequence[Metric] | None = None, method: Method = "benjamini-hochberg"
 ) -> Analysis:
-    """Analyse the sides of a selection as they are.
-
-    Args:
-        selection: the sides.
-        metrics: what to compare by; None for what such runs usually are compared by.
-        method: how p-values are adjusted.
-    """
+    """Analyse the sides of a selection as they are; `metrics` None are the usual ones."""
     sides = selection.sides
     # Places of tasks are those of a plan of ours where there is one: other tools' files know names only.
     first = next((side.run for side in sides if side.run.imported is None), sides[0].run)
@@ -168,7 +156,7 @@ def comparison_analysis(
 
 
 def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
-    """How what is compared differs beyond engine and version, under the names that it has here."""
+    """How the sides differ beyond engine and version, by their names here."""
     found = []
     for side in sides:
         known = {one.label: one for one in resolved(side.run)}
@@ -177,7 +165,7 @@ def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
 
 
 def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
-    """The finished forks under the places of a plan, and those that failed, so that somebody counts them."""
+    """The finished forks at the places of a plan, and the failed ones, so that they are counted."""
     if side.run.imported is not None:
         return aligned(side.forks, plan)
     failed = (
@@ -189,7 +177,7 @@ def _all_forks(side: Side, plan: Plan) -> tuple[ForkRecord, ...]:
 
 
 def require_pairs(selection: Selection) -> None:
-    """Make sure that blocks may be analysed as pairs, because that was declared before they were measured.
+    """Refuse to pair blocks unless that was declared before they were measured.
 
     Raises:
         UsageError: it was not.
@@ -227,7 +215,7 @@ def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) 
 
 
 def _relabelled(answers: AnswerCheck | None, sides: Sequence[Side]) -> AnswerCheck | None:
-    """What was found about variants, under the names that they have here."""
+    """Answers by the variants' names here."""
     if answers is None:
         return None
     labels: Mapping[str, str] = {side.variant: side.label for side in sides}

@@ -37,7 +37,7 @@ def completion_command(context: click.Context, shell: str) -> None:
 
 
 def complete_runs(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids of stored runs, the newest first; nothing is made, not even a home."""
+    """Ids of stored runs, the newest first; nothing is created, not even a home."""
     del param
     folder: Path | None = context.params.get("runs_folder")
     try:

@@ -73,7 +73,7 @@ def evidence_command(
 def _check(
     record: RunRecord, kinds: tuple[EvidenceKind, ...], variants: tuple[str, ...], block: int | None
 ) -> None:
-    """Refuse what would print nothing.
+    """Refuse options that would print nothing.
 
     Raises:
         UsageError: there is no such evidence.

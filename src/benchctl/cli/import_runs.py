@@ -76,7 +76,7 @@ def import_command(
 
 
 def _variant(text: str, race: Race) -> VariantSpec:
-    """What the user says that it is; the version that the file says stands, and must not contradict."""
+    """The variant that the user names; it must not contradict the version in the file."""
     spec = parse_variant(text, distributions={}, jdks={})
     found = race.engine_version
     major = found.partition(".")[0]

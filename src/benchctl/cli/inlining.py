@@ -120,7 +120,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
 
 
 def _refuse_without_effect(context: click.Context, *, diff: bool, group: bool) -> None:
-    """Nobody is to think that an option made a difference which did not.
+    """Refuse options that would have no effect.
 
     Raises:
         UsageError: there is one.

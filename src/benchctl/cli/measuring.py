@@ -46,11 +46,9 @@ dry_run_option = under(
 
 @contextmanager
 def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
-    """As `watching`, with the host held: nobody else measures meanwhile.
+    """As `watching`, with the host locked: nobody else measures meanwhile.
 
-    Args:
-        wait: wait for another benchctl to finish; False refuses at once.
-        quiet: say nothing but results.
+    Without `wait` another benchctl is an error; `quiet` prints results only.
 
     Raises:
         BenchctlError: another benchctl is measuring and we do not wait.

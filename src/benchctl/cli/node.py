@@ -88,7 +88,6 @@ def start_command(
 def _resolve(
     variant: str, distribution: str | None, jdk: str | None, variants_file: Path | None
 ) -> VariantSpec:
-    """The variant; complains about what is none."""
     distributions, jdks = (distribution,) if distribution else (), (jdk,) if jdk else ()
     return resolve_variants((variant,), distributions, jdks, variants_file)[0]
 

@@ -31,12 +31,7 @@ _HEADINGS: Final = "__headings__"
 
 
 def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
-    """An option under a heading in the help of a `SectionedCommand`.
-
-    Args:
-        heading: the section.
-        option: click's decorator.
-    """
+    """Put a click option under a heading in the help of a `SectionedCommand`."""
 
     def decorate(command: F) -> F:
         command = option(command)
@@ -216,13 +211,8 @@ def grouped(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Several options that a command takes as one value.
 
-    Args:
-        name: of the command's parameter.
-        group: a dataclass whose fields are the options' names.
-        options: click's, in the order of the help; a heading is that of the options behind it.
-
-    Returns:
-        A decorator.
+    `name` is the command's parameter, `group` a dataclass whose fields are the options' names. Options
+    are click's, in the order of the help; a heading is that of the options after it.
     """
     placed: list[Callable[[Any], Any]] = []
     heading: Heading | None = None
@@ -247,7 +237,7 @@ def grouped(
 
 
 def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """For an option of several names: what it was given, or an error where it was given twice.
+    """A callback for an option of several names that refuses to be given twice.
 
     Raises:
         UsageError: it was; of two names, click itself would silently take the last.
@@ -287,13 +277,9 @@ def keyed(values: Iterable[str], option: str) -> dict[str, str]:
 
 
 def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours: bool = False) -> None:
-    """Refuse a file that cannot be written, and to lose one that is there.
+    """Refuse a file that cannot be written, and to overwrite one.
 
-    Args:
-        option: which names it.
-        path: as given.
-        beside: files that are written with it.
-        ours: what is there may be what the same command wrote before.
+    `beside` are files that are written with it; with `ours`, what exists may be the same command's.
 
     Raises:
         UsageError: its folder is missing, it is a folder itself, or it, or one beside it, is there already.
@@ -317,10 +303,10 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
     """Refuse options that would silently have no effect.
 
     Args:
-        option: that goes on with what there is, such as `--resume`.
+        option: that resumes, such as `--resume`.
         context: of the command.
-        allowed: names of parameters that say where things are and what to show, not what to measure.
-        what: is gone on with, such as `a run`.
+        allowed: parameters that say where things are and what to show, not what to measure.
+        what: is resumed, such as `a run`.
 
     Raises:
         UsageError: other options were given.
@@ -344,7 +330,7 @@ def refuse_beside(option: str, context: click.Context, allowed: Collection[str],
 
 @dataclass(frozen=True)
 class ParamOptions:
-    """Parameters, in the order in which a later kind replaces what an earlier one says.
+    """Parameters; later kinds override earlier ones.
 
     Attributes:
         param_files: JSON or YAML.
@@ -360,7 +346,7 @@ class ParamOptions:
         """All of them by name.
 
         Raises:
-            UsageError: a text or file is not what it should be.
+            UsageError: a text or file is malformed.
         """
         found = read_parameter_files(self.param_files)
         for text in self.track_params:

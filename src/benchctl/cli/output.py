@@ -39,18 +39,10 @@ def print_run(
     style: Style | None = None,
     figures: tuple[str, ...] = (),
 ) -> RunRecord:
-    """Print what a run found.
+    """Print what a run found, and return its record.
 
-    Args:
-        folder: of the run.
-        output_format: as `--format`.
-        usual: where runs are looked for by default.
-        part: what of it, for readers; None for what fits a screen.
-        style: whose tables; None for our own.
-        figures: what to compare by; empty for what such runs usually are compared by.
-
-    Returns:
-        The run's record.
+    `usual` is the default folder of runs; without `part`, readers get what fits a screen. `style` None is
+    our own, and without `figures` those are compared that usually are.
     """
     record = folder.load()
     if part == "host":
@@ -88,13 +80,7 @@ def print_comparison(
 ) -> None:
     """Print stored results side by side, and say where they come from.
 
-    Args:
-        selection: what is compared.
-        analysis: of it.
-        output_format: as `--format`.
-        style: whose tables; None for our own.
-        gate: what a gate made of it; None where none was asked for.
-        verbose: all of it, for readers, and not what fits a screen.
+    `style` None is our own; `verbose` gives readers everything, not only what fits a screen.
     """
     records = [side.run for side in selection.sides]
     runs = {record.id for record in records}
@@ -139,7 +125,7 @@ def _print(
     gate: GateResult | None = None,
     below: int = 0,
 ) -> None:
-    """Print an analysis, on a screen that is to have some lines left below it."""
+    """Print an analysis; a screen keeps `below` lines free."""
     width, terminal = text_width(), is_terminal(sys.stdout)
     if style is not None:
         if output_format not in ("text", "markdown"):

@@ -89,7 +89,7 @@ def plan_command(
 
 
 def _with_files(plan: Plan, files: FileOptions) -> Plan:
-    """A plan that says where its documents are, though none of them was read."""
+    """A plan with its documents' files, none of which was read."""
     paths = {folder.absolute() / "any": "any" for folder in files.folders}
     if files.local is not None:
         paths = {files.local.absolute(): ""}
@@ -111,7 +111,7 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
 
 
 def _command(plan: Plan, found: ForkPlan) -> str:
-    """What measures so many forks; without earlier ones, a pilot."""
+    """The command that measures so many forks; without earlier ones, a pilot."""
     hardest = found.hardest
     forks = plan.forks if hardest is None else max(hardest.likely.forks, plan.index_builds)
     return command(plan, forks=forks)

@@ -178,7 +178,7 @@ def _write(target: Path, text: str, ours: re.Pattern[str]) -> None:
 
 
 def _refuse_foreign(target: Path, ours: re.Pattern[str]) -> None:
-    """Nobody's own file is lost by a typing mistake."""
+    """Do not overwrite other files because of a typing mistake."""
     if not target.is_file():
         return
     with target.open(encoding="utf-8", errors="replace") as file:

@@ -37,7 +37,7 @@ from benchctl.cli.run_options import (
     schedule_options,
     settings_options,
     subject_options,
-    trial_option,
+    test_mode_option,
     workers_option,
 )
 from benchctl.cli.streams import say
@@ -93,7 +93,7 @@ _WITH_MORE = (_WITH_RESUME - {"resume"}) | {"more", "forks", "budget_s"}
         help="First measure what the driver itself costs on this machine, and keep that with the run.",
     ),
 )
-@trial_option
+@test_mode_option
 @trust_option
 @under(
     "Output",
@@ -247,7 +247,7 @@ def run_command(
 
 
 def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -> None:
-    """What a run would be, once all that can be checked without it has been."""
+    """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
     challenges, variants = (", ".join(one.name for one in found) for found in (plan.schedules, plan.variants))
     documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
@@ -263,7 +263,7 @@ def _only_say(plan: Plan, home: Home, store: RunStore, *, require_quiet: bool) -
 
 
 def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
-    """A run that is part of something larger goes on with the rest of it, by the same option.
+    """Refuse to resume a run that is part of something larger, which continues by the same option.
 
     Raises:
         UsageError: it is one.
@@ -280,7 +280,7 @@ def _refuse_measurement(record: RunRecord, home: Home, option: str) -> None:
 def _bench(
     home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
 ) -> Iterator[Bench]:
-    """All that a run of the plan needs, with the host held."""
+    """All that a run of the plan needs, with the host locked."""
     store.open()
     check_host(plan, home)
     endpoints = endpoints_of(plan.variants, os.environ)
@@ -294,14 +294,10 @@ def _bench(
 def _calibrated(
     plan: Plan, bench: Bench, subject_options: SubjectOptions, *, forced: bool, choosing: bool
 ) -> tuple[Plan, Calibration | None]:
-    """A plan with as many processes as the driver needs on this host, and what the driver costs, if measured.
+    """A plan with as many processes as the driver needs on this host, and the driver's cost, if measured.
 
-    Args:
-        plan: of a new run.
-        bench: what it is going to run with.
-        subject_options: CPUs are dealt out anew to another number of processes.
-        forced: measure it whether or not it matters.
-        choosing: the number of processes was left to benchctl.
+    Other numbers of processes get other CPUs. `forced` measures in any case; `choosing` means that the
+    number of processes was left to benchctl.
     """
     choosing = choosing and needs_calibration(plan)
     if not (forced or choosing):

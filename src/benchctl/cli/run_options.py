@@ -57,14 +57,7 @@ PREPARING = ("segments", "ingest_clients", "index_builds")
 
 
 def settings_options(*names: str) -> Callable[[F], F]:
-    """Options of settings that runs have; the command gets their values as one, `settings`.
-
-    Args:
-        names: of the settings; all of them without any.
-
-    Returns:
-        A decorator.
-    """
+    """Options of some settings of runs, or all; the command gets their values as one, `settings`."""
     chosen = [one for one in run_settings() if not names or one.name in names]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,11 +104,9 @@ class SubjectOptions:
         corpus_dirs: where files of the track's documents are looked for.
         track: name or path.
         heap: of every node, MiB; None for the default.
-        jdks, distributions: as written.
+        jdks, distributions, pin: as written; without `pin`, the kernel assigns CPUs.
         seed: of order and arrivals.
-        corpus_seed: of the corpus.
         paired: blocks will be analysed as pairs.
-        pin: as written; None to leave CPUs to the kernel.
         start: how nodes are started; None for as their variants say.
     """
 
@@ -136,7 +127,7 @@ class SubjectOptions:
     start: StartMode | None
 
     def specs(self, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
-        """The variants; when none was named, all of the file, or these.
+        """The variants; when none was named, all of the file, or the default.
 
         Raises:
             UsageError: one cannot be understood.
@@ -155,10 +146,7 @@ class SubjectOptions:
         return self.heap or default_heap_mb(psutil.virtual_memory().total, documents)
 
     def pin_spec(self, workers: int) -> PinSpec | None:
-        """Which CPUs node and driver get here.
-
-        Args:
-            workers: processes that the driver's clients work in.
+        """The CPUs of node and driver on this host; the driver's clients work in that many processes.
 
         Raises:
             UsageError: these CPUs cannot be had.
@@ -170,13 +158,13 @@ class SubjectOptions:
 
     @property
     def corpus(self) -> CorpusSpec:
-        """The generated corpus, where there is one."""
+        """The generated corpus, if any."""
         documents = self.docs or GENERATED_DOCUMENTS
         return CorpusSpec(seed=self.corpus_seed, documents=documents, generator_version=0, digest="")
 
     @property
     def files(self) -> FileOptions:
-        """Which documents are to come from files."""
+        """Which documents come from files."""
         return FileOptions(
             self.corpus_file,
             self.has_actions,
@@ -360,20 +348,13 @@ def run_spec(
     schedule: ScheduleOptions = _NO_SCHEDULE,
     usual: tuple[str, ...] = BUILT_IN,
 ) -> RunSpec:
-    """What was asked for on the command line; what a command has no options about is as usual.
+    """The run that the command line asks for; what a command has no options for has its default.
 
-    Args:
-        subject: what is measured.
-        params: of tracks and challenges.
-        settings: that the command has options for.
-        forks: of every variant.
-        workers: processes that the driver's clients work in.
-        targets: clusters that run already; with them, no variant has to be named.
-        schedule: which challenges; none for a command that makes its own.
-        usual: what is measured when no variant is named, nor a target.
+    With `targets`, clusters that run already, no variant has to be named; `usual` is measured when
+    neither is. Without `schedule` the command makes its own.
 
     Raises:
-        UsageError: an option cannot be understood, or not be had here.
+        UsageError: an option cannot be understood, or not be satisfied here.
     """
     return RunSpec(
         **settings,
@@ -417,7 +398,7 @@ class ForkOptions:
 
     @property
     def stop(self) -> StopSpec | None:
-        """The rule; None when all forks are run."""
+        """The stop rule; None when all forks are run."""
         if (self.precision, self.budget_s, self.margin, self.decided) == (None, None, None, False):
             return None
         found = StopSpec(self.precision, self.budget_s, margin=self.margin)
@@ -485,7 +466,7 @@ fork_options = grouped(
 
 
 class EvidenceForksType(click.ParamType[int]):
-    """How many extra forks carry evidence: a number; or `all`, which is 0: all of the plan's own carry it."""
+    """How many extra forks carry evidence: a number; or `all`, which is 0: all of the plan's own forks do."""
 
     name = "N|all"
 
@@ -606,7 +587,7 @@ workers_option = under(
 # `--test-mode`, and the defaults that it changes.
 
 
-def trial_option(command: F) -> F:
+def test_mode_option(command: F) -> F:
     """`--test-mode`."""
     return under("How much", click.option(
         "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
@@ -616,7 +597,7 @@ def trial_option(command: F) -> F:
 
 
 def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type
-    """Eager, so the options that are read after it find these defaults; what the user gives still wins."""
+    """Eager, so that later options see these defaults; what the user gives still wins."""
     if given:
         context.default_map = {
             **(context.default_map or {}),

@@ -58,7 +58,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
 
 
 def _named(store: RunStore, name: str) -> RunFolder:
-    """The run that a name surely means: that `2` begins only one id today does not make it a choice.
+    """The run of an unambiguous name: that `2` begins only one id today does not make it a choice.
 
     Raises:
         UsageError: there is none, or the name is too short a beginning.
@@ -124,7 +124,7 @@ def _why_kept(folder: RunFolder, tags: tuple[str, ...], references: References) 
 def _measuring(folder: RunFolder) -> str:
     """The process that may be measuring a run; empty when none is.
 
-    A run that says that it is running was cut off if nobody measures anything.
+    A run whose status is running was cut off if nobody is measuring.
     """
     try:
         if folder.load().status != "running":

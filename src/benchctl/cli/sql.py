@@ -66,7 +66,7 @@ def _slice_views(home: Home) -> list[FileView]:
 
 
 def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
-    """The views from the same source that makes them."""
+    """The views, described by the code that makes them."""
     described = [
         *((name, one_row, view_columns(name)) for name, one_row in ONE_ROW.items()),
         *((view.name, view.one_row, view_columns(view)) for view in views),

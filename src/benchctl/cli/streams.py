@@ -14,7 +14,7 @@ WITHOUT_TERMINAL_WIDTH: Final = 120
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; Python has None for one that was closed before it started."""
+    """Whether a standard stream is a terminal; Python has None for one that is closed at startup."""
     return stream is not None and stream.isatty()
 
 
@@ -37,7 +37,7 @@ def accept_all_characters() -> None:
 
 
 def shown(text: str) -> str:
-    """A text as a terminal may have it: control characters of foreign names and reasons made visible."""
+    """Text that is safe on a terminal: control characters of foreign names and reasons become visible."""
     # Reports are not part of the commands' own names and options, and most commands have nothing to say.
     from benchctl.report.numbers import visible  # noqa: PLC0415 - see above
 
@@ -45,27 +45,20 @@ def shown(text: str) -> str:
 
 
 def say(text: str, *, nl: bool = True) -> None:
-    """Say something on standard output to people; see `shown`.
-
-    Args:
-        text: one line or several.
-        nl: whether a line end is missing.
-    """
+    """Print text for people on standard output, with a line end if `nl`; see `shown`."""
     click.echo(shown(text), nl=nl)
 
 
 def emit(text: str) -> None:
-    """Write what programs read to standard output, as it is; only a terminal gets it as `say` does."""
+    """Print text for programs on standard output, as it is; a terminal gets it as `say` does."""
     # Told that colours are welcome, click passes on everything.
     click.echo(shown(text) if is_terminal(sys.stdout) else text, nl=False, color=True)
 
 
 def paint(what: "RenderableType", *, width: int | None = None) -> None:
-    """Print a table, or what else Rich draws, on standard output.
+    """Print a table, or what else Rich draws, on standard output; foreign text in it went through `shown`.
 
-    Args:
-        what: in which all that is foreign went through `shown`.
-        width: columns; None for those of the terminal.
+    `width` is in columns; None for those of the terminal.
     """
     from rich.console import Console  # noqa: PLC0415 - takes a while to load, and most output is plain text
 
@@ -77,10 +70,10 @@ def paint(what: "RenderableType", *, width: int | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """Say something on standard error; see `shown`."""
+    """Print text for people on standard error; see `shown`."""
     click.echo(shown(text), err=True)
 
 
 def note(text: str) -> None:
-    """Something that the reader should know of a result."""
+    """A remark on a result, on standard error."""
     complain(f"note: {text}")

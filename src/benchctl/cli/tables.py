@@ -15,7 +15,7 @@ TableFormat = Literal["text", "markdown", "csv", "json", "html"]
 
 
 def table_format_option(command: F) -> F:
-    """`--format` of commands that print tables alone."""
+    """`--format` of commands that only print tables."""
     return click.option(
         "--format",
         "output_format",
@@ -27,6 +27,6 @@ def table_format_option(command: F) -> F:
 
 
 def print_listing(listing: Listing, output_format: TableFormat) -> None:
-    """Print a listing; text is folded to the width of the terminal, or of what stands in for one."""
+    """Print a listing; text is folded to the width of `text_width`."""
     for piece in pieces(listing, output_format, text_width()):
         emit(piece)

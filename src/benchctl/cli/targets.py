@@ -24,12 +24,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth | None:
-    """The credentials of a target; None when there are none.
-
-    Args:
-        name: of the target.
-        file: given with `--target-auth`; None for the environment.
-        environ: the environment.
+    """The credentials of a target, from the file of `--target-auth` or the environment; None without any.
 
     Raises:
         UsageError: they are incomplete, given twice, or open to others.
@@ -108,7 +103,7 @@ def _form() -> str:
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """What the command line says about targets; each text is `NAME=VALUE`, those of `insecure` a name."""
+    """Options of targets; each text is `NAME=VALUE`, those of `insecure` a name."""
 
     targets: tuple[str, ...]
     authorities: tuple[str, ...] = ()
@@ -169,10 +164,10 @@ target_options = grouped(
 
 
 def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
-    """Check all options, by name; nothing is asked of any cluster.
+    """Check all options, by name, without asking any cluster.
 
     Raises:
-        UsageError: a text is not what it should be, or names no target.
+        UsageError: a text is malformed, or names no target.
     """
     hosts = _named(options.targets, "--target", "https://HOST:9200")
     authorities = _named(options.authorities, "--target-ca", "PATH", hosts)
@@ -199,16 +194,10 @@ def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
 def endpoint_of(
     name: str, target: TargetSpec, environ: Mapping[str, str], options: OptionNames = TARGET_OPTIONS
 ) -> Endpoint:
-    """Where a target is, with its credentials.
-
-    Args:
-        name: of the target.
-        target: what was said of it.
-        environ: environment variables; credentials may be in them.
-        options: for hints.
+    """Where a target is, with its credentials; `options` are named in hints.
 
     Raises:
-        UsageError: the credentials are wrong, or would be sent for all to read.
+        UsageError: the credentials are wrong, or would be sent unencrypted.
     """
     auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
     endpoint = Endpoint(target.hosts, auth, Path(target.ca) if target.ca else None, target.verify, options)
@@ -256,7 +245,6 @@ def _identified(name: str, target: TargetSpec, endpoint: Endpoint) -> VariantSpe
 def _named(
     texts: Iterable[str], option: str, value: str, known: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """`NAME=VALUE` texts by name."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, content = text.partition("=")

@@ -273,7 +273,7 @@ def show_command(
 
 
 def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
-    """A track and its challenges with parameters set; a parameter that nothing uses is an error."""
+    """A track and its challenges with parameters set; unused parameters are an error."""
     params = options.read()
     track, known = load_track(path, params)
     challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
@@ -306,7 +306,7 @@ def _operation(track: Track, challenge: Challenge, task: Task) -> Operation:
 
 
 def _holdings(track: Track) -> Iterable[str]:
-    """What the track holds beside its challenges, a line a kind."""
+    """What the track holds besides its challenges, a line a kind."""
     for index in track.indices:
         yield f"index {index.name}: {_plural(index.body.shards, 'shard')}"
     for data_stream in track.data_streams:
@@ -323,7 +323,7 @@ def _holdings(track: Track) -> Iterable[str]:
 
 
 def _corpus(corpus: Corpus) -> str:
-    """Counts and sizes; sizes that not every file has are said to be at least the sum."""
+    """Counts and sizes; a sum over files some of which have no size is given as at least that."""
     files = corpus.documents
     sizes = []
     for word, values in (
@@ -358,7 +358,7 @@ def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
 
 
 def _raise_faults(track: Track) -> None:
-    """Name what is wrong with parts of the track, all of it; the other challenges run all the same.
+    """Name everything wrong with parts of the track; the other challenges can still be run.
 
     Raises:
         UsageError: there is something.
@@ -397,7 +397,6 @@ def _counted(names: Iterable[str]) -> str:
 
 
 def _size(count: int) -> str:
-    """A number of bytes in the unit that suits it."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"

@@ -25,16 +25,12 @@ trust_option = under(
 
 
 def code_of(path: str) -> Code | None:
-    """The plug-in of a track; nothing of it is executed.
-
-    Args:
-        path: of the track, or a shipped track's name.
-    """
+    """The plug-in of a track, given by path or a shipped track's name; nothing of it is executed."""
     return read_code(find_track(path).parent)
 
 
 def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, trust: bool) -> None:
-    """Say how it stands with the plug-in that challenges need; execute it only when told to.
+    """Print the state of the plug-in that challenges need; execute it only if trusted.
 
     Raises:
         UsageError: it was executed, and failed, or lacks something that all of the challenges need.

@@ -27,11 +27,7 @@ def resolve_variants(
 ) -> tuple[VariantSpec, ...]:
     """Read variants, and ask for the newest version where one says `latest`.
 
-    Args:
-        texts: as written; without any, all of the file.
-        distributions: of `--distribution`, as written.
-        jdks: of `--jdk`, as written.
-        file: of further variants that texts may name.
+    Options are as written; without texts, all variants of the file are meant.
 
     Raises:
         UsageError: a text is not a variant or asks for what no node can be given, an option names none, or

@@ -31,7 +31,7 @@ PLAIN_FORK_PROGRESS_EVERY_S = 60.0
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Observer]:
-    """The observer that fits standard error, for the time of one run."""
+    """The observer that suits standard error, for one run."""
     if quiet:
         yield SilentObserver()
     elif is_terminal(sys.stderr):
@@ -42,14 +42,10 @@ def watching(*, quiet: bool) -> Iterator[Observer]:
 
 
 def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:
-    """How far a step is, how fast it goes, and how long it will take at that speed.
+    """Progress of a step, its speed, and the time left at that speed.
 
-    Args:
-        what: unit, in the plural.
-        done: of the whole step.
-        total: of the whole step; 0 is unknown.
-        lately: how many of the done ones were done while being watched.
-        seconds: for how long that was.
+    `what` is the unit, in the plural; a `total` of 0 is unknown; `lately` of those done were done in
+    `seconds`, while being watched.
     """
     parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
     if total:
@@ -69,7 +65,6 @@ class _Fork:
     Attributes:
         title: which of how many, and its variant.
         done: how many are over.
-        total: how many there are.
         ends: when the last is expected to be over, on the monotonic clock; None while unknown.
         begun: when it began, on the same.
     """
@@ -93,7 +88,7 @@ class _Fork:
 
     @property
     def left(self) -> str:
-        """The same for readers, behind something; nothing once the last is over."""
+        """Time left for readers, as a suffix; nothing once the last is over."""
         if self.left_s is None or self.done + 1 >= self.total:
             return ""
         return f", about {duration(self.left_s)} left"
@@ -146,7 +141,7 @@ class PlainObserver:
         self._say(text)
 
     def stage(self, text: str) -> None:
-        """Print it; the tasks of a fork are too short to be lines of their own, and name their progress."""
+        """Print it; tasks of a fork are too short for lines of their own, and name their progress."""
         self._stage = text
         self._step = None
         if not self._in_fork:
@@ -181,7 +176,7 @@ class PlainObserver:
 
 
 class RichObserver:
-    """One live line: what is done now, a bar, time left. While forks are measured, the bar is all of them."""
+    """One live line: current step, a bar, time left. While forks are measured, the bar counts all of them."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -215,7 +210,7 @@ class RichObserver:
         self.stage("starting the node")
 
     def fork_done(self, record: ForkRecord) -> None:
-        """Only what failed stays on the screen; the tables show the rest."""
+        """Only failures stay on the screen; the tables show the rest."""
         if record.status == "failed":
             title = self._fork.title if self._fork else record.variant
             self.note(f"{title}: {fork_result(record)}")
