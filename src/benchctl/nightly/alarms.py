@@ -35,13 +35,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Returns:
-    """What decides whether a figure is back.
-
-    Attributes:
-        series: of tonight and the comparable nights before.
-        canary: which holds back what the host did.
-        margin: of a series.
-    """
+    """What decides whether a figure is back: series, and the canary, which holds back what the host did."""
 
     series: Sequence[Series]
     canary: CanaryReport
@@ -50,11 +44,10 @@ class Returns:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where alarms are written: tonight, and everything that is known of the nights before.
+    """Where alarms are raised: tonight, and everything known of the nights before.
 
     Attributes:
         nights: of the suite, in order, tonight's included as it stands.
-        tonight: the night.
         events: so far.
         now: the wall clock, ISO 8601.
     """
@@ -65,15 +58,10 @@ class Desk:
     now: str
 
     def returning(self, baselines: Baselines, returns: Returns, *, nights: int) -> dict[SeriesKey, Alarm]:
-        """Alarms about figures that were back at the level from before in so many nights running.
+        """Alarms about figures that were back at the old level in so many nights running, tonight included.
 
-        None is while the host moves, nor where that level is one of other conditions, or of before levels
-        were declared anew. Of several alarms about a figure it is the first.
-
-        Args:
-            baselines: which alarms are about what.
-            returns: what figures were measured, and what holds findings back.
-            nights: this one included.
+        None while the host moves, nor if that level is of other conditions, or of before levels were declared
+        anew. Of several alarms about a figure it is the first.
         """
         found = {}
         for one in returns.series:
@@ -100,7 +88,7 @@ class Desk:
         return found
 
     def recoveries(self, returning: Iterable[Alarm]) -> list[Recovered]:
-        """That figures are back at the level from before, which ends whatever was raised about them since."""
+        """Recoveries of figures that are back, which end whatever was raised about them since."""
         found = []
         for first in returning:
             text = f"back at the level from before, {math.exp(first.raised.baseline_log or 0.0):,.4g}"
@@ -128,12 +116,9 @@ class Desk:
     def of_answers(
         self, changes: Iterable[AnswerChange], back: Iterable[Recovered], first: int
     ) -> list[Raised]:
-        """One alarm a variant: a new version that answers everything otherwise is one piece of news.
+        """One alarm a variant: a version that answers everything differently is one piece of news.
 
-        Args:
-            changes: against the last night.
-            back: alarms that recover tonight: what they were about has changed, and is not news.
-            first: number of the first alarm.
+        Alarms that recover tonight, `back`, explain changes; `first` is the number of the first alarm.
         """
         recovering = {one.alarm for one in back}
         known = {
@@ -147,7 +132,7 @@ class Desk:
         return [self._of_answers(number, list(group)) for number, (_, group) in enumerate(grouped, first)]
 
     def of_host(self, first: int) -> list[Raised]:
-        """That the canary has been off for so long that alarms are held night after night; said once."""
+        """An alarm that the canary has been off so long that findings are held every night; raised once."""
         if not self._blind or any(alarm.raised.kind == "host" for alarm in self._alarms if _lasts(alarm)):
             return []
         since = self._moved_in_a_row[-1]
@@ -167,7 +152,7 @@ class Desk:
         ]
 
     def host_recovered(self) -> list[Recovered]:
-        """That the canary is quiet again."""
+        """The recovery that the canary is quiet again."""
         if self.tonight.canary_moved:
             return []
         return [
@@ -177,9 +162,9 @@ class Desk:
         ]
 
     def gone(self) -> list[Recovered]:
-        """That nobody will ever see alarms end whose variants the suite has no more.
+        """End alarms of variants that the suite no longer has, which nobody would see recover.
 
-        What somebody acknowledged stays as it is: should the variant come back, its level is the usual one.
+        Acknowledged ones stay: should the variant come back, its level is the usual one.
         """
         labels = {one.label for one in self.tonight.variants}
         return [
@@ -195,7 +180,7 @@ class Desk:
 
     @property
     def next_number(self) -> int:
-        """What the next alarm is called."""
+        """The number of the next alarm."""
         return 1 + max((event.alarm for event in self.events if isinstance(event, Raised)), default=0)
 
     @property
@@ -245,7 +230,7 @@ class Desk:
         )
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
-        """What changed after one night up to another that bears on a variant; annotations included."""
+        """Changes after one night up to another that bear on a variant; annotations included."""
         first, last = number_of(last_good), number_of(since)
         found = [
             change
@@ -284,12 +269,7 @@ class Desk:
 
 
 def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Alarm]) -> list[Finding]:
-    """Findings that are an alarm's way back are not news: nothing is run for them.
-
-    Args:
-        findings: of tonight.
-        returning: alarms whose figures are back tonight.
-    """
+    """Mark findings that are an alarm's way back: they are not news, and nothing is run for them."""
     marked = []
     for one in findings:
         alarm = returning.get(one.key)

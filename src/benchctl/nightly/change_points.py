@@ -43,13 +43,10 @@ _Squares = npt.NDArray[np.float16]
 
 
 def significance(values: Floats, level: float) -> float:
-    """Chance that a random order of these values has as great a Q-hat: (k + 1) / (9,999 + 1).
+    """Chance that a random order of at least ten values has as great a Q-hat: (k + 1) / (9,999 + 1).
 
-    Rearrangements are no longer drawn once p is certain to exceed the level; then 1 is returned.
-
-    Args:
-        values: in the order of the nights, at least ten, shape (n,).
-        level: of the test.
+    Values, shape (n,), are in the order of the nights. Once p is certain to exceed the level, no more
+    rearrangements are drawn, and 1 is returned.
     """
     size = _size_tested(values.size)
     null = _null(size)
@@ -88,7 +85,7 @@ class _Null:
         return distances.astype(np.float32)
 
     def counted(self, values: Floats) -> _Squares:
-        """The same for the order of the series itself, shape (cuts, ranks)."""
+        """Counts for the order of the series itself, shape (cuts, ranks)."""
         # Equal values in random order: in that of the nights they would look like a trend.
         drawn = np.random.default_rng(self._size).permutation(self._size)
         classes = np.empty(self._size, np.int8)
@@ -119,7 +116,7 @@ class _Null:
 
 
 def _size_tested(size: int) -> int:
-    """The largest number of nights that is drawn for, up to this one."""
+    """The largest number of nights up to this one for which orders are drawn."""
     if size <= _SIZES_AS_THEY_ARE:
         return size
     steps = int(math.log(size / _SIZES_AS_THEY_ARE) / math.log(_SIZE_RATIO))
@@ -164,13 +161,14 @@ def change_points(
 ) -> tuple[ChangePoint, ...]:
     """Cut a series where it changes, cut the parts again, then undo cuts that do not matter in practice.
 
-    Every part is cut where Q-hat is greatest, as long as chance in the order of its nights rarely gives as
-    great a one (Matteson and James 2014, with an exponent of 1). Then, beginning with the smallest, changes
-    under the magnitude go, and the levels beside them become one. Nights of one level are taken to be in
-    random order; a host that drifts gives change points too.
+    Every part is cut where Q-hat is greatest, as long as chance in the order of its nights rarely gives
+    as great a one (Matteson and James 2014, with an exponent of 1). Then, beginning with the smallest,
+    changes under the magnitude are undone, and the levels beside them become one. Nights of one level are
+    assumed to be in random order; a host that drifts gives change points too. Nights count alike, however
+    many forks they have.
 
     Args:
-        nights: of one series; each counts the same, however many forks it has.
+        nights: of one series.
         level: of the permutation test.
         magnitude: least relative change of the level that is kept.
 

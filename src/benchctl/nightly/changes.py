@@ -57,12 +57,7 @@ _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
 
 
 def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
-    """What differs between two nights: the host and benchctl first, then every variant.
-
-    Args:
-        before: the last night that was measured.
-        tonight: the one to be explained.
-    """
+    """What differs between the last measured night and tonight: host and benchctl first, then variants."""
     found = list(_of_host(before.environment, tonight.environment))
     labels = dict.fromkeys(one.label for night in (before, tonight) for one in night.variants)
     for label in labels:
@@ -71,16 +66,12 @@ def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
 
 
 def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> str:
-    """A digest of what has to be alike for nights to be compared.
+    """A digest of what has to be the same for nights to be compared, once the digest of documents is known.
 
-    The host, the documents, and everything of the plan that decides figures; not its variants, whose changes
-    are what nightly runs are for, and not benchctl's version, which is a change like others.
-
-    Args:
-        plan: of a night's run, once the digest of its documents is known.
-        environment: the host.
-        track: of the plan. With it, only the operations that the plan uses count, and the indices; without
-            it, the whole track does, so that an operation which is added begins a new era.
+    The host, the documents, and everything of the plan that decides figures; not its variants, whose
+    changes are what nightly runs are for, and not benchctl's version, which is a change like others. With
+    `track`, only the indices and the operations that the plan uses count; without it, the whole track
+    does, so that an added operation begins a new era.
     """
     decisive = {name: value for name, value in deciding(plan).items() if name not in _NO_MATTER}
     decisive["corpus"] = plan.corpus.digest or msgspec.structs.replace(plan.corpus, files=())
@@ -91,16 +82,7 @@ def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> 
 
 
 def own_warmups(plan: Plan, track: Track, variant: str) -> str:
-    """A digest of what one variant alone warms up with: it is the variant's, and begins no era.
-
-    Args:
-        plan: of a night's run.
-        track: of the plan.
-        variant: name of the variant.
-
-    Returns:
-        Empty when there is nothing.
-    """
+    """A digest of one variant's own warm-ups, empty without any: a change of them begins no era."""
     own = plan.variant_warmups.get(variant, ())
     if not own:
         return ""
@@ -179,7 +161,7 @@ def _of_spec(label: str, before: VariantSpec, now: VariantSpec) -> Iterator[Chan
 
 
 def _of_warmups(label: str, before: NightVariant, now: NightVariant) -> Iterator[Change]:
-    """Which they are; and where these are the same, what is in them."""
+    """Which they are; and if these are the same, what is in them."""
     what = f"{label}: warm-up challenges"
     if before.spec.warmups != now.spec.warmups:
         yield from _difference(what, before.spec.warmups, now.spec.warmups, label)
@@ -210,7 +192,7 @@ def _digest_change(what: str, before: str, after: str, variant: str) -> Iterator
 def _difference(
     what: str, before: Iterable[str], after: Iterable[str], variant: str, *, ordered: bool = True
 ) -> Iterator[Change]:
-    """What went and what came; another order alone is told where the last of a kind counts, as of flags."""
+    """What came and what went; a change of order alone matters if the last of a kind counts, as of flags."""
     one, other = list(before), list(after)
     gone, come = _without(one, other), _without(other, one)
     if gone or come:
@@ -220,7 +202,7 @@ def _difference(
 
 
 def _without(these: list[str], those: list[str]) -> list[str]:
-    """Those of a list that another has not, as often as it has fewer of them."""
+    """Entries of a list that another lacks, as often as it has fewer of them."""
     left = list(those)
     found = []
     for one in these:
@@ -244,7 +226,7 @@ def _jars(facts: EngineFacts) -> list[str]:
 
 
 def _heap(spec: VariantSpec) -> str:
-    """Its own one; that of all variants begins a new era."""
+    """Its own one; a change of all variants' heap begins a new era."""
     return "" if spec.heap_mb is None else f"{spec.heap_mb} MiB"
 
 
@@ -265,16 +247,12 @@ _Said = tuple[str, str]
 
 
 def noted(answers: VariantAnswers) -> dict[str, KeptAnswer]:
-    """A variant's answers as a night notes them: by the operation's name."""
+    """A variant's answers as a night keeps them: by the operation's name."""
     return {answer.operation: answer for answer in answers.answers}
 
 
 def recalled(variant: str, answers: Mapping[str, Any]) -> VariantAnswers:
-    """A variant's answers from what a night noted.
-
-    Args:
-        variant: its label.
-        answers: operation -> its answer, as plain JSON.
+    """A variant's answers, from plain JSON that a night kept by operation.
 
     Raises:
         BenchctlError: another benchctl wrote them, in another form.
@@ -289,18 +267,11 @@ def recalled(variant: str, answers: Mapping[str, Any]) -> VariantAnswers:
 
 
 def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[AnswerChange, ...]:
-    """What a variant answers otherwise than it did: of every operation the first difference, in words.
+    """What a variant answers differently than `since`: of every operation the first difference, in words.
 
-    Compared are operations that ask the same in both nights, and whose answers stay as they are while nothing
-    changes. Numbers may differ by what rounding explains; documents that sort alike may come in any order.
-
-    Args:
-        before: of an earlier night on the same documents.
-        now: of tonight.
-        since: id of the earlier night.
-
-    Returns:
-        In the order in which they were asked tonight.
+    Compared are operations that ask the same in both nights, and whose answers are stable while nothing
+    changes, on the same documents. Numbers may differ by rounding; documents that sort alike may come in
+    any order. The result is in the order in which they were asked tonight.
     """
     known = {answer.question: answer for answer in before.answers}
     found = []
@@ -313,7 +284,7 @@ def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[An
 
 
 def comparable(before: VariantAnswers, now: VariantAnswers) -> set[str]:
-    """Names of the operations that ask the same in both nights, and whose answers stay as they are."""
+    """Names of the operations that ask the same in both nights, and whose answers are stable."""
     known = {answer.question: answer for answer in before.answers}
     return {
         new.operation
@@ -327,7 +298,7 @@ def _short(text: str) -> str:
 
 
 def _said(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
-    """How two answers to one question differ; None when they agree, or it cannot be told."""
+    """How two answers to one question differ; None when they agree, or it is unknown."""
     if old.unsteady or new.unsteady:
         return None
     if _refusal(old) or _refusal(new):
@@ -341,7 +312,7 @@ def _said(old: KeptAnswer, new: KeptAnswer) -> _Said | None:
 
 
 def _refusal(answer: KeptAnswer) -> str:
-    """How it was not answered; empty when it was."""
+    """Why it was not answered; empty when it was."""
     if answer.unsupported is not None:
         return "unsupported"
     return "failed" if answer.failed is not None else ""
@@ -455,7 +426,7 @@ def _place(place: int) -> str:
 
 
 def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> None:
-    """Copy what the night's run was answered: a run may be deleted, a night is kept for ever.
+    """Copy the answers of the night's run: a run may be deleted, a night is kept for ever.
 
     Raises:
         BenchctlError: the disk is full or cannot be written, or the answers cannot be read.
@@ -469,12 +440,9 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
 def answer_changes(
     folder: SuiteFolder, nights: Iterable[NightRecord], tonight: NightRecord
 ) -> tuple[AnswerChange, ...]:
-    """What is answered otherwise than in the newest earlier night that asked the same of the same documents.
+    """Answers that differ from the newest earlier night that asked the same of the same documents.
 
-    Args:
-        folder: of the suite.
-        nights: of it.
-        tonight: whose answers are kept already.
+    Tonight's answers are kept already.
     """
     now = _answers(folder, tonight.id)
     earlier = sorted(
@@ -499,14 +467,7 @@ def answer_changes(
 def answers_recovered(
     folder: SuiteFolder, tonight: NightRecord, alarms: Sequence[Alarm], now: str
 ) -> list[Recovered]:
-    """Alarms about answers that are what they were before.
-
-    Args:
-        folder: of the suite.
-        tonight: whose answers are kept already.
-        alarms: as they stand.
-        now: the wall clock, ISO 8601.
-    """
+    """Alarms about answers that are what they were before; tonight's are kept already."""
     answers = _answers(folder, tonight.id)
     found = []
     for alarm in alarms:
@@ -526,7 +487,7 @@ def answers_recovered(
 
 
 def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:
-    """Label -> its answers of a night; empty where none are kept, or in a form of another version."""
+    """Label -> its answers of a night; empty if none are kept, or in a form of another version."""
     found = {}
     # What another version of benchctl kept, or a damaged file, is as good as never asked.
     with contextlib.suppress(BenchctlError):

@@ -33,7 +33,6 @@ class Confirmer:
     """What confirming runs need.
 
     Attributes:
-        bench: where they run.
         limits: how much they may cost.
         margins: metric -> relative change that nobody is to be woken for, where it is not the default.
         nights: of the suite, tonight's included.
@@ -57,7 +56,7 @@ class Confirmer:
     start: Callable[..., tuple[RunFolder, RunRecord]]
 
     def confirm(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[str]]:
-        """Look into findings that are `unconfirmed` so far; the largest change first, while there is time.
+        """Look into `unconfirmed` findings, the largest change first, while there is time.
 
         Returns:
             The same findings with what became of them, and the ids of the runs that it took.
@@ -99,7 +98,7 @@ class Confirmer:
             return _ended(findings, "unconfirmed", f"the confirming run failed: {err.message}"), ""
 
     def _forks(self, findings: Sequence[Finding]) -> int:
-        """As many as the findings ask for, and the limits and what is left of the night allow."""
+        """As many as the findings need, and the limits and the rest of the night allow."""
         needed = max(one.forks_needed or self.limits.most_forks for one in findings)
         walls = [fork.wall_s for fork in self.record.compared(findings[0].key.variant)]
         wanted = min(max(needed, self.limits.least_forks), self.limits.most_forks)
@@ -166,8 +165,8 @@ class Confirmer:
 def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec, VariantSpec]:
     """Both nights' variants as they were then, under names of their own.
 
-    What is fetched by its version stays written as that: only what a version does not say, a distribution
-    or a Java runtime, becomes a path, and only where the two nights differ in it.
+    A version that can be fetched stays a version; only a distribution or Java runtime that no version
+    determines becomes a path, and only if the two nights differ in it.
     """
     found = []
     same_jdk = good.facts is not None and tonight.facts is not None and good.facts.jdk == tonight.facts.jdk
@@ -197,7 +196,7 @@ def _comparisons(record: RunRecord, margins: Mapping[str, float]) -> dict[tuple[
 
 
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings about one variant that have the same last-good night; those with the largest change first."""
+    """Findings about one variant with the same last-good night; those with the largest change first."""
     found: dict[tuple[str, str], list[Finding]] = {}
     for one in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
         found.setdefault((one.key.variant, one.last_good), []).append(one)

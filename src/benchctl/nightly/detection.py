@@ -39,12 +39,12 @@ _CLEARED: frozenset[FindingStatus] = frozenset({"refuted", "same engine"})
 
 @dataclass(frozen=True)
 class Baselines:
-    """Every night of a suite and what happened to its series, asked from one night's point of view.
+    """Every night of a suite and what happened to its series, as of one night.
 
     Attributes:
-        night: number of the night that is looked at.
-        comparable: numbers of the earlier nights that were measured to their end under the same conditions
-            and since levels were last declared anew.
+        night: number of that night.
+        comparable: numbers of the earlier complete nights under the same conditions, since levels were last
+            declared anew.
         alarms: as they stand.
         findings: series -> night number -> what became of a finding.
         moved: numbers of the nights in which the canary moved as a whole.
@@ -58,13 +58,7 @@ class Baselines:
 
     @classmethod
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
-        """From everything that is kept of a suite.
-
-        Args:
-            nights: all of them, in any order; tonight's may be among them.
-            events: in the order in which they happened.
-            tonight: the night that is looked at.
-        """
+        """From all nights, in any order, and all events, in theirs."""
         first = _first_night(annotations_of(events), tonight.number)
         earlier = [
             night
@@ -84,10 +78,10 @@ class Baselines:
         )
 
     def candidates(self, key: SeriesKey) -> tuple[int, ...]:
-        """Numbers of the nights that say what is usual for a series, ascending.
+        """Numbers of the nights that define what is usual for a series, ascending.
 
-        From an alarm on, its own level is what further changes are measured from; once it has recovered, the
-        nights that it lasted are left out instead. Nights in which the host moved say nothing.
+        From an alarm on, further changes are measured from its own level; once it has recovered, the nights
+        that it lasted are left out instead. So are nights in which the host moved.
         """
         out = set(self.moved)
         out |= {number for number, status in self._found(key).items() if status in _NOT_USUAL}
@@ -101,7 +95,7 @@ class Baselines:
         return tuple(number for number in self.comparable if number >= first and number not in out)
 
     def resets(self, key: SeriesKey) -> frozenset[int]:
-        """Numbers of the nights after which a creeping change is looked for from nothing again."""
+        """Numbers of the nights after which the search for a creeping change starts again."""
         return frozenset(number for number, status in self._found(key).items() if status in _CLEARED)
 
     def alarms_about(self, key: SeriesKey) -> tuple[Alarm, ...]:
@@ -126,7 +120,7 @@ def night_of(nights: Iterable[NightRecord], number: int) -> NightRecord | None:
 
 
 def _first_night(annotations: Iterable[Annotated], tonight: int) -> int:
-    """From where on levels are usual: the newest declaration that tonight is not before."""
+    """The first night of the current levels: the newest declaration that tonight is not before."""
     return max((one.number for one in annotations if one.rebase and one.number <= tonight), default=0)
 
 
@@ -138,11 +132,11 @@ class Detected:
     """What the screens say of a night, before anything is confirmed.
 
     Attributes:
-        findings: series that left their usual range; those that the canary clears are `held`, all others
+        findings: series that left their usual range; those that the canary explains are `held`, all others
             `unconfirmed` until somebody looks into them.
         canary: what moved of it.
-        watched: how many series were held against earlier nights.
-        young: how many have no earlier night to be held against.
+        watched: how many series were compared with earlier nights.
+        young: how many have no earlier night to compare with.
         gone: how many of tonight's variants had a value when last measured, and have none tonight.
         levels: of series with a finding, the mean of ln over the nights before.
     """
@@ -157,12 +151,10 @@ class Detected:
 
 @dataclass(frozen=True)
 class Detector:
-    """The screens, with everything that they look at.
+    """The screens and their input.
 
     Attributes:
         nights: of the suite, tonight's included.
-        tonight: the night that is looked at.
-        baselines: which nights are usual.
         margins: metric -> relative change that matters, where it is not the default.
     """
 
@@ -172,11 +164,7 @@ class Detector:
     margins: Mapping[str, float]
 
     def detect(self, series: Iterable[Series]) -> Detected:
-        """Screen every series of tonight's variants.
-
-        Args:
-            series: of all nights; those of variants that tonight had not are passed over.
-        """
+        """Screen the series of tonight's variants; those of others are ignored."""
         by_role: dict[Role, list[Series]] = {"watched": [], "canary": []}
         last = max(self.baselines.comparable, default=0)
         gone = 0
@@ -212,7 +200,7 @@ class Detector:
         return Detected(tuple(findings), canary, watched - young, young, gone, levels)
 
     def margin(self, key: SeriesKey) -> float:
-        """Relative change of a series that somebody should be told of."""
+        """Relative change of a series that somebody is told of."""
         return self.margins.get(key.metric, DEFAULT_MARGIN)
 
     def _finding(self, series: Series, found: Screened, canary: CanaryReport) -> Finding:
@@ -237,8 +225,8 @@ class Detector:
     def last_good(self, key: SeriesKey, found: Screened) -> NightRecord | None:
         """The newest night before a change whose engine was another than tonight's; else the newest before.
 
-        When a change began is known only within a few nights: a night just before that had tonight's engine
-        already cannot tell whether the engine did it.
+        The start of a change is known only within a few nights: a night just before it with tonight's engine
+        cannot tell whether the engine did it.
         """
         tonight = self.tonight.variant(key.variant)
         usual = [

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A temporary file beside the target that replaces it when the block ends well and is gone otherwise.
+    """A temporary file that replaces the target when the block succeeds and is removed otherwise.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -144,10 +144,7 @@ def write_figures(rows: Iterable[FigureRow], path: Path) -> None:
 def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
     """Write a relation that has COLUMNS to a file, not atomically.
 
-    Args:
-        connection: that knows the relation.
-        source: a table, or a query in brackets; never a user's text.
-        path: of the file.
+    `source` is a table of the connection, or a query in brackets; never a user's text.
     """
     form = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{figures_version: '{FIGURES_VERSION}'}}"
     connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({form})")  # noqa: S608 - ours
@@ -156,12 +153,9 @@ def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> N
 def read_series(
     paths: Sequence[Path], variants: Collection[str] | None, unreadable: Callable[[str], None]
 ) -> list[Series]:
-    """All figures of some files, as series sorted by their key.
+    """Figures of some files, in any order, as series sorted by their key; `variants` None are all.
 
-    Args:
-        paths: of the files, in any order.
-        variants: labels of the variants that are wanted; None for all.
-        unreadable: told of each file that is passed over, and why.
+    `unreadable` is called for each file that is skipped, with the reason.
     """
     if not paths:
         return []
@@ -196,7 +190,7 @@ def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Pat
 def _collect(
     connection: "DuckDBPyConnection", paths: Sequence[Path], variants: Collection[str] | None
 ) -> None:
-    """What series are made of, as a table."""
+    """Rows of series, as a table."""
     listed = ", ".join(quoted(path) for path in paths)
     connection.execute(
         f"CREATE OR REPLACE TABLE figures AS SELECT {_KEY}, night, fork, value "  # noqa: S608 - ours
@@ -245,7 +239,7 @@ class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or
     """Another process is at work on the suite; the message says which, and since when.
 
     Attributes:
-        hours: for how long it has been; None where that is not known.
+        hours: for how long it has been; None if unknown.
     """
 
     def __init__(self, message: str, *, hint: str = "", hours: float | None = None) -> None:
@@ -257,8 +251,7 @@ class Holder(msgspec.Struct, frozen=True):
     """Who holds a lock, as it wrote into the file: for messages only, it is the kernel that locks.
 
     Attributes:
-        pid: of the process.
-        user: whose it is.
+        user: whose process it is.
         since: wall clock, for people.
     """
 
@@ -280,13 +273,10 @@ def locked(
     on_wait: Callable[[str], None] = lambda _holder: None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold a lock file within the block; the kernel frees it when this process dies in whatever way.
+    """Hold a lock file within the block; the kernel releases it when this process dies in whatever way.
 
-    Args:
-        path: of the file. It stays when the lock is freed: removing it would let two hold locks of one name.
-        wait: wait for whoever holds it; False refuses at once.
-        on_wait: told once who holds it.
-        pause: how to spend the time between two attempts.
+    The file stays when the lock is released: removing it would let two hold locks of one name. `on_wait`
+    is called once with the holder; `pause` spends the time between two attempts.
 
     Raises:
         SuiteBusy: it is held, and we do not wait.
@@ -318,11 +308,7 @@ def locked(
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds a lock; None when nobody does. The lock is not touched: a start must not meet it.
-
-    Args:
-        path: of the file; there need not be one.
-    """
+    """Who holds a lock; None when nobody does. The lock is not touched: a start must not meet it."""
     try:
         holder = msgspec.json.decode(read_file(path), type=Holder)
     except (OSError, msgspec.DecodeError):
@@ -391,10 +377,10 @@ _NEWLINE = b"\n"
 
 
 def append_event(path: Path, event: Event) -> None:
-    """Add one event, and have it on the disk before going on.
+    """Append one event and sync it to disk.
 
-    Whoever acknowledges an alarm while a night runs appends at the same time: the file is locked for as long
-    as it takes. An event that did not fit on the disk leaves nothing behind.
+    Alarms may be acknowledged while a night runs: the file is locked meanwhile. An event that did not fit
+    on the disk leaves nothing behind.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -414,9 +400,7 @@ def append_event(path: Path, event: Event) -> None:
 def read_events(path: Path, unreadable: Callable[[str], None]) -> list[Event]:
     """All events in the order in which they were added; none when there is no file.
 
-    Args:
-        path: of the log.
-        unreadable: told of each line that is passed over, and why.
+    `unreadable` is called for each line that is skipped, with the reason.
 
     Raises:
         BenchctlError: it cannot be read at all.
@@ -460,12 +444,12 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _ignored(_message: str) -> None:
-    """For those whose caller has told already, or does not care."""
+    """For callers that reported it already, or do not care."""
 
 
 @dataclass(frozen=True)
 class SuiteFolder:
-    """The folder of one suite; it can be moved and copied as it is. Nothing here ever removes anything.
+    """The folder of one suite, which can be moved and copied. Nothing here ever removes anything.
 
     Attributes:
         root: the folder; its name is the suite's.
@@ -499,7 +483,7 @@ class SuiteFolder:
         on_wait: Callable[[str], None] = _ignored,
         pause: Callable[[float], None] = time.sleep,
     ) -> AbstractContextManager[None]:
-        """Have the suite to oneself within the block; see `lock.locked`.
+        """Lock the suite within the block; see `locked`.
 
         Raises:
             SuiteBusy: another process has it, and we do not wait.
@@ -509,10 +493,7 @@ class SuiteFolder:
         return locked(self.root / "lock", wait=wait, on_wait=on_wait, pause=pause)
 
     def nights(self, unreadable: Callable[[str], None]) -> list[NightRecord]:
-        """Every readable night, ordered by number.
-
-        Args:
-            unreadable: told why, of each that is passed over.
+        """Every readable night, by number; `unreadable` is called with the reason for each that is skipped.
 
         Raises:
             BenchctlError: the suite cannot be looked into.
@@ -526,13 +507,10 @@ class SuiteFolder:
         return found
 
     def begin(self, suite: str, now: datetime) -> NightRecord:
-        """Make the folder of a new night, with a record that says it is running. To be called under the lock.
+        """Make the folder of a new night, with a record that says it is running; under the lock.
 
-        The number decides the order, so that a clock that went back changes nothing but the label.
-
-        Args:
-            suite: name of the suite.
-            now: with its time zone.
+        The number decides the order, so that a clock that went back changes nothing but the label. `now` has
+        a time zone.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -589,11 +567,7 @@ class SuiteFolder:
         write_figures(rows, self.night_path(night_id) / FIGURES_NAME)
 
     def figure_files(self, numbers: Collection[int] | None = None) -> list[Path]:
-        """The figures of the nights that have some, ordered by number.
-
-        Args:
-            numbers: of the nights that are wanted; None for all.
-        """
+        """The figures of nights that have some, by number; `numbers` None are all."""
         wanted = None if numbers is None else frozenset(numbers)
         paths = (
             path / FIGURES_NAME
@@ -608,20 +582,14 @@ class SuiteFolder:
         numbers: Collection[int] | None,
         unreadable: Callable[[str], None] = _ignored,
     ) -> list[Series]:
-        """The figures of the nights, a series a variant, task and metric, sorted by key.
+        """The figures of nights, a series a variant, task and metric, sorted by key; None are all.
 
-        Args:
-            labels: of the variants that are wanted; None for all.
-            numbers: of the nights that are wanted; None for all.
-            unreadable: told of each file that is passed over, and why.
+        `unreadable` is called for each file that is skipped, with the reason.
         """
         return read_series(self.figure_files(numbers), labels, unreadable)
 
     def events(self, unreadable: Callable[[str], None]) -> list[Event]:
-        """What happened, in that order.
-
-        Args:
-            unreadable: told of each that is passed over, and why.
+        """All events, in order; `unreadable` is called with the reason for each that is skipped.
 
         Raises:
             BenchctlError: the log cannot be read at all.
@@ -629,7 +597,7 @@ class SuiteFolder:
         return read_events(self.events_path, unreadable)
 
     def append(self, event: Event) -> None:
-        """Add to what happened; needs no lock.
+        """Add an event; needs no lock.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -638,7 +606,7 @@ class SuiteFolder:
         append_event(self.events_path, event)
 
     def answers(self, night_id: str) -> dict[str, dict[str, Any]] | None:
-        """What searches were answered in a night; None when nobody asked.
+        """The answers of a night; None when nobody asked.
 
         Raises:
             BenchctlError: they cannot be read.
@@ -666,7 +634,7 @@ class SuiteFolder:
             self.nights_folder.mkdir(parents=True, exist_ok=True)
 
     def _folders(self, unreadable: Callable[[str], None]) -> Iterator[tuple[int, Path]]:
-        """(number, folder) of all nights, ordered by number; whatever else lies there is told."""
+        """(number, folder) of all nights, by number; whatever else lies there is reported."""
         if not self.nights_folder.is_dir():
             return
         with disk_errors(f"read {self.nights_folder}"):

@@ -24,7 +24,7 @@ def sql_view(home: Home) -> FileView:
 
 
 def nights_view(found: Callable[[], Iterable[SuiteFolder]]) -> FileView:
-    """The figures of the nights of suites, which are looked for when they are asked for."""
+    """The figures of the nights of suites, which are looked for on use."""
     return FileView(
         "nights",
         "one row a fork, task and metric of every night of every suite; read as the query asks",

@@ -29,14 +29,14 @@ _TIMEOUT_S = 60
 
 
 def where_is(name: str, environ: Mapping[str, str]) -> str | None:
-    """Where a program is; None when it is not installed."""
+    """The path of a program; None when it is not installed."""
     return shutil.which(name, path=environ.get("PATH", os.defpath))
 
 
 def _run_program(
     command: Sequence[str], environ: Mapping[str, str], *, told: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end, whatever its exit status; it speaks English.
+    """Run a program to its end in the C locale, whatever its exit status.
 
     Raises:
         BenchctlError: it cannot be started or does not end.
@@ -57,7 +57,7 @@ def _run_program(
 
 
 def complaint_of(ended: subprocess.CompletedProcess[bytes]) -> str:
-    """What it complained of, on one line."""
+    """Its error output, on one line."""
     text = " ".join((ended.stderr or ended.stdout).decode("utf-8", "replace").split())
     return text or f"it exited with {ended.returncode} and said nothing"
 
@@ -137,18 +137,10 @@ class Daily:
         return f"{self.at:%H:%M} " + ("every day" if self.days == EVERY_DAY else f"on {days}")
 
     def next_after(self, now: datetime, zone: ZoneInfo, *, makes_up: bool) -> datetime:
-        """When it comes next.
+        """The next start, in `zone`, after `now`, which has an offset.
 
-        Where clocks are put back, the first of two such times counts: cron and systemd start once.
-
-        Args:
-            now: with an offset.
-            zone: of the host.
-            makes_up: what is done about a time that clocks jump over: cron starts when they have jumped,
-                systemd leaves that day out.
-
-        Returns:
-            The time, in that zone.
+        If clocks are put back, the first of two such times counts: cron and systemd start once. `makes_up`
+        says what happens to a time that clocks skip: cron starts after it, systemd leaves that day out.
         """
         today = now.astimezone(zone).date()
         # A week has the day; a second one where systemd leaves it out.
@@ -156,7 +148,7 @@ class Daily:
         return next(at for at in candidates if at is not None and at.astimezone(UTC) > now.astimezone(UTC))
 
     def left_out(self, now: datetime, zone: ZoneInfo) -> date | None:
-        """The next day on which clocks jump over that time; None when there is none in the year ahead."""
+        """The next day on which clocks skip that time; None when there is none in the year ahead."""
         today = now.astimezone(zone).date()
         days = (today + timedelta(number) for number in range(_DAYS_AHEAD))
         return next(
@@ -245,7 +237,6 @@ class Job:
     Attributes:
         suite: its name.
         file: the suite's file, absolute.
-        when: the times.
         program: benchctl, absolute, and arguments before its own.
         environment: variables that it is started with, in order.
         folder: of the suite, where its log and the file of its secrets are.
@@ -259,7 +250,7 @@ class Job:
     folder: Path
 
     def __post_init__(self) -> None:
-        """Refuse what crontabs and unit files cannot hold for sure.
+        """Refuse what crontabs and unit files may not hold.
 
         Raises:
             UsageError: the suite's name, a path or a variable has such characters.
@@ -283,12 +274,12 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """What it prints is appended there."""
+        """Its output is appended there."""
         return self.folder / LOG_NAME
 
     @property
     def secrets(self) -> Path:
-        """A file of `NAME='value'` lines that nobody else may read; it need not be there."""
+        """A file of `NAME='value'` lines that nobody else may read; it may be missing."""
         return self.folder / _SECRETS_NAME
 
 
@@ -301,7 +292,7 @@ def find_program(executable: str = sys.executable) -> tuple[str, ...]:
 
 
 def environment_of(environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """What a night is started with, and the names of variables that it would need but that hold a password.
+    """The environment of a night, and the names of variables that it needs but that hold a password.
 
     The search path comes first: absolute folders only, each once.
     """
@@ -318,7 +309,7 @@ def environment_of(environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], .
 
 
 def missing_secrets(file: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Which variables a file of secrets does not set; of values, only whether they need quotes is looked at.
+    """Variables that a file of secrets does not set; values are only checked for missing quotes.
 
     Raises:
         UsageError: it is open to others, cannot be read, or has a value that a shell reads otherwise.
@@ -350,10 +341,10 @@ def _plain(file: Path, lines: Iterable[str]) -> Iterator[str]:
 
 
 def begin_secrets(job: Job, names: Iterable[str]) -> bool:
-    """Make the file of secrets, empty but for what belongs into it, and closed to others.
+    """Make a file of secrets, with instructions only and closed to others, if there is none.
 
     Returns:
-        Whether it was made; one that is there is left alone.
+        Whether it was made.
 
     Raises:
         BenchctlError: it cannot be written.
@@ -384,9 +375,9 @@ _NONE_YET = re.compile(r"no crontab for|can't open '[^']*': No such file or dire
 def block_of(job: Job) -> str:
     """The lines of a suite, between its marks.
 
-    The environment is set within the line: lines of their own would be for all that follows, too. Cron takes
-    a per cent sign for the end of the line. What it prints is mailed by cron: the end of the log of a night
-    that failed, which may be one in which benchctl did not even start and could tell nobody.
+    The environment is set within the line: lines of their own would apply to everything that follows,
+    too. Cron takes a per cent sign for the end of the line. Cron mails what it prints: the end of the log
+    of a night that failed, which may be one in which benchctl did not even start and could tell nobody.
 
     Raises:
         UsageError: it is longer than cron takes.
@@ -411,10 +402,7 @@ def block_of(job: Job) -> str:
 
 
 class Crontab:
-    """The crontab of the user who runs benchctl.
-
-    Args:
-        environ: the environment; `crontab` is looked for in its PATH.
+    """The crontab of the user who runs benchctl; `crontab` is looked for in the PATH of `environ`.
 
     Raises:
         BenchctlError: cron is not installed.
@@ -446,10 +434,7 @@ class Crontab:
         return _text(ended.stdout)
 
     def install(self, job: Job) -> bool:
-        """Put a suite in, or replace what is there of it.
-
-        Returns:
-            Whether anything changed.
+        """Install a suite, or replace its lines; return whether anything changed.
 
         Raises:
             BenchctlError: the crontab cannot be read or written, or its marks are damaged.
@@ -457,10 +442,7 @@ class Crontab:
         return self._replace(job.suite, block_of(job))
 
     def remove(self, suite: str) -> bool:
-        """Take a suite out.
-
-        Returns:
-            Whether it was there.
+        """Remove a suite; return whether it was there.
 
         Raises:
             BenchctlError: as `install`.
@@ -487,7 +469,7 @@ class Crontab:
 
 
 def with_block(text: str, suite: str, block: str) -> str:
-    """A crontab with the block of a suite in place of the one that it has; an empty one takes it out.
+    """A crontab with the block of a suite replaced; an empty one removes it.
 
     Raises:
         BenchctlError: its marks are damaged.
@@ -555,8 +537,8 @@ def _unit_name(suite: str) -> str:
 def service_of(job: Job) -> str:
     """The service: one night.
 
-    Exit code 3 is an alarm, and no failure of the service. It is ended by SIGTERM to benchctl alone, which
-    stops its nodes and keeps finished forks.
+    Exit code 3 is an alarm, not a failure of the service. SIGTERM goes to benchctl alone, which stops its
+    nodes and keeps finished forks.
 
     Raises:
         UsageError: systemd would not start a program with such a path.
@@ -590,7 +572,7 @@ def service_of(job: Job) -> str:
 
 
 def timer_of(job: Job) -> str:
-    """The timer; a night that the machine was off for is made up when it is on again."""
+    """The timer; a night missed because the machine was off is made up when it is on again."""
     return (
         "[Unit]\n"
         f"Description=benchctl nightly: {job.suite}, {job.when.text}\n"
@@ -610,10 +592,9 @@ class Units:
     """Unit files of one user or of the system, and the systemd that reads them.
 
     Attributes:
-        folder: of the files.
         system: of the system, not of a user.
         environ: the environment; `systemctl` is looked for in its PATH.
-        booted: is there where systemd runs.
+        booted: exists if systemd runs.
     """
 
     folder: Path
@@ -647,10 +628,7 @@ class Units:
         return self.folder / f"{_unit_name(suite)}.timer"
 
     def install(self, job: Job) -> bool:
-        """Write both units, and have the timer started now and at every boot.
-
-        Returns:
-            Whether any file changed.
+        """Write both units, and start the timer now and at every boot; return whether any file changed.
 
         Raises:
             BenchctlError: systemd does not run here or refuses, or the files cannot be written.
@@ -671,10 +649,7 @@ class Units:
         return changed
 
     def remove(self, suite: str) -> bool:
-        """Stop the timer and remove both units; a night that is going on ends as it would.
-
-        Returns:
-            Whether there was any.
+        """Stop the timer and remove both units; a running night goes on. Returns whether there were any.
 
         Raises:
             BenchctlError: as `install`.
@@ -740,7 +715,7 @@ def _quoted(text: str, *, variables: bool = False) -> str:
 
 
 def _path(path: Path | str) -> str:
-    """A path that has a line for itself: nothing is quoted there."""
+    """A path on a line of its own, where nothing is quoted."""
     return str(path).replace("%", "%%")
 
 
@@ -757,8 +732,8 @@ class Schedule:
 
     Attributes:
         kind: of what starts it.
-        text: when, in words; as somebody changed it, where we cannot read it.
-        next_run: None when it cannot be told, and when it does not run.
+        text: when, in words; verbatim if somebody changed it to what we cannot read.
+        next_run: None when unknown, and when it does not run.
         where: which file or table has it.
     """
 
@@ -769,7 +744,7 @@ class Schedule:
 
     @property
     def next_words(self) -> str:
-        """When it is started next, or why that cannot be said; and by what."""
+        """The next start, or why that is unknown; and what starts it."""
         if self.next_run is None:
             return f"{self.text} ({self.where})"
         return f"{self.next_run:%Y-%m-%d %H:%M %Z} ({self.kind}, {self.text})"
@@ -792,12 +767,8 @@ def schedule_of(
 ) -> Schedule | None:
     """What starts a suite; None when nothing that we installed does.
 
-    Args:
-        suite: its name.
-        environ: the environment; programs are looked for in its PATH.
-        now: with an offset.
-        zone: of the host; None to look it up.
-        units: where timers are; None for the usual place.
+    Programs are looked for in the PATH of `environ`; `now` has an offset. `zone` None looks up the
+    host's, and `units` None are in the usual place.
     """
     zone = local_zone() if zone is None else zone
     units = Units.usual(environ) if units is None else units
@@ -805,7 +776,7 @@ def schedule_of(
 
 
 def local_zone(path: Path = _LOCAL_TIME) -> ZoneInfo:
-    """The zone that cron and systemd go by, whatever TZ says here."""
+    """The zone that cron and systemd use, regardless of TZ here."""
     try:
         with path.open("rb") as file:
             return ZoneInfo.from_file(file, key=_zone_name(path))
@@ -872,17 +843,10 @@ _MARK = b"[older lines were removed]\n"
 
 
 def bound_log(path: Path, *, most: int = MOST_BYTES, kept: int = _KEPT_BYTES) -> bool:
-    """Cut the older lines off a log that has become long, in place: this process may be appending to it.
+    """Drop the older lines of a long log, in place: this process may be appending to it.
 
-    To be called before a night begins, under the suite's lock. A log that cannot be cut is left as it is.
-
-    Args:
-        path: of the log; it need not be there.
-        most: bytes that it may have.
-        kept: bytes that are kept of one with more, at most.
-
-    Returns:
-        Whether it was cut.
+    To be called before a night begins, under the suite's lock. A log that cannot be cut, or is missing,
+    is left as it is. One of over `most` bytes keeps up to `kept`. Returns whether it was cut.
     """
     try:
         with path.open("r+b") as file:

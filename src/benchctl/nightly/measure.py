@@ -44,14 +44,9 @@ def figure_rows(
 ) -> Iterator[FigureRow]:
     """The figures of every finished fork, in the order of variants, tasks, metrics and forks.
 
-    What tables do not show, what a node cannot do and what has no value has no row: nights without a value
-    are not there.
-
-    Args:
-        record: of the night's run; of a confirming run, or another night's, just as well.
-        night: number of the night.
-        night_id: id of the night.
-        labels: name of a variant in the run -> its label in the suite; others are left out.
+    Without rows for what tables do not show, what a node cannot do and what has no value. The record may
+    be of a confirming run, or another night's; `labels` maps variants of the run to those of the suite,
+    others are left out.
     """
     plan = record.plan
     names = task_names(plan)
@@ -104,7 +99,7 @@ def _numbered(labels: Sequence[str], place: int) -> str:
 def _figures(
     plan: Plan, forks: Sequence[ForkRecord]
 ) -> Iterator[tuple[Place, Metric, ForkRecord, TaskSummary]]:
-    """What there can be a value of."""
+    """What can have a value."""
     by_place = [
         {(summary.schedule, summary.task): summary for summary in fork.summaries if summary.reported}
         for fork in forks
@@ -144,11 +139,7 @@ class Resolved:
 
 
 def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) -> tuple[Resolved, ...]:
-    """What a suite's variants mean tonight: watched ones first, then canaries.
-
-    Args:
-        suite: that was loaded.
-        newest: says the newest version of an engine.
+    """A suite's variants as of tonight: watched ones first, then canaries.
 
     Raises:
         BenchctlError: the newest version is wanted and cannot be found out.
@@ -161,9 +152,9 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
 
 
 def night_seed(suite: Suite, night: int) -> int:
-    """The seed of a night: the suite's own, or another one every night, the same whenever it is asked for.
+    """The seed of a night: the suite's own, or one that follows from the night's number.
 
-    The order of variants, which is random within a block, would favour the same one every night otherwise.
+    With the same one every night, the random order of variants within a block would favour the same one.
     """
     if suite.seed is not None:
         return suite.seed
@@ -174,13 +165,8 @@ def night_seed(suite: Suite, night: int) -> int:
 def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home: Home) -> RunSpec:
     """What a night asks for; `plan_run` checks it against track and challenges.
 
-    A plug-in of the track needs a consent that was given before (`benchctl track trust`): nobody is there.
-
-    Args:
-        suite: that was loaded.
-        night: its number.
-        specs: resolved.
-        home: where consents are remembered.
+    A plug-in of the track needs prior consent (`benchctl track trust`), remembered in `home`: nobody is
+    there.
 
     Raises:
         UsageError: the CPUs that it pins to cannot be had.
@@ -225,7 +211,7 @@ def _pin(suite: Suite) -> PinSpec | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of measuring.
+    """What was measured.
 
     Attributes:
         record: of the night, with everything that its run says.
@@ -243,7 +229,7 @@ class Measured:
 
 
 def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
-    """A variant with paths that stay what they are: both are in the home already, and found there."""
+    """A variant with fixed paths: both are in the home already, and found there."""
     root = spec.distribution
     if spec.distribution is not None:
         root = str(install(home, spec, _silent).root)
@@ -252,12 +238,12 @@ def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """What of a night touches the machine.
+    """The parts of a night that touch the machine.
 
     Attributes:
         start: makes a run.
-        resume: goes on with one.
-        pin: says what a variant is once nothing of it moves.
+        resume: continues one.
+        pin: makes a variant with nothing left to move.
         settle: waits for a quiet host.
         look: says what the host is doing.
     """
@@ -274,11 +260,8 @@ class Measuring:
     """Measures a suite.
 
     Attributes:
-        suite: what.
-        bench: where.
-        keep: keeps fields of the night's record at once.
+        keep: saves fields of the night's record at once.
         left_s: seconds that the night's forks may take; None without a budget.
-        laboratory: what it is done with.
     """
 
     suite: Suite
@@ -312,7 +295,7 @@ class Measuring:
                 folder, run, track, variants = self._new(record, tags)
         if all(not run.compared(spec.name) for spec in run.plan.variants):
             raise BenchctlError(f"no fork was measured: {_reason(run)}", hint=f"see: benchctl show {run.id}")
-        return Measured(self._told(record, run, track, variants), folder, run, track, tags)
+        return Measured(self._with_run(record, run, track, variants), folder, run, track, tags)
 
     def _new(
         self, record: NightRecord, tags: tuple[str, ...]
@@ -329,7 +312,7 @@ class Measuring:
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
 
-    def _told(
+    def _with_run(
         self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]
     ) -> NightRecord:
         failed = run.missing()
@@ -367,7 +350,7 @@ def night_tags(record: NightRecord) -> tuple[str, ...]:
 
 
 def unmeasured(run: RunRecord) -> str:
-    """Which variants have no figures at all, and why; empty where all have."""
+    """Which variants have no figures at all, and why; empty if all have some."""
     labels = [spec.name for spec in run.plan.variants if not run.compared(spec.name)]
     return f"no fork of {', '.join(labels)} was measured: {_reason(run)}" if labels else ""
 
@@ -375,16 +358,10 @@ def unmeasured(run: RunRecord) -> str:
 def cut_off(
     suite: Suite, folder: SuiteFolder, bench: Bench, nights: Sequence[NightRecord], now: datetime
 ) -> NightRecord | None:
-    """The night that was cut off and is to be gone on with; None when there is none.
+    """The interrupted night to be continued, if any, as the suite says.
 
-    A night that is not to be gone on with is marked as discarded: what it measured stays in its run.
-
-    Args:
-        suite: which says what to do with such nights.
-        folder: of the suite; its lock is held, so that a night that is `running` has no process any more.
-        bench: told what is done.
-        nights: of the suite.
-        now: the wall clock.
+    Others are marked as discarded: what they measured stays in their runs. The suite's lock is held, so
+    that a night that is `running` has no process any more.
     """
     if not nights or nights[-1].status not in ("running", "interrupted"):
         return None
@@ -417,7 +394,7 @@ def _variant(resolved: Resolved) -> NightVariant:
 
 
 def _failed_requests(run: RunRecord) -> Iterator[str]:
-    """What of the load failed, a clause a variant and task: figures are those of what succeeded."""
+    """Failed parts of the load, a clause a variant and task: figures are those of what succeeded."""
     for spec in run.plan.variants:
         found: dict[str, list[TaskSummary]] = {}
         for fork in run.compared(spec.name):
@@ -433,7 +410,7 @@ def _failed_requests(run: RunRecord) -> Iterator[str]:
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """A progress that nobody sees: nothing is fetched any more."""
+    """A progress that nobody sees: everything is fetched already."""
 
 
 def _reason(run: RunRecord) -> str:

@@ -303,7 +303,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     operations: tuple[str, ...] = ()
 
     def concerns(self, key: SeriesKey) -> bool:
-        """Whether it is about a series, too: what its key leaves open is any."""
+        """Whether it is about a series, too; fields that its key leaves empty match any."""
         pairs = zip(msgspec.structs.astuple(self.key), msgspec.structs.astuple(key), strict=True)
         named = not self.operations or key.task in self.operations
         return named and all(wanted in ("", found) for wanted, found in pairs)
@@ -328,7 +328,7 @@ class Acknowledged(
 
 
 class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="recovered"):
-    """What the alarm was about is as it was before, or is there no more.
+    """What the alarm was about is as before, or no longer exists.
 
     Attributes:
         alarm: which.
@@ -344,10 +344,10 @@ class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Annotated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="annotated"):
-    """Something that somebody knows happened.
+    """An event that somebody noted.
 
     Attributes:
-        at: wall clock of writing it down.
+        at: wall clock of the note.
         night: id of the first night that it bears on; empty for the next one.
         number: of that night; the number that the next one would get.
         text: what.
@@ -367,7 +367,7 @@ Event = Raised | Acknowledged | Recovered | Annotated
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """An alarm, and how it stands.
+    """An alarm and its state.
 
     Attributes:
         raised: as it was raised.
@@ -385,7 +385,7 @@ class Alarm(msgspec.Struct, frozen=True):
 def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
     """Every alarm as it stands after all events, in the order in which they were raised.
 
-    Events about alarms that were never raised are passed over: a log that was cut short still reads.
+    Events about alarms that were never raised are skipped, so that a truncated log can be read.
     """
     found: dict[int, Alarm] = {}
     for event in events:

@@ -56,13 +56,10 @@ _OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
 
 
 def of_unwatched(desk: Desk, first: int) -> list[Raised]:
-    """One alarm a variant that has figures which were held or unconfirmed in five nights running.
+    """One alarm a variant with figures that were held or unconfirmed in five nights running.
 
-    A night in which the canary moved as a whole raises none: there is an alarm for that.
-
-    Args:
-        desk: of tonight, whose findings are as they ended.
-        first: number of the first alarm.
+    A night in which the canary moved as a whole raises none: there is an alarm for that. Tonight's
+    findings are final; `first` is the number of the first alarm.
     """
     if desk.tonight.canary_moved:
         return []
@@ -79,7 +76,7 @@ def of_unwatched(desk: Desk, first: int) -> list[Raised]:
 
 
 def watched_again(desk: Desk) -> list[Recovered]:
-    """Alarms about variants of which nothing is held or unconfirmed any more."""
+    """Recoveries of variants of which nothing is held or unconfirmed any more."""
     tonight = desk.tonight
     off = {one.key.variant for one in tonight.findings if one.status in _OPEN}
     text = "what was off is as usual, or was looked into"
@@ -162,14 +159,13 @@ class Shift:
     """What a night works with.
 
     Attributes:
-        suite: what is measured.
         path: of the suite's file.
         folder: where its nights are kept.
         bench: where runs are made.
         site: folder of the pages.
         laboratory: what it is measured with.
         now: the wall clock; for labels only.
-        clock: seconds on a clock that does not jump.
+        clock: seconds on a monotonic clock.
     """
 
     suite: Suite
@@ -187,11 +183,10 @@ class Ended:
     """How a night ended.
 
     Attributes:
-        record: of it.
         events: of the suite, all of them.
         index: the suite's page; None when the pages could not be written.
         trouble: what went wrong beside the night itself.
-        bug: what ended the night and should never have been raised: to be raised again once it is told.
+        bug: an exception that ended the night, to be raised again once it is reported.
     """
 
     record: NightRecord
@@ -207,10 +202,9 @@ class Ended:
 
 
 def run_night(shift: Shift) -> Ended:
-    """Run a night, or go on with the one that was cut off; the suite and the host are ours meanwhile.
+    """Run a night, or continue one that was cut off, with the suite and the host locked.
 
-    Returns:
-        How it ended. A night that could not be measured is a result, too.
+    A night that could not be measured is a result, too.
 
     Raises:
         BenchctlError: nothing can be kept, or it was interrupted.
@@ -240,7 +234,7 @@ class _Night:
         self._started = self.shift.clock()
 
     def run(self) -> Ended:
-        """All of it, its pages and its clean-up included."""
+        """All of it, with pages and clean-up."""
         try:
             self._save(budget_s=self.shift.suite.budget_s or 0.0)
             self._measure_and_look()
@@ -288,7 +282,7 @@ class _Night:
         self._end("done", unmeasured(measured.run))
 
     def _keep(self, measured: Measured) -> None:
-        """What was measured, on disk before anybody looks at it."""
+        """Save what was measured before anything looks at it."""
         self.record = measured.record
         self._save()
         shift = self.shift
@@ -335,7 +329,7 @@ class _Night:
         self._say_what_is_not_watched(found, len(baselines.comparable))
 
     def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
-        """Findings in the order of the schedule, with what became of those that had to be looked into."""
+        """Findings in the order of the schedule, with the outcomes of confirmations."""
         open_ones = [one for one in findings if one.status == "unconfirmed"]
         if not open_ones:
             return list(findings)
@@ -371,7 +365,7 @@ class _Night:
             self._save(caveats=(*self.record.caveats, *texts))
 
     def _finish(self) -> Ended:
-        """What must not undo a night that was measured: clean-up and pages."""
+        """Clean-up and pages, whose failure must not undo a night that was measured."""
         shift = self.shift
         note = shift.bench.observer.note
         events = shift.folder.events(note)
@@ -429,7 +423,7 @@ class _Night:
         return (self.shift.suite.budget_s or 0.0) - self._wall_s()
 
     def _left_for_forks(self) -> float:
-        """The same without what is kept free for confirmations."""
+        """The same without the part that is reserved for confirmations."""
         kept_free = (self.shift.suite.budget_s or 0.0) * self.shift.suite.confirm.share_of_budget
         return self._left() - kept_free
 
@@ -438,7 +432,7 @@ class _Night:
         self.shift.folder.save(self.record)
 
     def _end(self, status: NightStatus, reason: str) -> None:
-        """Keep how it ended; on a full disk somebody is told all the same."""
+        """Keep how it ended; on a full disk it is reported all the same."""
         try:
             self._save(status=status, reason=reason)
         except BenchctlError as err:
@@ -447,6 +441,6 @@ class _Night:
 
 
 def _unsaid(new: Sequence[Event], events: Sequence[Event]) -> list[Event]:
-    """Without alarms that the same night raised before it was cut off."""
+    """Alarms except those that the same night raised before it was cut off."""
     said = {(one.night, one.kind, one.key) for one in events if isinstance(one, Raised)}
     return [one for one in new if not isinstance(one, Raised) or (one.night, one.kind, one.key) not in said]

@@ -197,7 +197,7 @@ def _is_host(name: str) -> bool:
 
 
 def _is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent to an address."""
+    """Whether what is sent to an address is encrypted, or stays on this host."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
@@ -250,10 +250,8 @@ _PASSED_ON = ("PATH", "SSH_AUTH_SOCK", "XAUTHORITY")
 class Redactor:
     """Hides secrets in texts.
 
-    Args:
-        notifiers: the variables that they name hold secrets, whatever they are called.
-        environ: the environment; what is named like a secret there is taken for one, since a command that
-            is started may print it.
+    Secrets are in the variables that notifiers name, whatever they are called, and in those of the
+    environment with a telling name, since a command that is started may print them.
     """
 
     def __init__(self, notifiers: Iterable[NotifierSpec], environ: Mapping[str, str]) -> None:
@@ -275,7 +273,7 @@ class Redactor:
         )
 
     def clean(self, text: str) -> str:
-        """The text without any secret; none of it at all where one is too short to be found for sure."""
+        """The text without secrets; nothing at all if one is too short to be found reliably."""
         if self._withhold:
             return WITHHELD if text.strip() else ""
         for form in self._forms:
@@ -284,12 +282,12 @@ class Redactor:
 
 
 def _parts(value: str) -> set[str]:
-    """A secret, and what of it is secret by itself: the words of `Bearer TOKEN`, the lines of a key."""
+    """A secret and its secret parts: the words of `Bearer TOKEN`, the lines of a key."""
     return {value, *value.split()} - {"Basic", "Bearer", "ApiKey", "Token"}
 
 
 def _address_parts(url: str) -> set[str]:
-    """Of an address that is a secret, each part: messages of libraries quote them alone."""
+    """Each part of a secret address: messages of libraries quote them alone."""
     try:
         parts = urlsplit(url)
         userinfo = parts.netloc.rpartition("@")[0]
@@ -321,11 +319,9 @@ def _forms(secret: str) -> set[str]:
 
 
 def _inside_base64(raw: bytes, before: int) -> str:
-    """What of a text encoded together with others, as user and password are, depends on it alone.
+    """The part of the encoding of `raw`, after `before` bytes modulo 3, that depends on it alone.
 
-    Args:
-        raw: the text.
-        before: bytes before it, modulo 3.
+    That is how user and password are encoded together.
     """
     encoded = base64.b64encode(bytes(before) + raw).decode("ascii")
     return encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
@@ -407,13 +403,10 @@ _BETWEEN_CUTS_S = 0.2
 
 
 def send_mail(spec: SmtpSpec, letter: Letter, *, environ: Mapping[str, str], redactor: Redactor) -> None:
-    """Hand a message to the mail server.
+    """Hand a letter to the mail server.
 
-    Args:
-        spec: the server, and whom it is for.
-        letter: what; its key is in the header Message-ID, so that mail that comes twice is shown once.
-        environ: holds the secrets, and in `SSL_CERT_FILE` whom to trust instead of the system's authorities.
-        redactor: cleans what the server says.
+    Its key is in the header Message-ID, so that mail that comes twice is shown once. `environ` holds the
+    secrets, and in `SSL_CERT_FILE` whom to trust instead of the system's authorities.
 
     Raises:
         SendError: the server did not take it, or not for everybody.
@@ -464,8 +457,8 @@ def _trusting(environ: Mapping[str, str]) -> ssl.SSLContext:
 class _Deadline:
     """Cuts a connection when its time is over.
 
-    The timeout of smtplib is that of a single read: a server that drips, a byte now and then, would keep the
-    night for ever, and with it the lock of the suite.
+    The timeout of smtplib applies to a single read: a server that sends a byte now and then would keep
+    the night for ever, and with it the lock of the suite.
     """
 
     def __init__(self) -> None:
@@ -475,7 +468,7 @@ class _Deadline:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """So long may the block take."""
+        """A limit on the block's duration."""
         watch = threading.Thread(target=self._watch, args=(seconds,), name="mail-deadline", daemon=True)
         watch.start()
         try:
@@ -551,7 +544,7 @@ def _refusal(err: smtplib.SMTPException, redactor: Redactor) -> SendError:
 
 
 def _unreachable(err: OSError, spec: SmtpSpec) -> SendError:
-    """What kept us from talking to the server."""
+    """Why the server could not be reached."""
     match err:
         case ssl.SSLCertVerificationError():
             reason = f"its certificate is not trusted: {err.verify_message} (SSL_CERT_FILE names others)"
@@ -589,14 +582,10 @@ _REASONS = {
 
 
 def post(spec: WebhookSpec, letter: Letter, *, environ: Mapping[str, str], redactor: Redactor) -> None:
-    """Post a message.
+    """Post a letter, with its key in the header `Idempotency-Key`.
 
-    Args:
-        spec: where to.
-        letter: what; its key goes into the header `Idempotency-Key`.
-        environ: holds the secrets, and in `REQUESTS_CA_BUNDLE` whom to trust instead of the system's
-            authorities.
-        redactor: cleans what is answered.
+    `environ` holds the secrets, and in `REQUESTS_CA_BUNDLE` whom to trust instead of the system's
+    authorities.
 
     Raises:
         SendError: there was no answer in time, or another one than 2xx.

@@ -49,14 +49,10 @@ _GRACE_S = 2.0
 def run_command(
     spec: CommandSpec, letter: Letter, *, environ: Mapping[str, str], folder: Path, redactor: Redactor
 ) -> None:
-    """Start the program and wait for its end.
+    """Run a program with a letter on its standard input.
 
-    Args:
-        spec: which.
-        letter: what it is told.
-        environ: its environment.
-        folder: its working directory; a program with a slash in its path is looked for from there.
-        redactor: cleans what it says.
+    `folder` is its working directory, where a program with a slash in its path is looked for; its output
+    is redacted.
 
     Raises:
         SendError: it could not be started, took too long, or failed; its last words are in the reason.
@@ -109,7 +105,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_words(output: BinaryIO, redactor: Redactor) -> str:
-    """The end of what it printed; cleaned as a whole first, or the cut might leave half a secret."""
+    """The end of its output; redacted as a whole first, or the cut might leave half a secret."""
     size = output.seek(0, os.SEEK_END)
     # A secret that began before the part that is looked at is cut off with the line that it is in.
     start = max(size - 16 * _TAIL_BYTES, 0)
@@ -130,7 +126,7 @@ class Undelivered:
 
     Attributes:
         notifier: what messages call it.
-        night: id of the night that the message is about; empty where that cannot be read.
+        night: id of the night that the message is about; empty if unreadable.
         subject: of the message.
         reason: why.
         attempts: how often it was tried.
@@ -173,8 +169,8 @@ def deliver(
 ) -> list[Undelivered]:
     """Tell everybody who wants to know of this night, and first what they could not be told before.
 
-    A message arrives at least once; who gets one twice can tell by its key. The caller holds the suite's
-    lock. Standard output is the caller's as well.
+    A message arrives at least once; receivers can tell duplicates by its key. The caller holds the
+    suite's lock. Standard output is the caller's as well.
 
     Args:
         outbox: folder of what waits; created when missing.
@@ -255,7 +251,7 @@ def _keep_all(
 
 
 def _keep(path: Path, letter: Letter) -> _Waiting:
-    """Write a letter down; where the disk is full it is sent all the same: that is what it may be about."""
+    """Write a letter down; on a full disk it is sent all the same: that may be what it is about."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, msgspec.json.encode(letter))
@@ -298,7 +294,7 @@ def _forget(one: _Waiting) -> None:
 
 
 def _read(outbox: Path) -> tuple[list[_Waiting], list[Undelivered]]:
-    """Read what waits; a file that cannot be read is set aside, so that it is told of once."""
+    """Read what waits; an unreadable file is set aside, so that it is reported once."""
     found: list[_Waiting] = []
     failed: list[Undelivered] = []
     for path in _paths(outbox):
@@ -329,7 +325,7 @@ def _load(path: Path) -> Letter:
 
 
 def _file_name(letter: Letter) -> str:
-    """One a night and notifier; nights sort in the order in which they began, one that could not is first."""
+    """One a night and notifier; nights sort in the order in which they began, one that did not is first."""
     return f"{letter.night or _NO_NIGHT}.{letter.destination}.json"
 
 
@@ -342,7 +338,7 @@ _NAME: Final = "told"
 def remember_told(folder: SuiteFolder, night: NightRecord) -> None:
     """Keep that the messages about a night are sent, or wait in the outbox.
 
-    Where that cannot be written, the night is told of again: rather twice than never.
+    If that cannot be written, the night is reported again: rather twice than never.
     """
     if night.id:
         with contextlib.suppress(BenchctlError):
@@ -350,13 +346,7 @@ def remember_told(folder: SuiteFolder, night: NightRecord) -> None:
 
 
 def untold(folder: SuiteFolder, nights: Iterable[NightRecord], tonight: NightRecord) -> list[NightRecord]:
-    """The nights before tonight's that nobody was told of, in order; none where that was never kept.
-
-    Args:
-        folder: of the suite.
-        nights: of it, as they ended.
-        tonight: the night that is told of just now.
-    """
+    """The nights before tonight's that were not reported, in order; none if that was never kept."""
     try:
         last = number_of((folder.root / _NAME).read_text(encoding="utf-8", errors="replace"))
     except OSError:

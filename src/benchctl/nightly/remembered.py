@@ -34,7 +34,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 def remember(folder: SuiteFolder, known: Known) -> None:
-    """Keep it.
+    """Save it.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -43,14 +43,10 @@ def remember(folder: SuiteFolder, known: Known) -> None:
 
 
 def check_name(folder: SuiteFolder, file: str) -> None:
-    """Two suite files of one name would write one history.
-
-    Args:
-        folder: of the suite.
-        file: absolute path of the file that is to run.
+    """Refuse a second suite file of the same name: both would write one history.
 
     Raises:
-        UsageError: another file that is still there has the name.
+        UsageError: another file that still exists has the name.
     """
     try:
         other = Path(recall(folder).file)
@@ -79,11 +75,7 @@ def recall(folder: SuiteFolder) -> Known:
 
 
 def find_suite(home: Home, name: str) -> SuiteFolder:
-    """A suite by its name, or by its file.
-
-    Args:
-        home: where suites are kept.
-        name: of the suite, or the path of its file.
+    """A suite by its name, or by the path of its file.
 
     Raises:
         UsageError: it has had no night.

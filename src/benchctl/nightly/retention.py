@@ -26,12 +26,9 @@ _ENGINES = 2
 
 
 def old_nights(nights: Iterable[NightRecord], keep: int, spared: Collection[str]) -> list[NightRecord]:
-    """The nights before the newest `keep` that have a run, in order; among them nights that were cut off.
+    """The nights before the newest `keep`, at least 1, that have a run, in order, interrupted ones included.
 
-    Args:
-        nights: in any order.
-        keep: at least 1.
-        spared: ids of nights that never are old.
+    `spared` are ids of nights that are never old.
     """
     ordered = sorted(nights, key=lambda night: night.number)
     measured = [night.number for night in ordered if night.run]
@@ -41,7 +38,7 @@ def old_nights(nights: Iterable[NightRecord], keep: int, spared: Collection[str]
 
 
 def looked_into(alarms: Iterable[Alarm]) -> frozenset[str]:
-    """Ids of the nights that open alarms are about: somebody is going to want all of them."""
+    """Ids of the nights that open alarms are about: somebody will want all of them."""
     return frozenset(
         night
         for alarm in alarms
@@ -53,7 +50,7 @@ def looked_into(alarms: Iterable[Alarm]) -> frozenset[str]:
 def confirmed_against(nights: Iterable[NightRecord]) -> frozenset[str]:
     """Ids of the newest nights that had the last two engines of a variant.
 
-    What crept up while an engine stayed the same is confirmed against the one before, however long ago.
+    A change that crept up under one engine is confirmed against the one before, however long ago.
     """
     found: dict[str, dict[str, str]] = {}
     for night in sorted(nights, key=lambda night: night.number, reverse=True):
@@ -84,12 +81,12 @@ _MANIFEST: Final = "manifest.json"
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something in benchctl's home that can be had again.
+    """Something in benchctl's home that can be fetched or built again.
 
     Attributes:
         key: digest by which records know it: of the archive, or of the prepared index.
         made_s: when it was complete, seconds since the epoch.
-        paths: its files and folders, in the order in which they go.
+        paths: its files and folders, in the order of removal.
     """
 
     key: str
@@ -165,7 +162,6 @@ class Leftovers:
     """What a suite leaves behind.
 
     Attributes:
-        folder: of the suite.
         home: where engines and indices are.
         store: of all runs.
         keep: for how many measured nights they are kept; taken for the other suites of this home, too.
@@ -179,14 +175,7 @@ class Leftovers:
     in_use: Callable[[Path], bool] = program_in_use
 
     def remove(self, nights: Sequence[NightRecord], alarms: Iterable[Alarm]) -> Iterator[str]:
-        """Remove what only old nights used.
-
-        Args:
-            nights: of the suite.
-            alarms: of the suite.
-
-        Yields:
-            What was removed, or why nothing is.
+        """Remove what only old nights used; yield what was removed, or why nothing is.
 
         Raises:
             BenchctlError: the disk refuses.
@@ -221,14 +210,14 @@ class Leftovers:
     def _old_elsewhere(self) -> Iterator[NightRecord]:
         """Old nights of the other suites: their runs keep nothing from being removed, and remove nothing.
 
-        A night that cannot be read is none of them, so that its runs keep what they used.
+        An unreadable night is not among them, so that its runs keep what they used.
         """
         for suite in suites(self.home):
             if suite.root != self.folder.root:
                 yield from self._old(suite.nights(_passed_over), alarms_of(suite.events(_passed_over)))
 
     def _all(self) -> Iterator[Leftover]:
-        """Engines, archives and prepared indices of the home; what is damaged or half-done is none."""
+        """Engines, archives and prepared indices of the home; nothing damaged or incomplete."""
         for manifest in (
             *self.home.engines.glob(f"*/{_MANIFEST}"),
             *self.home.indices.glob(f"*/{_MANIFEST}"),
@@ -255,7 +244,7 @@ class Leftovers:
 
 
 def _passed_over(_message: str) -> None:
-    """Another suite's trouble is told by its own nights."""
+    """Other suites report their own trouble."""
 
 
 def _keys(night: NightRecord) -> Iterator[str]:
@@ -299,18 +288,10 @@ def apply_retention(
     keep: Retention,
     alarms: Iterable[Alarm],
 ) -> list[str]:
-    """Remove what is older than what is to be kept; to be called under the lock of the suite.
+    """Remove what is older than `keep`, under the lock of the suite.
 
-    The nights that an open alarm is about keep everything: somebody is going to look into them. Nothing is
-    removed that was not measured, fetched or built for the suite.
-
-    Args:
-        folder: of the suite.
-        nights: of the suite, tonight's included, in any order.
-        store: where their runs are.
-        home: where engines and indices are.
-        keep: for how many nights.
-        alarms: of the suite, as they stand.
+    Nights that an open alarm is about keep everything: somebody is going to look into them. Nothing is
+    removed that was not measured, fetched or built for the suite. Nights include tonight's, in any order.
 
     Returns:
         What was removed, and what could not be, in words.
@@ -328,7 +309,7 @@ def apply_retention(
 
 
 def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
-    """Remove what is raw of the runs of old nights, also of those that were cut off before they named one."""
+    """Remove raw data of the runs of old nights, also of those cut off before they named one."""
     for folder in store.folders() if old else ():
         # Most runs were looked at in an earlier night, and have nothing left.
         raw = [folder.path / name for name in _RAW_FOLDERS if (folder.path / name).is_dir()]

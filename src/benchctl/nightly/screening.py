@@ -35,7 +35,7 @@ class Nights:
     counts: Integers
 
     def places_of(self, numbers: Collection[int]) -> Integers:
-        """Where these nights are, ascending; those that have no value are passed over."""
+        """Where these nights are, ascending; those without a value are skipped."""
         wanted = np.unique(np.fromiter(numbers, np.int64, len(numbers)))
         places = np.searchsorted(self.numbers, wanted)
         inside = places < self.numbers.size
@@ -53,14 +53,7 @@ class Nights:
         return sds
 
     def fork_sd(self, places: Integers | None = None) -> float | None:
-        """SD from fork to fork, pooled within nights.
-
-        Args:
-            places: of the nights that count; None for all.
-
-        Returns:
-            None where no night has two forks.
-        """
+        """SD from fork to fork, pooled within nights (those at `places`); None if no night has two forks."""
         squares = self.squares if places is None else self.squares[places]
         counts = self.counts if places is None else self.counts[places]
         freedom = int((counts - 1).sum())
@@ -68,7 +61,7 @@ class Nights:
 
 
 def nights_of(series: Series) -> Nights:
-    """Sum a series up night by night, vectorised; a series without entries has no nights."""
+    """Summarise a series night by night, vectorised; a series without entries has no nights."""
     if series.nights.size == 0:
         empty = np.empty(0)
         return Nights(series.nights, empty, empty, series.nights)
@@ -120,7 +113,7 @@ LIMIT: Final = 5.0
 
 
 def rise(steps: Floats) -> tuple[float, int | None]:
-    """Sum steps up, from 0 anew whenever the sum would fall below it (Page 1954).
+    """Cumulative sum that restarts from 0 whenever it would fall below (Page 1954).
 
     Args:
         steps: what values deviate by in one direction, less the slack, in order, shape (n,).
@@ -236,7 +229,7 @@ def screen_nights(
     resets: Collection[int] = (),
     higher_is_better: bool,
 ) -> Screened | None:
-    """The same for a series that was summed up; `higher_is_better` says which way is faster."""
+    """`screen` for a series summarised by night."""
     tonight = nights.places_of((night,))
     before = nights.places_of(candidates)
     before = before[nights.numbers[before] < night]
@@ -281,7 +274,7 @@ def screen_nights(
 def _drift_or_outlier(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> tuple[tuple[Rule, ...], _Test, int] | None:
-    """The rules that found something, what was found, and the place of the night in which it began."""
+    """The rules that found something, what they found, and the place of the night in which it began."""
     new = _outlier(nights, baseline, later, least, resets)
     drift = _drift(nights, baseline, later, least, resets)
     if new is None:
@@ -294,9 +287,9 @@ def _drift_or_outlier(
 def _outlier(
     nights: Nights, baseline: Integers, later: Integers, least: float, resets: Collection[int]
 ) -> _Test | None:
-    """Tonight, or the mean of tonight and the night before where both point the same way.
+    """Tonight, or the mean of tonight and the night before if both point the same way.
 
-    Two nights see twice as well, and a first night that was just inside is not lost.
+    Two nights double the evidence, and a first night that was just inside is not lost.
     """
     tonight = _newest(nights, baseline, later[-1:])
     if tonight.p <= OUTLIER_LEVEL and abs(tonight.effect) >= least:
@@ -331,7 +324,7 @@ def _drift(
 
 
 def _began(nights: Nights, places: Integers, test: _Test, share: float) -> int:
-    """The place of the first of the newest nights that lie, on average, beyond a share of the effect."""
+    """The place of the first of the newest nights that are, on average, beyond a share of the effect."""
     away = (nights.means[places] - test.centre) * math.copysign(1.0, test.effect)
     _, first = rise(away - abs(test.effect) * share)
     return int(places[-1 if first is None else first])
@@ -340,7 +333,7 @@ def _began(nights: Nights, places: Integers, test: _Test, share: float) -> int:
 def _last_good(nights: Nights, before: Integers, changed: int, night: int, resets: Collection[int]) -> int:
     """The number of the newest night before a change, or of one 1, 3, 7 ... earlier after refuted findings.
 
-    One that lies where the change begins may show it already: it would refute every finding from then on.
+    A night where the change begins may show it already: it would refute every finding from then on.
     """
     numbers = nights.numbers[before]
     numbers = numbers[numbers < changed]
@@ -451,17 +444,10 @@ class CanaryReport(msgspec.Struct, frozen=True):
         return "; ".join(move.text for move in self.whole)
 
     def holds(self, key: SeriesKey, direction: Direction) -> str:
-        """Say why a finding of a watched variant is held.
+        """Why a finding of a watched variant is held, without a full stop; empty when nothing holds it.
 
         It is when a canary as a whole moved the same way in this metric, or on the very same challenge and
         task. Other figures of a canary hold nothing: of eighty, one or two are screened by chance.
-
-        Args:
-            key: of the finding.
-            direction: of the finding.
-
-        Returns:
-            Without a full stop; empty when nothing holds it.
         """
         for whole in self.whole:
             if (whole.metric, whole.screened.direction) == (key.metric, direction):
@@ -483,15 +469,10 @@ def canary_moved(
 ) -> CanaryReport:
     """Screen every figure of the canaries, and each canary as a whole.
 
-    As a whole means fork by fork the mean, over all tasks with a value tonight and before, of how far ln of
-    the figure is from its mean over the candidate nights. What happens to single tasks by chance averages
-    out; what happens to the host stays.
-
-    Args:
-        canaries: all series of all canaries, in any order.
-        night: number of the night.
-        candidates: nights of a series that may serve as baseline; as a whole, those of any of its tasks.
-        margin: relative difference that matters in practice.
+    As a whole means fork by fork the mean, over all tasks with a value tonight and before, of how far ln
+    of the figure is from its mean over the candidate nights. What happens to single tasks by chance
+    averages out; what happens to the host stays. `candidates` are nights of a series that may serve as
+    baseline; as a whole, those of any of its tasks.
     """
     moves = []
     groups: dict[tuple[str, str, bool], list[Series]] = {}
@@ -577,8 +558,8 @@ class Judged(msgspec.Struct, frozen=True):
 def forks_to_confirm(series: Series, effect_log: float, *, least: int = LEAST_FORKS) -> int:
     """Forks a side that confirm an effect with 80 % power, at the level that confirmations are judged by.
 
-    The spread is that of forks within nights, as in an interleaved run. Where no night has two forks, that
-    from one night to the next stands in, which is larger; with a single night nothing is known.
+    The spread is that of forks within nights, as in an interleaved run. If no night has two forks, the
+    larger one from night to night stands in; with a single night nothing is known.
 
     Args:
         series: its history, tonight included.
@@ -675,11 +656,12 @@ def recovered(
     margin: float,
     nights: int = NIGHTS_TO_RECOVER,
 ) -> bool:
-    """Say whether a series is back, in three nights running.
+    """Whether a series is back, by default in three nights running, tonight included.
 
-    A night counts as back when it is inside the margin of the old level and nearer to it than to the level of
-    the alarm. One such night may be chance: of an effect of 5 % with a night SD of 2 %, one in ten is, two
-    running are one in a hundred.
+    A night counts as back when it is inside the margin of the old level and nearer to it than to the
+    level of the alarm. One such night may be chance: of an effect of 5 % with a night SD of 2 %, one in
+    ten is, two running are one in a hundred. False when the night has no value, or there are fewer
+    nights.
 
     Args:
         series: that the alarm is about.
@@ -687,10 +669,7 @@ def recovered(
         baseline_log: mean ln of the old level.
         raised_effect_percent: of the alarm.
         margin: relative difference that matters in practice.
-        nights: how many of the newest nights, this one included, must be back.
-
-    Returns:
-        False when the night has no value, or there are fewer nights.
+        nights: how many of the newest nights must be back.
     """
     found = nights_of(series)
     here = found.places_of((night,))

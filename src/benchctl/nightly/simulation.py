@@ -224,15 +224,10 @@ def replay(
 ) -> Replayed:
     """Go through the nights of a suite as `nightly run` does, with confirmations on forks drawn for them.
 
-    Every alarm is taken note of at once: the nights from its beginning on are the new baseline, until the
-    series is back at the old level. A night whose finding is refuted counts as a night like any other; one
-    whose finding is held, or was too dear to confirm, never becomes baseline.
-
-    Args:
-        world: what was generated.
-        rng: of the forks that confirm.
-        margin: relative difference that matters in practice.
-        most_forks: a side, that a confirmation has time for; None for no limit.
+    Every alarm is acknowledged at once: the nights from its beginning on are the new baseline, until the
+    series is back at the old level. A night whose finding is refuted counts as a night like any other;
+    one whose finding is held, or was too expensive to confirm, never becomes baseline. `most_forks` is
+    what a confirmation has time for, a side; None for no limit.
     """
     suite = _Suite(world, rng, margin, most_forks)
     for night in suite.numbers:
@@ -293,7 +288,7 @@ class _Suite:
         return dict(sorted(decided.items()))
 
     def _confirm(self, found: Screened, night: int, forks: int) -> Comparison:
-        """Fresh forks of last-good and of tonight, interleaved: night and host are alike to both."""
+        """Fresh forks of last-good and of tonight, interleaved: night and host are the same for both."""
         process = self._world.process
         levels = np.array([process.engine(found.last_good), process.engine(night)])
         good, tonight = process.forks_of(levels, forks, self._rng)
@@ -383,7 +378,7 @@ class _Followed:
         return True
 
     def go_on(self, night: int, finding: ReplayedFinding | None) -> None:
-        """What a night is to those that follow."""
+        """Update baseline and alarm for the following nights."""
         if finding is None:
             self.candidates.append(night)
         elif finding.status == "refuted":
@@ -443,7 +438,7 @@ class Outcome(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def outcome_of(replayed: Replayed, process: Process) -> Outcome:
-    """Sum a replay up."""
+    """Summarise a replay."""
     changes = process.engine(process.step_night) != 0 and process.step_night <= process.nights
     delays = [
         _delay(replayed.delays(process.step_night, confirmed=confirmed)) if changes else None
@@ -525,14 +520,8 @@ def read_recorded(
     """Read a file of recorded values.
 
     The first line is a header unless its second cell is a number. Cells are separated by commas,
-    semicolons or tabs, whichever the first line has most of. Times are numbers or ISO 8601, and decide on the
-    order.
-
-    Args:
-        lines: of the file.
-        source: its name, for messages.
-        columns: which are read.
-        higher_is_better: which way is faster.
+    semicolons or tabs, whichever the first line has most of. Times are numbers or ISO 8601, and decide on
+    the order. `source` is the file's name, for messages.
 
     Raises:
         UsageError: no rows, a column that is not there, a time that is none, times of both kinds, a value
@@ -593,7 +582,7 @@ def _rows(lines: Iterable[str], source: str, columns: Columns) -> Iterator[_Row]
 
 
 def _cells(lines: Iterable[str], source: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of their last line; empty ones are passed over."""
+    """Rows with the number of their last line; empty ones are skipped."""
     first, *rest = list(lines) or [""]
     reader = csv.reader([first, *rest], delimiter=max(_DELIMITERS, key=first.count))
     try:
@@ -691,14 +680,10 @@ class Rescreened(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def rescreen(series: Series, *, margin: float) -> Rescreened:
-    """Go through a series night by night, knowing nothing of the nights to come.
+    """Go through a recorded series night by night, knowing nothing of the nights to come.
 
-    Every finding is taken for true: the nights from its beginning on are the new baseline. So a single night
-    that stands out is found twice, when it comes and when it goes.
-
-    Args:
-        series: recorded.
-        margin: relative difference that matters in practice.
+    Every finding is taken for true: the nights from its beginning on are the new baseline. So a single
+    outlying night is found twice, when it comes and when it goes.
     """
     nights = nights_of(series)
     candidates: list[int] = []

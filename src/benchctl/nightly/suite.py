@@ -203,7 +203,7 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
 
 
 def load_suite(path: Path) -> Suite:
-    """Read and check a suite file, as far as that goes without a network and without its track.
+    """Read and check a suite file, without a network and its track.
 
     Raises:
         UsageError: it cannot be read, or something in it is wrong: with file, line and column.
@@ -236,7 +236,7 @@ def _check_name(name: str, typed: Typed[Suite]) -> None:
 
 
 def _check_members(typed: Typed[Suite], folder: Path) -> None:
-    """Every variant can be measured, once, and canaries stay what they are.
+    """Check that every variant can be measured, once, and canaries stay what they are.
 
     Raises:
         UsageError: one cannot.
@@ -284,7 +284,7 @@ def _check_metrics(suite: Suite, document: Document) -> None:
 
 
 def _check_amounts(typed: Typed[Suite]) -> None:
-    """Numbers that fit together.
+    """Check that numbers fit together.
 
     Raises:
         UsageError: they don't.
@@ -366,11 +366,6 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
 
 
 def _placed(variant: Variant, folder: Path) -> Variant:
-    """A variant whose paths are absolute.
-
-    Raises:
-        UsageError: it is in no form that a variant has.
-    """
     place, jdk = variant.distribution, variant.jdk
     return Variant(
         placed_variant(variant.variant, folder),
@@ -403,12 +398,8 @@ Named = tuple[str, tuple[Step, ...]]
 def check_challenges(path: Path, suite: Suite) -> None:
     """Refuse a challenge that neither benchctl nor the suite's track has.
 
-    Paths are left to the night, as is a track that cannot be loaded: files come and go, and a night that
-    cannot be measured tells somebody.
-
-    Args:
-        path: of the suite's file.
-        suite: that was loaded from it.
+    Paths are left to the night, and so is a track that cannot be loaded: files come and go, and a night
+    that cannot be measured is reported.
 
     Raises:
         UsageError: there is no such challenge: with file, line and column.

@@ -34,7 +34,7 @@ _SHORT_HASH = 12
 
 
 def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
-    """What became of a night, from its record and the log of alarms."""
+    """The outcome of a night, from its record and the log of alarms."""
     if record.status == "running":
         return "running"
     if _raised_in(record, events):
@@ -44,7 +44,7 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
 
 
 def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
-    """How pages show a night: as it stands, or that quiet says little, as the host moved or was noisy."""
+    """How pages show a night: as it stands, or that quiet means little, as the host moved or was noisy."""
     found = standing(record, events)
     return "unwatched" if found == "quiet" and (record.canary_moved or record.noise) else found
 
@@ -77,7 +77,7 @@ def subject(record: NightRecord, events: Sequence[Event]) -> str:
 
 
 def marks(record: NightRecord) -> tuple[str, ...]:
-    """What a reader of a list of nights should know of one, in a word or two each."""
+    """Remarks on a night in a list of nights, in a word or two each."""
     found = ["host moved"] if record.canary_moved else []
     found += ["noisy host"] if record.noise else []
     if record.forks_done < record.forks_planned:
@@ -89,7 +89,7 @@ def marks(record: NightRecord) -> tuple[str, ...]:
 
 
 def not_watched(record: NightRecord) -> list[str]:
-    """What nobody could have seen in a night, a sentence each; nothing of a night that is broken."""
+    """What a night could not have detected, a sentence each; nothing for a broken night."""
     if record.status != "done":
         return []
     found = []
@@ -117,7 +117,7 @@ def _recovered_in(record: NightRecord, events: Iterable[Event]) -> list[Recovere
 
 
 def metric_title(key: str) -> str:
-    """What tables call a metric; a machine name that is nobody's stands for itself."""
+    """What tables call a metric; an unknown machine name stands for itself."""
     try:
         return metric_of(key).title
     except ValueError:
@@ -130,7 +130,7 @@ def task_name(key: SeriesKey, *, challenges: int = 2) -> str:
 
 
 def series_name(key: SeriesKey) -> str:
-    """As much of a series as there is: `range p90 service time on es@latest`."""
+    """The known parts of a series: `range p90 service time on es@latest`."""
     figure = " ".join(part for part in (key.task, metric_title(key.metric) if key.metric else "") if part)
     return " on ".join(part for part in (figure, key.variant) if part) or "the host"
 
@@ -157,13 +157,13 @@ def moment(wall_clock: str) -> str:
 
 
 def night_label(night_id: str) -> str:
-    """What people call the night of an id: `night 42`, and the id itself where that says no number."""
+    """What people call the night of an id: `night 42`, or the id itself if it has no number."""
     number = night_id.partition("-")[0]
     return f"night {int(number)}" if number.isascii() and number.isdigit() else night_id
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """How it stands: `open`, `acknowledged by ann: known`, `recovered in night 44: ...`."""
+    """Its state: `open`, `acknowledged by ann: known`, `recovered in night 44: ...`."""
     if alarm.recovered is not None:
         return _with(f"recovered in {night_label(alarm.recovered.night)}", alarm.recovered.text)
     if alarm.acknowledged is not None:
@@ -181,7 +181,7 @@ def _short(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """One full stop, whether the reason inside had its own."""
+    """With one full stop, whether the reason has its own or not."""
     return f"{text[:1].upper()}{text[1:].rstrip('. ')}."
 
 
@@ -199,7 +199,7 @@ _MOST_COMMAND_LINES = 3
 
 
 class _Sizes(msgspec.Struct, frozen=True):
-    """How much of everything is said; what is left out is counted.
+    """How much of everything is printed; what is left out is counted.
 
     Attributes:
         detailed: alarms with all that they carry.
@@ -241,11 +241,11 @@ def summary(
         record: of the night.
         events: of the suite, all of them.
         site: path of the suite's page; empty for none.
-        width: columns that no line exceeds but those with a path or a word that is longer.
-        lines: that it has at most; 16 or more. What does not fit is counted.
+        width: columns; only lines with a longer path or word exceed it.
+        lines: at most; 16 or more. What does not fit is counted.
 
     Returns:
-        Text without control characters but line feeds, ended by one.
+        Text without control characters except line feeds, and with one at its end.
     """
     for sizes in _SIZES:
         found = _summary(record, events, site, width, sizes)
@@ -265,7 +265,7 @@ def status_text(
     site: str = "",
     width: int = WIDTH,
 ) -> str:
-    """How a suite stands: its last night, the next, who runs it just now, and what is alarming.
+    """State of a suite: its last night, the next, who runs it now, and open alarms.
 
     Args:
         suite: its name.
@@ -273,7 +273,7 @@ def status_text(
         events: of the suite.
         next_run: when it starts next, in words; empty when nothing starts it.
         holder: who holds its lock, in words; empty when nobody does.
-        waits_for: who measures, when that keeps the holder waiting; empty when it is itself at work.
+        waits_for: who is measuring, if the holder waits for that; empty when it is at work itself.
         site: path of its page; empty for none.
         width: columns.
     """
@@ -351,7 +351,7 @@ def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
 
 
 def _command_lines(line: str, width: int) -> list[str]:
-    """A command that a shell takes as it stands, over some lines; a longer one is on the alarm's page."""
+    """A command as a shell takes it, over some lines; a longer one is on the alarm's page."""
     if not line:
         return []
     words = _quoted(line)
@@ -417,7 +417,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
-    """The first lines; the last of them says when there would be more."""
+    """The first lines, the last of which says if there are more."""
     texts = [f"{indent}{line}" for line in found]
     if len(texts) <= most:
         return texts
@@ -425,7 +425,7 @@ def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
 
 
 def _shorter(line: str) -> str:
-    """Without as many of its last words as make room for four characters; a single long word is cut."""
+    """Drop as many last words as make room for four characters; a single long word is cut."""
     kept = line[: -len(" ...")]
     if not line[len(kept)].isspace() and kept.split()[1:]:
         kept = kept.rpartition(" ")[0]
@@ -438,14 +438,7 @@ def _shorter(line: str) -> str:
 def message_of(
     record: NightRecord, events: Sequence[Event], *, site: str = "", width: int = WIDTH
 ) -> Message:
-    """What to tell about a night.
-
-    Args:
-        record: of the night, finished.
-        events: of the suite, all of them, the night's own included.
-        site: path of the suite's page.
-        width: columns of the text.
-    """
+    """The message about a finished night, from all events of the suite, the night's own included."""
     found = standing(record, events)
     alarms = alarms_of(events)
     return Message(

@@ -78,7 +78,7 @@ def install_command(
 
 
 def _job(suite: Suite, suite_file: Path, when: Daily) -> Job:
-    """What is to be started; its folder is made, because the log is opened before benchctl could make it."""
+    """The job; its folder is made, because the log is opened before benchctl could make it."""
     folder = resolve_home().nightly / suite.name
     with disk_errors(f"make {folder}"):
         if not folder.is_dir():
@@ -99,7 +99,7 @@ def _job(suite: Suite, suite_file: Path, when: Daily) -> Job:
 
 
 def _kind(environ: Mapping[str, str]) -> Kind:
-    """Cron, where there is one, or where there is neither and we can but print."""
+    """Cron, if there is one, or if there is neither and we can only print."""
     no_cron = where_is("crontab", environ) is None
     return "systemd" if no_cron and Units.usual(environ).is_running else "cron"
 
@@ -132,7 +132,7 @@ def _variables(suite: Suite) -> list[str]:
 
 
 def _advise(job: Job, kind: Kind, missing: tuple[str, ...]) -> None:
-    """What is still to be done, and what the reader may not expect."""
+    """What remains to be done, and what not to expect."""
     if missing:
         note(f"its notifiers read {', '.join(missing)}, which {job.secrets} does not set")
         complain(f"  hint: write {missing[0]}='...' into it, a line each; it has to be of mode 600")

@@ -92,7 +92,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
 
 
 def _interrupted(suite: Suite, path: Path) -> BenchctlError:
-    """The run's own advice would go on with the run, and leave the night as it is."""
+    """Advice to repeat the night: the run's own would continue the run, and leave the night as it is."""
     again = f"benchctl nightly run {shlex.quote(str(path))}"
     within = f"goes on with it, within {RESUME_WITHIN_H:.0f} hours"
     return BenchctlError(
@@ -103,7 +103,7 @@ def _interrupted(suite: Suite, path: Path) -> BenchctlError:
 
 
 def _late(folder: SuiteFolder, ended: Ended) -> list[Message]:
-    """What nights have to say that ended, or were given up, before they could tell."""
+    """Messages of nights that ended, or were given up, before they could send them."""
     try:
         found = untold(folder, folder.nights(note), ended.record)
     except BenchctlError as err:
@@ -152,7 +152,7 @@ def _night(
 
 
 def _check_site(site: Path, home: Home) -> None:
-    """Pages and records have files of the same names.
+    """Refuse pages in the folder of records, which have files of the same names.
 
     Raises:
         UsageError: both are to lie in one folder.
@@ -162,7 +162,7 @@ def _check_site(site: Path, home: Home) -> None:
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
-    """A night that could not even be written down, as on a full disk; whoever is to be told is told."""
+    """A night that could not even be written down, as on a full disk, but is reported."""
     record = NightRecord(
         night_version=NIGHT_VERSION,
         id="",
@@ -183,7 +183,7 @@ def _print(message: Message, output_format: Literal["text", "json"]) -> None:
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:
-    """Say by the exit code how it ended; an alarm counts for more than what went wrong beside it.
+    """Exit by how it ended; an alarm takes precedence over trouble beside it.
 
     Raises:
         BenchctlError: it is not quiet.

@@ -72,12 +72,9 @@ def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[
 def alarm_marks(
     alarms: Iterable[Alarm], numbers: Mapping[str, int], concerns: Callable[[Raised], bool]
 ) -> list[Mark]:
-    """Alarms about some series, at the first night that shows what they are about.
+    """Alarms that `concerns` accepts, at the first night that shows what they are about.
 
-    Args:
-        alarms: of the suite.
-        numbers: id of a night -> its number.
-        concerns: whether an alarm is about one of them.
+    `numbers` maps ids of nights to their numbers.
     """
     found = []
     for alarm in alarms:
@@ -112,11 +109,9 @@ _SHORT_HASH = 12
 
 
 def night_data(suite: SuitePages, pages: Collection[str]) -> dict[str, Any]:
-    """What the hovers of every chart say of a night; `facts` and `marks` only where they change or are.
+    """Hover texts of nights in every chart; `facts` and `marks` only where they change or exist.
 
-    Args:
-        suite: whose nights.
-        pages: ids of the runs that have a page.
+    `pages` are ids of the runs that have a page.
     """
     nights = suite.nights
     facts = {label: _changes(nights, _engine_of(label)) for label in suite.roles}
@@ -136,14 +131,9 @@ def night_data(suite: SuitePages, pages: Collection[str]) -> dict[str, Any]:
 def metric_figure(
     suite: SuitePages, metric: str, histories: Sequence[History], marks: Iterable[Mark], number: int
 ) -> Figure:
-    """The chart of one metric of a task.
+    """The chart of one metric of a task, with one history a variant.
 
-    Args:
-        suite: that it belongs to.
-        metric: machine name.
-        histories: one a variant.
-        marks: in it; those that all tasks have included.
-        number: of the chart on its page, from 1.
+    `marks` include those of all tasks; `number` is the chart's on its page, from 1.
     """
     first = histories[0]
     data = {
@@ -219,7 +209,7 @@ def _last_rows(suite: SuitePages, histories: Sequence[History]) -> list[tuple[st
 
 
 def _changes(nights: Sequence[NightRecord], read: Callable[[NightRecord], str]) -> list[tuple[int, str]]:
-    """Where a fact becomes another one: its place among the nights, and what it is from there on."""
+    """Where a fact changes: its place among the nights, and its value from there on."""
     found: list[tuple[int, str]] = []
     for place, night in enumerate(nights):
         text = read(night)
@@ -265,16 +255,10 @@ def sparkline(
     marked: Collection[int] = (),
     size: tuple[int, int] = (150, 30),
 ) -> Markup:
-    """Draw one.
+    """Draw the positive values of nights, by ascending number, within a span of numbers from edge to edge.
 
-    Args:
-        numbers: of the nights with a value, ascending.
-        values: of them, positive.
-        span: numbers of the nights at the left and the right edge; others are left out.
-        label: what is seen, in words.
-        position: of the variant's style.
-        marked: nights that get a mark: those that raised an alarm.
-        size: width and height, pixels.
+    `label` describes it, `position` is that of the variant's style, nights in `marked` get a mark (those that
+    raised an alarm), and `size` is width and height, pixels.
     """
     inside = (numbers >= span[0]) & (numbers <= span[1])
     numbers, values = numbers[inside], values[inside]
@@ -314,7 +298,7 @@ def _places(
 
 
 def _path(xs: npt.NDArray[np.float64], ys: npt.NDArray[np.float64]) -> str:
-    """A stroke through neighbours; a night by itself becomes a point."""
+    """A stroke through neighbours; a single night becomes a point."""
     points = " ".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True))
     return f"M{points}" if xs.size > 1 else f"M{points}h.01"
 

@@ -79,7 +79,7 @@ def history_of(series: Series) -> History:
 
 
 def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
-    """Series by task and metric, in the order in which they come; variants in the order that is given."""
+    """Series by task and metric, in the order in which they come; variants in the given order."""
     places = {label: place for place, label in enumerate(variants)}
     found: dict[tuple[str, str], Task] = {}
     for series in every:
@@ -188,6 +188,6 @@ class SuitePages:
         return self._of_nights.get(night.id, [])
 
     def named(self, label: str) -> str:
-        """A variant as charts call it: a canary says that it is one."""
+        """A variant's name in charts, where a canary says that it is one."""
         silent = self.roles.get(label) == "canary" and "canary" not in label
         return f"{label} (canary)" if silent else label

@@ -59,13 +59,7 @@ NIGHTLY_STYLE, NIGHTLY_SCRIPT = "nightly.css", "nightly.js"
 
 
 def rendered(template: str, *, depth: int, **context: object) -> str:
-    """Write one page.
-
-    Args:
-        template: its name.
-        depth: how many folders below the site's it lies.
-        context: what the template names.
-    """
+    """Render a template to a page that lies `depth` folders below the site's."""
     up = "../" * depth
     if depth:
         context["suite_folder"] = "../" * (depth - 1)
@@ -99,17 +93,13 @@ _SHORT_HASH = 12
 
 
 class NightRow(msgspec.Struct, frozen=True):
-    """A night in a list.
+    """A night in a list; everything but number and ids is in words.
 
     Attributes:
-        number: of the night.
-        id: of the night; its page is called so.
-        started: in words.
+        id: of the night, and of its page.
         standing: one word, by which it is coloured.
-        headline: in words.
         marks: what else to know of it.
-        changes: what was not as before, in words.
-        took: in words.
+        changes: since the night before.
         run: id of its run; empty when that has no page.
     """
 
@@ -174,13 +164,7 @@ def nights_page(suite: SuitePages, pages: Collection[str]) -> str:
 
 
 def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
-    """Write the page of one night.
-
-    Args:
-        suite: that it belongs to.
-        place: of the night among the suite's.
-        pages: ids of the runs that have a page.
-    """
+    """Write the page of the night at `place` among the suite's; `pages` are ids of the runs that have one."""
     night = suite.nights[place]
     events = suite.events_of(night)
     around = {"before": place - 1, "after": place + 1}
@@ -357,7 +341,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def page_name(challenge: str, task: str) -> str:
-    """File name of a task's page: readable, and unlike that of every other task."""
+    """File name of a task's page: readable, and unique among tasks."""
     digest = hashlib.sha256(f"{challenge}\0{task}".encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{anchor(task)[:_NAME_LENGTH].strip('-') or 'task'}-{digest}.html"
 
@@ -365,15 +349,7 @@ def page_name(challenge: str, task: str) -> str:
 def task_page(
     suite: SuitePages, task: Task, *, common: Sequence[Mark], shifts: Shifts, nights: dict[str, Any]
 ) -> str:
-    """Write the page.
-
-    Args:
-        suite: that it belongs to.
-        task: which.
-        common: marks that every task has.
-        shifts: change points.
-        nights: see `figures.night_data`.
-    """
+    """Write the page of a task; `common` marks are those of every task, `nights` are from `night_data`."""
     own: list[Mark] = []
     figures = []
     for number, (metric, histories) in enumerate(task.metrics.items(), 1):
@@ -492,7 +468,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def card_of(suite: SuitePages) -> Card:
-    """How a suite stands."""
+    """A suite's state."""
     last = suite.nights[-1] if suite.nights else None
     return Card(
         card_version=_CARD_VERSION,
@@ -508,12 +484,7 @@ def card_of(suite: SuitePages) -> Card:
 
 
 def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
-    """Write the page of a suite.
-
-    Args:
-        suite: which.
-        pages: ids of the runs that have a page.
-    """
+    """Write the page of a suite; `pages` are ids of the runs that have one."""
     rows = [_night_row(suite, night, pages) for night in suite.nights[-_STRIP_NIGHTS:]]
     last = suite.nights[-1] if suite.nights else None
     return rendered(
@@ -537,12 +508,7 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
 
 
 def suites_page(cards: Sequence[Card], unreadable: Sequence[str]) -> str:
-    """Write the page of all suites.
-
-    Args:
-        cards: of every suite.
-        unreadable: what could not be read, a sentence each.
-    """
+    """Write the page of all suites, with a sentence for each that cannot be read."""
     return rendered(
         "nightly-suites.html.jinja",
         depth=0,
@@ -586,7 +552,7 @@ def _line(suite: SuitePages, task: Task) -> _Line:
 
 
 def _is_about(alarm: Alarm, task: Task) -> bool:
-    """Whether any figure or answer of a task is what it is about; not what is about all of them alike."""
+    """Whether it is about a figure or answer of a task, not about all of them alike."""
     raised = alarm.raised
     if raised.operations:
         return task.task in raised.operations

@@ -58,14 +58,7 @@ _PARTIAL = re.compile(r"\..+\.(html|xml|json)\.[0-9]+\.partial")
 
 
 def write_changed(path: Path, text: str) -> bool:
-    """Write a file unless it holds that text already.
-
-    Args:
-        path: of the file; folders are made.
-        text: all of it.
-
-    Returns:
-        Whether it was written.
+    """Write a file, and its folders, unless it holds that text already; return whether it was written.
 
     Raises:
         BenchctlError: the disk is full or cannot be written.
@@ -85,15 +78,7 @@ def write_changed(path: Path, text: str) -> bool:
 
 
 def remove_stale(folder: Path, keep: Collection[str]) -> list[str]:
-    """Remove pages that benchctl made earlier and that are no longer any.
-
-    Args:
-        folder: where they are; nothing is done when there is none.
-        keep: names of files that stay.
-
-    Returns:
-        Names of those that went.
-    """
+    """Remove pages that benchctl made earlier, except those to keep; return the names of those removed."""
     gone = []
     for path in sorted(folder.glob("*.html")):
         if path.name not in keep and _is_ours(path):
@@ -103,10 +88,9 @@ def remove_stale(folder: Path, keep: Collection[str]) -> list[str]:
 
 
 def remove_partials(folders: Iterable[Path]) -> None:
-    """Remove what writers that were killed left behind; nobody else may be writing there just then.
+    """Remove what killed writers left in these folders; nobody else may be writing there just then.
 
-    Args:
-        folders: that are looked into, and not what is below them: a site may lie above files of others.
+    Folders below are left alone: a site may lie above files of others.
     """
     for folder in folders:
         for path in folder.glob(".*.partial"):
@@ -115,7 +99,7 @@ def remove_partials(folders: Iterable[Path]) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Leave a page alone that is called as one of ours is.
+    """Refuse to overwrite a page of somebody else.
 
     Raises:
         BenchctlError: it is there, and benchctl has not made it.
@@ -162,14 +146,8 @@ class _Entry(msgspec.Struct, frozen=True):
 def atom_feed(suite: str, title: str, nights: Sequence[NightRecord], events: Sequence[Event]) -> str:
     """Write the feed, newest entries first, 200 at most.
 
-    The id of an entry rests on the suite's name and the number of an alarm, or the id of a night: it is the
-    same in every rebuild, and holds no name of a host.
-
-    Args:
-        suite: name of the suite.
-        title: of the feed.
-        nights: of the suite.
-        events: of the suite.
+    The id of an entry is made of the suite's name and the number of an alarm, or the id of a night: it is
+    the same in every rebuild, and holds no name of a host.
     """
     entries = sorted((*_of_alarms(events), *_of_nights(nights, events)), key=lambda one: one.at, reverse=True)
     newest = entries[0].at if entries else nights[-1].started if nights else _NEVER
@@ -249,7 +227,7 @@ def _add(parent: ET.Element, tag: str, text: str, **attributes: str) -> ET.Eleme
 
 
 def _clean(text: str) -> str:
-    """Text without what XML cannot hold."""
+    """Text without characters that XML cannot hold."""
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))
 
 
@@ -261,17 +239,12 @@ def located(series: Series) -> tuple[ChangePoint, ...]:
 def write_site(
     folder: Path, suite: SuitePages, *, pages: Collection[str] = (), locate: Locate = located
 ) -> Path:
-    """Write or refresh the pages of a suite below `folder/<suite>/`, and the page of all suites above it.
+    """Write or refresh the pages of a suite below `folder/<suite>/`, and the page of all suites.
 
     Pages of runs, `folder/<suite>/runs/<run id>.html`, are somebody else's: they are linked, never touched.
-    Pages that have not changed are left alone; those of tasks and nights that are gone are removed. The top
-    page is made from the `suite.json` of whatever suites are there.
-
-    Args:
-        folder: of the site.
-        suite: what to write.
-        pages: ids of the runs that have a page.
-        locate: finds the change points of a series.
+    Unchanged pages are left alone; those of tasks and nights that are gone are removed. The top page is made
+    from the `suite.json` of all suites there. `pages` are ids of the runs that have a page; `locate` finds
+    change points.
 
     Returns:
         The suite's index.
@@ -300,11 +273,7 @@ def write_site(
 
 
 def write_top(folder: Path) -> Path:
-    """Write the page of all suites from what is there; a suite whose card cannot be read is named as such.
-
-    Returns:
-        Its path.
-    """
+    """Write the page of all suites from their cards, naming unreadable ones, and return its path."""
     cards, unreadable = [], []
     for path in sorted(folder.glob(f"*/{_CARD}")):
         try:
@@ -345,7 +314,7 @@ class Publisher:
         site: folder of the pages of all suites.
         title: of the suite.
         margins: metric -> relative change that nobody is to be woken for.
-        note: told of what cannot be read.
+        note: called with what cannot be read.
     """
 
     folder: SuiteFolder
@@ -358,15 +327,9 @@ class Publisher:
     def publish(
         self, nights: Sequence[NightRecord], events: Sequence[Event], new_runs: Collection[str]
     ) -> Path:
-        """Write what is new.
+        """Write what is new, from all nights and events, and return the suite's page.
 
-        Args:
-            nights: of the suite, all of them.
-            events: the same.
-            new_runs: ids of the runs that have no page yet.
-
-        Returns:
-            The suite's page.
+        `new_runs` are ids of the runs without a page so far.
 
         Raises:
             BenchctlError: the disk is full or cannot be written.
@@ -397,7 +360,7 @@ class Publisher:
 
 
 def without_page(site: Path, suite: str, nights: Sequence[NightRecord], store: RunStore) -> list[str]:
-    """Runs of nights that are still there and have no page."""
+    """Runs of nights that still exist and have no page."""
     pages = site / suite / "runs"
     there = {folder.path.name for folder in store.folders()}
     return [
